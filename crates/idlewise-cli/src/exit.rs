@@ -1,0 +1,48 @@
+//! Exit codes and the one line that an error is.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, nothing to report.
+    Clean,
+    /// There was nothing to do.
+    NothingToDo,
+    /// Done, and unreadable blocks were found.
+    ErrorsFound,
+    /// Stopped before the end; running it again goes on.
+    Interrupted,
+}
+
+/// The line of `--help` that explains the codes.
+pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found, \
+    4 interrupted (run again to go on), 64 usage.";
+
+const COULD_NOT_RUN: u8 = 1;
+const USAGE: u8 = 64;
+
+/// An error of the arguments, found after parsing them.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// The code of an argument error; help and version are none.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// The code of a command's result; an error is printed.
+pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
+    match done {
+        Ok(Exit::Clean) => ExitCode::SUCCESS,
+        Ok(Exit::NothingToDo) => ExitCode::from(2),
+        Ok(Exit::ErrorsFound) => ExitCode::from(3),
+        Ok(Exit::Interrupted) => ExitCode::from(4),
+        Err(error) => {
+            eprintln!("idlewise: {error:#}");
+            ExitCode::from(if error.is::<UsageError>() { USAGE } else { COULD_NOT_RUN })
+        }
+    }
+}

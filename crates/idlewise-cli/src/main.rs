@@ -1,0 +1,42 @@
+//! The `idlewise` command: arguments are validated here, everything is computed in the libraries.
+
+mod exit;
+mod idle;
+mod input;
+mod output;
+mod progress;
+mod simulate;
+mod tune;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+
+/// Background disk work that fits into the gaps: when it may run, and in what size of request, from the disk's own idle
+/// times.
+#[derive(Parser)]
+#[command(name = "idlewise", version, max_term_width = 110, after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Idle(idle::Arguments),
+    Simulate(simulate::Arguments),
+    Tune(tune::Arguments),
+}
+
+fn main() -> std::process::ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::usage(&error),
+    };
+    let done = match arguments.command {
+        Command::Idle(arguments) => idle::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
+    };
+    exit::code(done)
+}

@@ -1,0 +1,7 @@
+//! Service-time models of disks: how long a request of a given size takes.
+
+mod mechanical;
+mod model;
+
+pub use mechanical::{Geometry, Mechanical};
+pub use model::{Access, DiskModel, ModelError, Point};

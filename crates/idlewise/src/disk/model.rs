@@ -1,0 +1,148 @@
+//! A disk as measured: time against size for verifies, position and rate for foreground reads and writes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Nanos, Rate};
+
+/// Service times of one disk, as kept in a TOML file (docs/formats.md).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskModel {
+    /// What people call it.
+    pub name: String,
+    /// Verify time at some sizes, growing in size; at least two.
+    pub verify: Vec<Point>,
+    /// Foreground reads, needed for traces without completions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Access>,
+    /// Foreground writes, needed for traces without completions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<Access>,
+}
+
+/// One measured point of the verify curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// Request size.
+    pub size: Bytes,
+    /// Service time of one request of that size.
+    pub time: Nanos,
+}
+
+/// Mean service of a foreground request: `position + size / rate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    /// Mean seek and rotation.
+    pub position: Nanos,
+    /// Mean transfer rate.
+    pub rate: Rate,
+}
+
+/// Why a disk model cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// Not TOML, or not these fields.
+    #[error("not a disk model: {0}")]
+    Syntax(String),
+    /// The verify curve has too few points, or they do not grow.
+    #[error("[[verify]] needs at least two points, sizes growing, times above zero and never falling")]
+    Curve,
+    /// A rate of zero.
+    #[error("the rate of [{0}] must be above zero")]
+    Rate(&'static str),
+}
+
+impl Access {
+    /// Service time of one request.
+    pub fn time(&self, size: Bytes) -> Nanos {
+        Nanos(self.position.0.saturating_add(self.rate.time_for(size).0))
+    }
+}
+
+impl DiskModel {
+    /// The default: the disk of DSN 2012, whose VERIFY takes 4.8 ms for 64 KiB and 50.4 ms for 4 MiB (figure 4).
+    pub fn ultrastar_15k450() -> Self {
+        Self::from_toml(include_str!("ultrastar-15k450.toml")).expect("the built-in disk model is valid")
+    }
+
+    /// Reads the TOML text of a model.
+    ///
+    /// # Errors
+    /// [`ModelError`] says which field is wrong.
+    pub fn from_toml(text: &str) -> Result<Self, ModelError> {
+        let model: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+            ModelError::Syntax(format!("line {line}: {}", error.message()))
+        })?;
+        let grows = |pair: &[Point]| pair[0].size < pair[1].size && pair[0].time <= pair[1].time;
+        if model.verify.len() < 2 || model.verify[0].time == Nanos::ZERO || !model.verify.windows(2).all(grows) {
+            return Err(ModelError::Curve);
+        }
+        for (name, access) in [("read", &model.read), ("write", &model.write)] {
+            if access.is_some_and(|access| access.rate.0 == 0) {
+                return Err(ModelError::Rate(name));
+            }
+        }
+        Ok(model)
+    }
+
+    /// The TOML text of this model.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a disk model has only text and tables")
+    }
+
+    /// Time of one verify of `size`: constant below the first point (DSN 2012, section IV-A: times are almost constant up
+    /// to 64 KiB), linear in size between points, beyond the last point in the last segment's slope.
+    pub fn verify_time(&self, size: Bytes) -> Nanos {
+        let points = &self.verify;
+        if size <= points[0].size {
+            return points[0].time;
+        }
+        let upper = points.partition_point(|point| point.size < size).min(points.len() - 1);
+        let (a, b) = (points[upper - 1], points[upper]);
+        let run = u128::from(b.size.0 - a.size.0);
+        let rise = u128::from(b.time.0 - a.time.0) * u128::from(size.0 - a.size.0);
+        Nanos(u64::try_from(u128::from(a.time.0) + (rise + run / 2) / run).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_has_the_papers_times() {
+        let disk = DiskModel::ultrastar_15k450();
+        assert_eq!(disk.verify_time(Bytes::from_kib(64)), Nanos(4_800_000));
+        assert_eq!(disk.verify_time(Bytes::from_kib(4096)), Nanos(50_400_000));
+        assert_eq!(disk.verify_time(Bytes::from_kib(1)), Nanos(4_800_000));
+        // 4.8 ms + 45.6 ms * 448 / 4032
+        assert_eq!(disk.verify_time(Bytes::from_kib(512)), Nanos(9_866_667));
+        // 50.4 ms + 45.6 ms * 4096 / 4032, in the last slope
+        assert_eq!(disk.verify_time(Bytes::from_kib(8192)), Nanos(96_723_810));
+        assert_eq!(disk.read.unwrap().time(Bytes(90_000)), Nanos(5_000_000));
+    }
+
+    #[test]
+    fn writes_what_it_reads() {
+        let disk = DiskModel::ultrastar_15k450();
+        assert_eq!(DiskModel::from_toml(&disk.to_toml()).unwrap(), disk);
+    }
+
+    #[test]
+    fn refuses_a_model_that_means_nothing() {
+        let point = |size, time| format!("[[verify]]\nsize = \"{size}\"\ntime = \"{time}\"\n");
+        let model = |points: &str| DiskModel::from_toml(&format!("name = \"x\"\n{points}"));
+        assert!(matches!(model(&point("64KiB", "1ms")), Err(ModelError::Curve)));
+        let falling = point("64KiB", "2ms") + &point("1MiB", "1ms");
+        assert!(matches!(model(&falling), Err(ModelError::Curve)));
+        let same = point("64KiB", "2ms") + &point("64KiB", "3ms");
+        assert!(matches!(model(&same), Err(ModelError::Curve)));
+        let stopped = point("64KiB", "2ms") + &point("1MiB", "3ms") + "[read]\nposition=\"1ms\"\nrate=\"0B/s\"";
+        assert!(matches!(model(&stopped), Err(ModelError::Rate("read"))));
+        let error = model("[[verify]]\nsize = \"64 apples\"\ntime = \"1ms\"").unwrap_err().to_string();
+        assert!(error.contains("line 3") && error.contains("apples"), "{error}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Requests in, idle intervals out, one request at a time.
+
+use super::{Idleness, Interval};
+use crate::Nanos;
+
+/// Builds the [`Idleness`] of one disk from its requests in order of arrival, in memory that grows with the intervals.
+#[derive(Clone, Debug)]
+pub struct IdlenessBuilder {
+    disk: Idleness,
+    busy_since: Nanos,
+}
+
+impl IdlenessBuilder {
+    /// A disk without requests yet.
+    pub fn new(volume: &str) -> Self {
+        Self { disk: Idleness { volume: volume.into(), ..Idleness::default() }, busy_since: Nanos::ZERO }
+    }
+
+    /// Adds a request. Arrivals never go back; `response` is given where it was recorded rather than computed.
+    pub fn request(&mut self, arrival: Nanos, completion: Nanos, response: Option<Nanos>) {
+        let disk = &mut self.disk;
+        if disk.requests == 0 {
+            (disk.begin, disk.end, self.busy_since) = (arrival, arrival, arrival);
+        }
+        if arrival > disk.end {
+            let (length, busy_before) = (arrival.since(disk.end), disk.end.since(self.busy_since));
+            disk.intervals.push(Interval { length, followers: 0, busy_before });
+            self.busy_since = arrival;
+        }
+        if let Some(current) = disk.intervals.last_mut() {
+            current.followers += 1;
+        }
+        disk.requests += 1;
+        disk.end = disk.end.max(completion);
+        if let Some(response) = response {
+            *disk.response_sum.get_or_insert(0) += u128::from(response.0);
+        }
+    }
+
+    /// The intervals so far.
+    pub fn so_far(&self) -> &Idleness {
+        &self.disk
+    }
+
+    /// The finished intervals.
+    pub fn finish(self) -> Idleness {
+        self.disk
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_requests_are_one_busy_period_and_touching_ones_too() {
+        let mut builder = IdlenessBuilder::new("d");
+        for (arrival, completion) in [(10, 40), (20, 30), (40, 50), (70, 70), (70, 80), (85, 85)] {
+            builder.request(Nanos(arrival), Nanos(completion), Some(Nanos(completion - arrival)));
+        }
+        let disk = builder.finish();
+        let interval =
+            |length, followers, busy| Interval { length: Nanos(length), followers, busy_before: Nanos(busy) };
+        assert_eq!(disk.intervals, [interval(20, 2, 40), interval(5, 1, 10)]);
+        assert_eq!((disk.requests, disk.leading_requests()), (6, 3));
+        assert_eq!((disk.span(), disk.idle(), disk.busy()), (Nanos(75), Nanos(25), Nanos(50)));
+        assert_eq!(disk.response_sum, Some(60));
+    }
+}

@@ -1,0 +1,95 @@
+//! Busy periods and idle intervals: what a trace is reduced to before anything else is asked of it.
+
+mod builder;
+mod fcfs;
+mod statistics;
+
+pub use builder::IdlenessBuilder;
+pub use statistics::Statistics;
+
+use crate::Nanos;
+use crate::disk::DiskModel;
+use crate::trace::Trace;
+
+/// The busy and idle times of one disk.
+///
+/// A busy period is a maximal stretch with at least one request outstanding, from arrival to completion; an idle
+/// interval is the gap, longer than zero, between two busy periods. What precedes the first request or follows the
+/// last completion is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Idleness {
+    /// The disk's name.
+    pub volume: String,
+    /// Foreground requests.
+    pub requests: u64,
+    /// First arrival, on the trace's clock.
+    pub begin: Nanos,
+    /// Last completion, on the trace's clock.
+    pub end: Nanos,
+    /// Sum of response times in nanoseconds, where the trace knows them.
+    pub response_sum: Option<u128>,
+    /// The idle intervals, in order of time.
+    pub intervals: Vec<Interval>,
+}
+
+/// One idle interval and the busy periods on its two sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Length of the interval, above zero.
+    pub length: Nanos,
+    /// Requests in the busy period that follows.
+    pub followers: u64,
+    /// Length of the busy period before it.
+    pub busy_before: Nanos,
+}
+
+/// A trace without completions was given, and the disk model says nothing about its kind of request.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the trace has no response times, and the disk model '{model}' has no [{missing}] section to compute them with"
+)]
+pub struct NoServiceTime {
+    model: String,
+    missing: &'static str,
+}
+
+impl Idleness {
+    /// The idle times of each volume of a trace. Where the trace has no response times, its requests go first come
+    /// first served through one disk a volume with the model's read and write times.
+    ///
+    /// # Errors
+    /// [`NoServiceTime`] where those times are needed and the model lacks them.
+    pub fn of_trace(trace: &Trace, model: &DiskModel) -> Result<Vec<Self>, NoServiceTime> {
+        let mut builders: Vec<_> = trace.columns.volumes.iter().map(|name| IdlenessBuilder::new(name)).collect();
+        if trace.has_response_times() {
+            for request in trace.requests() {
+                let response = request.response.unwrap_or_default();
+                let completion = Nanos(request.arrival.0.saturating_add(response.0));
+                builders[usize::from(request.volume)].request(request.arrival, completion, Some(response));
+            }
+        } else {
+            fcfs::serve(trace, model, &mut builders)?;
+        }
+        Ok(builders.into_iter().map(IdlenessBuilder::finish).filter(|disk| disk.requests > 0).collect())
+    }
+
+    /// From the first arrival to the last completion.
+    pub fn span(&self) -> Nanos {
+        self.end.since(self.begin)
+    }
+
+    /// Sum of the idle intervals.
+    pub fn idle(&self) -> Nanos {
+        Nanos(self.intervals.iter().map(|interval| interval.length.0).sum())
+    }
+
+    /// Time with at least one request outstanding.
+    pub fn busy(&self) -> Nanos {
+        self.span().since(self.idle())
+    }
+
+    /// Requests in the first busy period, which no interval precedes.
+    pub fn leading_requests(&self) -> u64 {
+        self.requests - self.intervals.iter().map(|interval| interval.followers).sum::<u64>()
+    }
+}

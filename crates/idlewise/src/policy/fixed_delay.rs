@@ -1,0 +1,75 @@
+//! One request a while, whatever the foreground does: the pacing of today's scrubbers (DSN 2012, section IV-B).
+
+use super::{Decision, Policy};
+use crate::{Bytes, Nanos};
+
+/// Issues one request a `delay` after the last one ended; if that moment falls into a busy period, as soon as the device
+/// is idle again. The first one is due when the device first becomes idle.
+#[derive(Clone, Debug)]
+pub struct FixedDelay {
+    delay: Nanos,
+    request_size: Bytes,
+    /// Elapsed idle time at which the next request is due.
+    due: Nanos,
+    /// Whether the requests asked for have completed, so that the next question means a new delay.
+    issued: bool,
+}
+
+impl FixedDelay {
+    /// A request of `request_size` every `delay`.
+    pub fn new(delay: Nanos, request_size: Bytes) -> Self {
+        Self { delay, request_size, due: Nanos::ZERO, issued: false }
+    }
+}
+
+impl Policy for FixedDelay {
+    fn idle_began(&mut self, busy: Nanos) {
+        self.due = self.due.since(busy);
+    }
+
+    fn decide(&mut self, elapsed: Nanos) -> Decision {
+        if self.issued {
+            self.due = Nanos(elapsed.0.saturating_add(self.delay.0));
+            self.issued = false;
+        }
+        if elapsed < self.due {
+            return Decision::Wait { until: self.due };
+        }
+        self.issued = true;
+        Decision::Issue { size: self.request_size, count: 1 }
+    }
+
+    fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
+        // From here on `due` counts from the foreground's arrival, until the device is idle again.
+        if self.issued {
+            self.due = Nanos(collision.0 + self.delay.0);
+            self.issued = false;
+        } else {
+            self.due = self.due.since(idle);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_delay_runs_on_through_busy_periods() {
+        let size = Bytes(65_536);
+        let mut policy = FixedDelay::new(Nanos(16 * MS), size);
+        policy.idle_began(Nanos(5));
+        assert_eq!(policy.decide(Nanos(0)), Decision::Issue { size, count: 1 });
+        assert_eq!(policy.decide(Nanos(5 * MS)), Decision::Wait { until: Nanos(21 * MS) });
+        policy.foreground_arrived(Nanos(11 * MS), Nanos::ZERO);
+        // 10 ms were left, 4 of which passed while busy.
+        policy.idle_began(Nanos(4 * MS));
+        assert_eq!(policy.decide(Nanos(0)), Decision::Wait { until: Nanos(6 * MS) });
+        assert_eq!(policy.decide(Nanos(6 * MS)), Decision::Issue { size, count: 1 });
+        policy.foreground_arrived(Nanos(7 * MS), Nanos(4 * MS));
+        policy.idle_began(Nanos(50 * MS));
+        assert_eq!(policy.decide(Nanos(0)), Decision::Issue { size, count: 1 });
+    }
+}

@@ -1,0 +1,51 @@
+//! One HTML page that needs no network, reads well in light and dark, and prints.
+
+use askama::Template;
+
+use super::Table;
+
+/// A page of sections.
+#[derive(Clone, Debug, Default, Template)]
+#[template(path = "page.html")]
+pub struct Page {
+    /// Title.
+    pub title: String,
+    /// What the page says, in a sentence or two.
+    pub lead: String,
+    /// Its parts.
+    pub sections: Vec<Section>,
+}
+
+/// A heading with a text, a table and a drawing, each of which may be empty.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Heading.
+    pub heading: String,
+    /// Plain words.
+    pub text: String,
+    /// Numbers.
+    pub table: Table,
+    /// An SVG drawing, set as it is.
+    pub svg: String,
+}
+
+impl Page {
+    /// The page's HTML.
+    pub fn html(&self) -> String {
+        self.render().expect("rendering into memory does not fail")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_nothing_is_fetched() {
+        let table = Table::of_pairs([("a<b", "1 & 2".into())]);
+        let section = Section { heading: "<h>".into(), text: "t".into(), table, svg: "<svg></svg>".into() };
+        let html = Page { title: "T".into(), lead: "L".into(), sections: vec![section] }.html();
+        assert!(html.contains("&#60;h&#62;") && html.contains("a&#60;b") && html.contains("<svg></svg>"), "{html}");
+        assert!(!html.contains("http") && !html.contains("<script"), "{html}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Tables of text, as printed on a terminal and set in a page.
+
+use std::fmt;
+
+/// A table whose first column is names, aligned left; the others are aligned right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Column titles; empty for a table without a head.
+    pub head: Vec<String>,
+    /// Rows of cells, each as long as the others.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table with these column titles.
+    pub fn new<const N: usize>(head: [&str; N]) -> Self {
+        Self { head: head.map(String::from).into(), rows: Vec::new() }
+    }
+
+    /// A table of names and values, without a head.
+    pub fn of_pairs<const N: usize>(pairs: [(&str, String); N]) -> Self {
+        let rows = pairs.into_iter().map(|(name, value)| vec![name.into(), value]).collect();
+        Self { head: Vec::new(), rows }
+    }
+
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = || (!self.head.is_empty()).then_some(&self.head).into_iter().chain(&self.rows);
+        let columns = lines().map(Vec::len).max().unwrap_or(0);
+        let width = |column| {
+            lines().filter_map(|line| line.get(column)).map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for line in lines() {
+            let mut text = String::new();
+            for (column, cell) in line.iter().enumerate() {
+                let width = widths[column];
+                text += &if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
+            }
+            writeln!(f, "{}", text.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_left_numbers_right() {
+        let mut table = Table::new(["policy", "slowdown"]);
+        table.row(["waiting".into(), "1 ms".into()]);
+        table.row(["cfq-idle".into(), "0.123 ms".into()]);
+        assert_eq!(table.to_string(), "policy    slowdown\nwaiting       1 ms\ncfq-idle  0.123 ms\n");
+        assert_eq!(Table::of_pairs([("a", "1".into())]).to_string(), "a  1\n");
+    }
+}

@@ -1,0 +1,109 @@
+//! blkreplay `.load`: a licence in prose, a line of column names, then `seconds ; sector ; sectors ; R|W ; x ; y`.
+
+use super::Format;
+use super::lines::{Fields, Lines, Mistake, Row, head_lines};
+use crate::trace::{Columns, Op, Request};
+use crate::{Bytes, Nanos};
+
+pub const FORMAT: Format = Format {
+    name: "blkreplay",
+    about: "blkreplay .load: arrivals in ns, sectors of 512 bytes, no response times",
+    detect: |head| {
+        head_lines(head).any(is_column_names)
+            || head_lines(head).find(|line| !line.is_empty()).is_some_and(|line| request(line).is_ok())
+    },
+    has_responses: false,
+    resolution: Nanos(1),
+    parser: || Box::new(Lines::new(Load::default())),
+    sample: || {
+        b"Free to copy.\n\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0
+   0.000000000 ;  100 ; 8 ; W ; 0.0 ; 0.0\n   1.5 ;  108 ; 16 ; RA ; 0.0 ; 0.0\n"
+            .to_vec()
+    },
+};
+
+const SECTOR: u64 = 512;
+
+#[derive(Default)]
+struct Load {
+    /// Whether a request was read: prose is only allowed before the first.
+    began: bool,
+}
+
+impl Row for Load {
+    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+        // Files put together from several have several headers.
+        let prose = !self.began && memchr::memchr(b';', line).is_none();
+        if prose || is_column_names(line) {
+            return Ok(());
+        }
+        let request = request(line)?;
+        if out.volumes.is_empty() {
+            out.volume_id("disk");
+        }
+        self.began = true;
+        out.push(request);
+        Ok(())
+    }
+}
+
+fn is_column_names(line: &[u8]) -> bool {
+    let mut fields = line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+    fields.next() == Some(b"start") && fields.next() == Some(b"sector")
+}
+
+fn request(line: &[u8]) -> Result<Request, Mistake> {
+    const SECTORS: &str = "a count of 512-byte sectors, under 4 GiB in all";
+    let mut fields = Fields::new(line, b';');
+    let arrival = Nanos(fields.field("seconds since the start")?.seconds("seconds since the start")?);
+    let sector = fields.field("a sector number")?;
+    let offset = sector.whole::<u64>("a sector number")?.checked_mul(SECTOR).map(Bytes);
+    let sectors = fields.field(SECTORS)?;
+    let length = sectors.whole::<u64>(SECTORS)?.checked_mul(SECTOR).and_then(|length| u32::try_from(length).ok());
+    let kind = fields.field("R or W")?;
+    // The kernel's flags may follow: RA is a read ahead, WS a synchronous write.
+    let op = match kind.text.first() {
+        Some(b'R' | b'r') => Op::Read,
+        Some(b'W' | b'w') => Op::Write,
+        _ => return Err(kind.mistake("R or W")),
+    };
+    Ok(Request {
+        arrival,
+        offset: offset.ok_or_else(|| sector.mistake("a sector number"))?,
+        length: length.ok_or_else(|| sectors.mistake(SECTORS))?,
+        op,
+        volume: 0,
+        response: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::trace::{ReadOptions, parse_bytes};
+    use crate::{Bytes, Nanos};
+
+    #[test]
+    fn times_are_exact_and_lengths_in_bytes() {
+        let text = "0.000000001 ; 1 ; 8 ; W ; 0 ; 0\n12.3456789019 ; 2 ; 3 ; R ; 0 ; 0\n";
+        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        assert_eq!(trace.columns.arrival, [Nanos(0), Nanos(12_345_678_900)]);
+        assert_eq!(trace.columns.length, [4096, 1536]);
+        assert_eq!(trace.columns.offset, [Bytes(512), Bytes(1024)]);
+    }
+
+    #[test]
+    fn prose_after_the_first_request_is_an_error() {
+        let text = "prose\nstart ; sector; length ; op\n0.1 ; 1 ; 8 ; W\nmore prose\n";
+        let error = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("line 4, column 1: expected seconds since the start, found 'more prose'"), "{error}");
+    }
+
+    #[test]
+    fn overflow_is_a_bad_record() {
+        for line in ["1 ; 99999999999999999999 ; 8 ; W", "1 ; 1 ; 99999999 ; W", "99999999999 ; 1 ; 8 ; W"] {
+            let text = format!("0 ; 1 ; 8 ; W\n{line}\n");
+            let error = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap_err().to_string();
+            assert!(error.contains("line 2"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in 100 ns, no header.
+
+use std::io::{self, Write};
+
+use super::Format;
+use super::lines::{Fields, Lines, Mistake, Row, head_lines};
+use crate::trace::{Columns, Op, Request, Trace};
+use crate::{Bytes, Nanos};
+
+pub const FORMAT: Format = Format {
+    name: "msr",
+    about: "MSR Cambridge CSV: arrival and response in 100 ns, volumes by host and disk number",
+    detect: |head| head_lines(head).take(100).any(|line| Msr::default().row(line, &mut Columns::new(true)).is_ok()),
+    has_responses: true,
+    resolution: Nanos(TICK),
+    parser: || Box::new(Lines::new(Msr::default())),
+    sample: || b"128166386783630000,hm,0,Write,4096,512,20\r\n\n128166386783640000,hm,1,read,0,1024,31\n".to_vec(),
+};
+
+/// The unit of time.
+const TICK: u64 = 100;
+
+#[derive(Default)]
+struct Msr {
+    /// Host and disk number of the last line with the volume they stand for: most lines are on the same one.
+    last: (Vec<u8>, u16),
+}
+
+impl Row for Msr {
+    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+        const TIME: &str = "a time in 100 ns since 1601";
+        let mut fields = Fields::new(line, b',');
+        let time = fields.field(TIME)?;
+        let ticks: u64 = time.whole(TIME)?;
+        let arrival = ticks.checked_mul(TICK).map(Nanos).ok_or_else(|| time.mistake(TIME))?;
+        let host = fields.field("a host name")?;
+        let disk = fields.field("a disk number")?;
+        disk.whole::<u32>("a disk number")?;
+        let kind = fields.field("Read or Write")?;
+        let op = match kind.text {
+            text if text.eq_ignore_ascii_case(b"read") => Op::Read,
+            text if text.eq_ignore_ascii_case(b"write") => Op::Write,
+            _ => return Err(kind.mistake("Read or Write")),
+        };
+        let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
+        let length = fields.field("a size in bytes")?.whole("a size in bytes, under 4 GiB")?;
+        let response = fields.field("a response time in 100 ns")?;
+        let response_ticks: u64 = response.whole("a response time in 100 ns")?;
+        let response = response_ticks
+            .checked_mul(TICK)
+            .filter(|response| response.checked_add(arrival.0).is_some())
+            .ok_or_else(|| response.mistake("a response time in 100 ns"))?;
+        if host.text.is_empty() {
+            return Err(host.mistake("a host name"));
+        }
+        let key = &line[host.at..disk.at + disk.text.len()];
+        if self.last.0 != key {
+            let name = format!("{}_{}", String::from_utf8_lossy(host.text), String::from_utf8_lossy(disk.text));
+            self.last.1 = out.volume_id(&name).ok_or_else(|| host.mistake("one of at most 65,536 volumes"))?;
+            self.last.0 = key.to_vec();
+        }
+        out.push(Request { arrival, offset, length, op, volume: self.last.1, response: Some(Nanos(response)) });
+        Ok(())
+    }
+}
+
+/// Writes a trace as MSR CSV. Times are rounded down to 100 ns; an unknown response is written as zero; a volume that
+/// is not named `host_disk` becomes disk 0 of a host of that name.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_msr(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let names: Vec<String> = trace.columns.volumes.iter().map(|volume| split_name(volume)).collect();
+    for request in trace.requests() {
+        let op = if request.op == Op::Read { "Read" } else { "Write" };
+        let (arrival, response) = (request.arrival.0 / TICK, request.response.unwrap_or_default().0 / TICK);
+        let name = &names[usize::from(request.volume)];
+        writeln!(out, "{arrival},{name},{op},{},{},{response}", request.offset.0, request.length)?;
+    }
+    Ok(())
+}
+
+fn split_name(volume: &str) -> String {
+    match volume.rsplit_once('_') {
+        Some((host, disk)) if !host.is_empty() && disk.parse::<u32>().is_ok() => {
+            format!("{},{disk}", host.replace(',', "_"))
+        }
+        _ => format!("{},0", volume.replace(',', "_")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{ReadOptions, parse_bytes};
+
+    fn error(line: &str) -> String {
+        let good = "1,hm,0,Read,0,512,1\n";
+        parse_bytes("t", format!("{good}{line}").as_bytes(), &ReadOptions::default()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn each_field_is_checked_where_it_stands() {
+        assert!(error("x,hm,0,Read,0,512,1").contains("line 2, column 1: expected a time"));
+        assert!(error("1,,0,Read,0,512,1").contains("column 3: expected a host name, found nothing"));
+        assert!(error("1,hm,-1,Read,0,512,1").contains("column 6: expected a disk number"));
+        assert!(error("1,hm,0,Read,1.8E+11,512,1").contains("column 13: expected an offset in bytes"));
+        assert!(error("1,hm,0,Read,0,5000000000,1").contains("column 15: expected a size in bytes, under 4 GiB"));
+        assert!(error("1,hm,0,Read,0,512").contains("column 18: expected a response time"));
+        assert!(error("999999999999999999999,hm,0,Read,0,512,1").contains("expected a time"));
+        assert!(error("18446744073709551615,hm,0,Read,0,512,1").contains("expected a time"));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let text = "0,hm,0,Write,4096,512,20\n10,hm,1,Read,0,1024,31\n";
+        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        let mut written = Vec::new();
+        write_msr(&trace, &mut written).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), text);
+    }
+}

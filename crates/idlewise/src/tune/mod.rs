@@ -1,0 +1,11 @@
+//! Request size and idle wait for a slowdown goal (DSN 2012, section V-C).
+
+mod baselines;
+mod plan;
+mod sample;
+mod search;
+mod waiting;
+
+pub use baselines::{Baseline, baselines};
+pub use plan::{Plan, PlanError, PlanFile, Predicted};
+pub use search::{Goal, TuneError, tune};

@@ -1,0 +1,287 @@
+//! The search over request sizes and, for each, idle waits.
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::plan::Plan;
+use super::sample::sample;
+use super::waiting::Waits;
+use crate::disk::DiskModel;
+use crate::idle::Idleness;
+use crate::simulate::Outcome;
+use crate::{Bytes, Nanos};
+
+/// Request sizes tried: 64 KiB to 4 MiB in steps of 64 KiB (DSN 2012, section V-C).
+const SIZES: std::ops::RangeInclusive<u64> = 1..=64;
+const SIZE_STEP: Bytes = Bytes::from_kib(64);
+
+/// Steps of the search grow with the wait, so that no step is more than this part of it: on all intervals, and on the
+/// sample that proposes waits.
+const COARSE: u64 = 16;
+const CLOSE: u64 = 1024;
+/// Parts into which the last step is divided.
+const FINE: u64 = 32;
+
+/// What foreground requests may suffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goal {
+    /// Mean added response time over all foreground requests.
+    pub mean_slowdown: Nanos,
+    /// Longest added response time of any of them.
+    pub max_slowdown: Nanos,
+}
+
+/// Why no plan can be made.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TuneError {
+    /// Even the smallest request takes longer than the maximum slowdown allows.
+    #[error(
+        "a maximum slowdown of {max} is below the {service} of the smallest request ({size}): allow at least {service}"
+    )]
+    MaxTooSmall {
+        /// The goal.
+        max: Nanos,
+        /// Service time of the smallest request.
+        service: Nanos,
+        /// Its size.
+        size: Bytes,
+    },
+    /// There is no gap to use.
+    #[error("there is not one idle interval: nothing can be scheduled")]
+    NoIdleTime,
+}
+
+/// Finds the request size and idle wait that scrub fastest while the slowdown stays within the goal.
+///
+/// The paper finds the wait by binary search, as slowdown should fall with the wait. It does not always: where idle times
+/// come in multiples of a timer tick it rises and falls with the tick. So for each size waits are first tried upwards from
+/// zero in growing steps until one keeps the goal; then all shorter waits are tried in close steps on a [sample] of the
+/// intervals, which proposes those that may keep it; and the last step is divided finely. Every wait taken was simulated
+/// on all intervals, so no plan breaks the goal on them.
+///
+/// A size is given up once its throughput falls below the best found. `progress` is told the share done, 0 to 1.
+///
+/// # Errors
+/// [`TuneError`] where no request fits the maximum slowdown, or there is no idle time.
+pub fn tune(
+    disks: &[Idleness],
+    model: &DiskModel,
+    goal: &Goal,
+    progress: &(dyn Fn(f64) + Sync),
+) -> Result<Plan, TuneError> {
+    let sizes: Vec<Bytes> = SIZES
+        .map(|steps| Bytes(steps * SIZE_STEP.0))
+        .filter(|&size| model.verify_time(size) <= goal.max_slowdown)
+        .collect();
+    if sizes.is_empty() {
+        let service = model.verify_time(SIZE_STEP);
+        return Err(TuneError::MaxTooSmall { max: goal.max_slowdown, service, size: SIZE_STEP });
+    }
+    if disks.iter().all(|disk| disk.intervals.is_empty()) {
+        return Err(TuneError::NoIdleTime);
+    }
+    let sample = sample(disks);
+    let (best, done) = (AtomicU64::new(0), AtomicUsize::new(0));
+    let plans = sizes.par_iter().filter_map(|&size| {
+        let plan = Search::new(disks, model, goal, size).smallest_wait(&sample, &best);
+        progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / sizes.len() as f64);
+        plan
+    });
+    // Ties: the smaller slowdown, then the smaller request.
+    let rank = |plan: &Plan| (plan.outcome.scrubbed, Reverse(plan.outcome.delay_sum), Reverse(plan.request_size));
+    Ok(plans.max_by_key(rank).expect("the size with the highest throughput is never given up"))
+}
+
+struct Search<'a> {
+    disks: &'a [Idleness],
+    size: Bytes,
+    service: Nanos,
+    /// Longest idle interval: waiting as long does nothing and so keeps any goal.
+    longest: u64,
+    /// How finely waits are told apart.
+    resolution: u64,
+    delay_allowed: u128,
+}
+
+impl<'a> Search<'a> {
+    fn new(disks: &'a [Idleness], model: &DiskModel, goal: &Goal, size: Bytes) -> Self {
+        let service = model.verify_time(size);
+        let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
+        Self {
+            disks,
+            size,
+            service,
+            longest: disks.iter().flat_map(|d| &d.intervals).map(|i| i.length.0).max().unwrap_or(0),
+            resolution: (goal.mean_slowdown.0.min(service.0) / 16).max(1_000),
+            delay_allowed: u128::from(goal.mean_slowdown.0) * u128::from(requests),
+        }
+    }
+
+    /// The plan with the smallest wait that keeps the goal; `None` if its throughput is below `best`.
+    fn smallest_wait(&self, sample: &[Idleness], best: &AtomicU64) -> Option<Plan> {
+        let (limit, coarse) = self.coarse(best);
+        let proposed = self.proposed(sample, limit, best);
+        let (wait, outcome) = self.refined(proposed.or(coarse.map(|outcome| (limit, outcome)))?);
+        best.fetch_max(outcome.scrubbed.0, Ordering::Relaxed);
+        Some(Plan { request_size: self.size, idle_wait: Nanos(wait), outcome })
+    }
+
+    /// The first wait in growing steps that keeps the goal, or at which the throughput is below `best` (no outcome).
+    fn coarse(&self, best: &AtomicU64) -> (u64, Option<Outcome>) {
+        let mut waits = waits(self.disks);
+        let mut wait = 0;
+        loop {
+            let outcome = self.outcome(&mut waits, wait);
+            if outcome.scrubbed.0 < best.load(Ordering::Relaxed) {
+                return (wait, None);
+            }
+            if self.keeps_goal(&outcome) {
+                return (wait, Some(outcome));
+            }
+            wait = (wait + (self.service.0 / 4).max(wait / COARSE)).min(self.longest);
+        }
+    }
+
+    /// The first wait below `limit` that keeps the goal, of those that the sample proposes.
+    fn proposed(&self, sample: &[Idleness], limit: u64, best: &AtomicU64) -> Option<(u64, Outcome)> {
+        let (mut few, mut all) = (waits(sample), waits(self.disks));
+        // Delay on all intervals over delay on the sample, where they were last compared.
+        let mut ratio = 1.0;
+        let mut wait = 0;
+        while wait < limit {
+            let guess = self.outcome(&mut few, wait).delay_sum as f64;
+            if guess * ratio <= self.delay_allowed as f64 {
+                let outcome = self.outcome(&mut all, wait);
+                if outcome.scrubbed.0 < best.load(Ordering::Relaxed) {
+                    return None;
+                }
+                if self.keeps_goal(&outcome) {
+                    return Some((wait, outcome));
+                }
+                ratio = outcome.delay_sum as f64 / guess.max(1.0);
+            }
+            wait += self.resolution.max(wait / CLOSE);
+        }
+        None
+    }
+
+    /// The smallest wait of a fine grid just below `found` that keeps the goal, or `found`.
+    fn refined(&self, found: (u64, Outcome)) -> (u64, Outcome) {
+        let mut waits = waits(self.disks);
+        let reach = self.resolution.max(found.0 / CLOSE).min(found.0);
+        let step = (reach / FINE).max(1);
+        let mut tried = (found.0 - reach..found.0).step_by(step as usize);
+        let better =
+            tried.find_map(|wait| Some((wait, self.outcome(&mut waits, wait))).filter(|(_, o)| self.keeps_goal(o)));
+        better.unwrap_or(found)
+    }
+
+    /// What the wait does; waits must not fall from call to call.
+    fn outcome(&self, waits: &mut [Waits], wait: u64) -> Outcome {
+        let mut total = Outcome::default();
+        for disk in waits {
+            disk.raise(Nanos(wait));
+            total.add(&disk.outcome(Nanos(wait), self.service, self.size));
+        }
+        total
+    }
+
+    fn keeps_goal(&self, outcome: &Outcome) -> bool {
+        outcome.delay_sum <= self.delay_allowed
+    }
+}
+
+fn waits(disks: &[Idleness]) -> Vec<Waits<'_>> {
+    disks.iter().map(|disk| Waits::new(&disk.intervals)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::idle::Interval;
+    use crate::simulate::simulate;
+
+    const MS: u64 = 1_000_000;
+
+    fn disk(lengths: impl IntoIterator<Item = u64>) -> Idleness {
+        let interval = |length| Interval { length: Nanos(length), followers: 3, busy_before: Nanos(MS) };
+        let intervals: Vec<_> = lengths.into_iter().map(interval).collect();
+        let end = Nanos(intervals.iter().map(|i| i.length.0 + MS).sum());
+        Idleness { requests: 3 * intervals.len() as u64 + 3, end, intervals, ..Idleness::default() }
+    }
+
+    fn goal(mean_us: u64, max_ms: u64) -> Goal {
+        Goal { mean_slowdown: Nanos(mean_us * 1_000), max_slowdown: Nanos(max_ms * MS) }
+    }
+
+    fn tuned(disk: &Idleness, goal: &Goal) -> Result<Plan, TuneError> {
+        tune(std::slice::from_ref(disk), &DiskModel::ultrastar_15k450(), goal, &|_| ())
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said() {
+        let error = tuned(&disk([MS]), &goal(1_000, 3)).unwrap_err();
+        assert!(error.to_string().ends_with("allow at least 4.80 ms"), "{error}");
+        assert_eq!(tuned(&disk([]), &goal(1_000, 50)), Err(TuneError::NoIdleTime));
+    }
+
+    #[test]
+    fn a_goal_of_no_slowdown_at_all_is_kept() {
+        let plan = tuned(&disk([5 * MS, 70 * MS, 900 * MS]), &goal(0, 50)).unwrap();
+        assert_eq!(plan.outcome.delay_sum, 0);
+    }
+
+    /// Idle times in multiples of a 15.625 ms tick: 192 KiB (6.25 ms) fits it 2.5 times, so the slowdown rises and falls
+    /// with the wait. The plan must be as good as the best of a fine grid.
+    #[test]
+    fn timer_ticks_do_not_mislead_the_search() {
+        let disk = disk((0..600u64).map(|k| 15_625_000 * (1 + k % 7) + k % 13 * 1_000));
+        let model = DiskModel::ultrastar_15k450();
+        for mean_us in [100, 300, 1_000] {
+            let goal = goal(mean_us, 12);
+            let plan = tuned(&disk, &goal).unwrap();
+            let allowed = u128::from(goal.mean_slowdown.0) * u128::from(disk.requests);
+            assert!(plan.outcome.delay_sum <= allowed);
+            let mut best = 0;
+            let (mut falls, mut last) = (0, 0);
+            for size in (1..=10).map(|k| Bytes(k * SIZE_STEP.0)).filter(|&s| model.verify_time(s) <= goal.max_slowdown)
+            {
+                let waits = Waits::new(&disk.intervals);
+                for wait in (0..110 * MS).step_by(20_000) {
+                    let outcome = waits.outcome(Nanos(wait), model.verify_time(size), size);
+                    falls += u32::from(outcome.delay_sum <= allowed && last > allowed);
+                    last = outcome.delay_sum;
+                    if outcome.delay_sum <= allowed {
+                        best = best.max(outcome.scrubbed.0);
+                    }
+                }
+            }
+            assert!(falls > 10, "this workload should not be monotone");
+            let found = plan.outcome.scrubbed.0 as f64;
+            assert!(found >= 0.98 * best as f64, "{mean_us} us: {found} of {best}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn every_plan_keeps_its_goal_in_the_engine(
+            lengths in prop::collection::vec(prop_oneof![1..MS, 1..50 * MS, 1..5_000 * MS], 1..60), mean_us in 0u64..4_000,
+        ) {
+            let disk = disk(lengths);
+            let goal = goal(mean_us, 30);
+            let plan = tuned(&disk, &goal).unwrap();
+            let model = DiskModel::ultrastar_15k450();
+            let outcome = simulate(std::slice::from_ref(&disk), &model, || Box::new(plan.policy()));
+            prop_assert_eq!(outcome, plan.outcome);
+            prop_assert!(outcome.delay_sum <= u128::from(goal.mean_slowdown.0) * u128::from(disk.requests));
+            prop_assert!(outcome.longest_delay <= goal.max_slowdown);
+        }
+    }
+}

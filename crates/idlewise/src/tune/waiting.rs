@@ -1,0 +1,112 @@
+//! Waiting(t) with a fixed service time over many thresholds: the engine's answer, in time proportional to the
+//! intervals longer than the threshold and those that their collisions reach.
+
+use crate::idle::Interval;
+use crate::simulate::Outcome;
+use crate::{Bytes, Nanos};
+
+/// The intervals of one disk, with the ones worth looking at for growing thresholds.
+pub struct Waits<'a> {
+    intervals: &'a [Interval],
+    /// Indices of intervals longer than the last threshold, ascending.
+    longer: Vec<u32>,
+    threshold: u64,
+}
+
+impl<'a> Waits<'a> {
+    /// Starts at a threshold of zero.
+    pub fn new(intervals: &'a [Interval]) -> Self {
+        let count = u32::try_from(intervals.len()).expect("under 4 billion idle intervals");
+        Self { intervals, longer: (0..count).collect(), threshold: 0 }
+    }
+
+    /// Drops the intervals no longer than `threshold`, which must not fall.
+    pub fn raise(&mut self, threshold: Nanos) {
+        debug_assert!(threshold.0 >= self.threshold);
+        self.threshold = threshold.0;
+        self.longer.retain(|&index| self.intervals[index as usize].length > threshold);
+    }
+
+    /// What Waiting(`wait`) with requests of `size` that take `service` does; `wait` is at least the last threshold.
+    pub fn outcome(&self, wait: Nanos, service: Nanos, size: Bytes) -> Outcome {
+        let (wait, service) = (wait.0, service.0.max(1));
+        let mut outcome = Outcome::default();
+        // The next interval that no carried delay has dealt with yet.
+        let mut next = 0;
+        for &index in &self.longer {
+            let mut at = index as usize;
+            if at < next {
+                continue;
+            }
+            let mut length = self.intervals[at].length.0;
+            // Follow a collision until the delay is absorbed in an interval whose rest is not used.
+            while length > wait {
+                let issued = (length - wait).div_ceil(service);
+                outcome.background_requests += issued;
+                outcome.used_idle += u128::from(length - wait);
+                let mut delay = wait + issued * service - length;
+                if delay == 0 {
+                    break;
+                }
+                outcome.collisions += 1;
+                outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
+                outcome.delay_sum += u128::from(delay) * u128::from(self.intervals[at].followers);
+                length = 0;
+                while let Some(following) = self.intervals.get(at + 1) {
+                    at += 1;
+                    if following.length.0 > delay {
+                        length = following.length.0 - delay;
+                        break;
+                    }
+                    delay -= following.length.0;
+                    outcome.delay_sum += u128::from(delay) * u128::from(following.followers);
+                    if delay == 0 {
+                        break;
+                    }
+                }
+                next = at + 1;
+            }
+        }
+        outcome.scrubbed = Bytes(outcome.background_requests * size.0);
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::disk::{DiskModel, Point};
+    use crate::idle::Idleness;
+    use crate::policy::Waiting as Policy;
+    use crate::simulate::simulate;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn equals_the_engine(
+            lengths in prop::collection::vec((prop_oneof![1u64..8, 1u64..80, 1u64..800], 1u64..5), 0..150),
+            waits in prop::collection::vec(prop_oneof![0u64..10, 0u64..300], 1..8),
+            service in 1u64..90,
+        ) {
+            let intervals: Vec<_> = lengths.iter().map(|&(length, followers)| Interval {
+                length: Nanos(length), followers, busy_before: Nanos(1),
+            }).collect();
+            let disk = Idleness { intervals, ..Idleness::default() };
+            let points = [(1_000, service), (2_000, 2 * service)];
+            let verify = points.map(|(size, time)| Point { size: Bytes(size), time: Nanos(time) }).to_vec();
+            let model = DiskModel { name: "test".into(), verify, read: None, write: None };
+            let mut sorted = waits;
+            sorted.sort_unstable();
+            let mut fast = Waits::new(&disk.intervals);
+            for wait in sorted.into_iter().map(Nanos) {
+                fast.raise(wait);
+                let policy = || Box::new(Policy { idle_wait: wait, request_size: Bytes(1_000) }) as Box<_>;
+                let expected = simulate(std::slice::from_ref(&disk), &model, policy);
+                prop_assert_eq!(fast.outcome(wait, Nanos(service), Bytes(1_000)), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Times, sizes and rates, with their units in the type; read and printed the way people write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A time in nanoseconds, since the start of a trace or of an idle interval, or a duration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+/// A size or a place in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// A transfer rate in bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(pub u64);
+
+/// What was wrong with a time, size or rate, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not a {what}: write for example {example}")]
+pub struct UnitError {
+    text: String,
+    what: &'static str,
+    example: &'static str,
+}
+
+const SIZES: &[(&str, u64)] = &[
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("T", 1 << 40),
+    ("G", 1 << 30),
+    ("M", 1 << 20),
+    ("K", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("B", 1),
+    ("", 1),
+];
+
+const TIMES: &[(&str, u64)] = &[
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("min", 60_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ns", 1),
+];
+
+/// `digits[.digits] [space] unit`, times the unit's factor, rounded to the nearest whole; `None` if it is not that.
+fn parse_with(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = (&text[..split], text[split..].trim_start());
+    let factor = units.iter().find(|(name, _)| *name == unit)?.1;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') || fraction.len() > 18 {
+        return None;
+    }
+    let integer = if whole.is_empty() { 0 } else { whole.parse::<u128>().ok()? };
+    let scale = 10u128.pow(fraction.len() as u32);
+    let part = if fraction.is_empty() { 0 } else { fraction.parse::<u128>().ok()? };
+    let scaled = integer.checked_mul(scale)?.checked_add(part)?.checked_mul(u128::from(factor))?;
+    u64::try_from((scaled + scale / 2) / scale).ok()
+}
+
+impl Nanos {
+    /// Zero.
+    pub const ZERO: Self = Self(0);
+
+    /// Whole milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+
+    /// Whole seconds.
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s * 1_000_000_000)
+    }
+
+    /// Seconds as a number, as in `--json`.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The difference, or zero where `earlier` is the later one.
+    pub const fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The text that reads back as exactly this time, such as `88.1ms`.
+    pub fn exact(self) -> String {
+        let (unit, factor): (_, u64) = match self.0 {
+            0 => return "0s".into(),
+            n if n >= 1_000_000_000 => ("s", 1_000_000_000),
+            n if n >= 1_000_000 => ("ms", 1_000_000),
+            n if n >= 1_000 => ("us", 1_000),
+            _ => ("ns", 1),
+        };
+        let digits = (factor as f64).log10() as usize;
+        let fraction = format!("{:0digits$}", self.0 % factor);
+        let fraction = fraction.trim_end_matches('0');
+        let dot = if fraction.is_empty() || factor == 1 { "" } else { "." };
+        format!("{}{dot}{}{unit}", self.0 / factor, if factor == 1 { "" } else { fraction })
+    }
+}
+
+impl fmt::Display for Nanos {
+    /// Three significant digits and a unit: `4.80 ms`, `88.1 ms`, `1.20 h`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, factor): (_, u64) = match self.0 {
+            0 => return f.pad("0 s"),
+            n if n >= 2 * 86_400_000_000_000 => ("d", 86_400_000_000_000),
+            n if n >= 2 * 3_600_000_000_000 => ("h", 3_600_000_000_000),
+            n if n >= 2 * 60_000_000_000 => ("min", 60_000_000_000),
+            n if n >= 1_000_000_000 => ("s", 1_000_000_000),
+            n if n >= 1_000_000 => ("ms", 1_000_000),
+            n if n >= 1_000 => ("us", 1_000),
+            _ => ("ns", 1),
+        };
+        let value = self.0 as f64 / factor as f64;
+        let decimals = if factor == 1 || value >= 99.95 {
+            0
+        } else if value >= 9.995 {
+            1
+        } else {
+            2
+        };
+        f.pad(&format!("{value:.decimals$} {unit}"))
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let example = "500us, 1ms, 2s, 10min, 3h or 14d";
+        let zero = text.trim() == "0";
+        let parsed = if zero { Some(0) } else { parse_with(text, TIMES) };
+        parsed.map(Self).ok_or(UnitError { text: text.into(), what: "time", example })
+    }
+}
+
+impl Bytes {
+    /// Whole kibibytes.
+    pub const fn from_kib(kib: u64) -> Self {
+        Self(kib << 10)
+    }
+
+    /// The text that reads back as exactly this size, such as `1280KiB`.
+    pub fn exact(self) -> String {
+        for (unit, factor) in &SIZES[..4] {
+            // Whole numbers of at least 8 in the larger unit read best: 1280KiB rather than 1.25MiB.
+            if self.0 != 0 && self.0.is_multiple_of(*factor) && (self.0 / factor >= 8 || *unit == "KiB") {
+                return format!("{}{unit}", self.0 / factor);
+            }
+        }
+        format!("{}B", self.0)
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// Whole kibibytes up to 8 MiB, three digits and a binary unit beyond: `64KiB`, `12.5 GiB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 8 << 20 && self.0 > 0 && self.0.is_multiple_of(1024) || self.0 < 1024 {
+            return f.pad(&self.exact());
+        }
+        let (unit, factor) = SIZES[..4].iter().find(|(_, factor)| self.0 >= *factor).unwrap_or(&SIZES[3]);
+        let value = self.0 as f64 / *factor as f64;
+        let decimals = if value >= 99.95 { 0 } else { 1 };
+        f.pad(&format!("{value:.decimals$} {unit}"))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let example = "64KiB, 4MiB, 300GB or 10TB";
+        parse_with(text, SIZES).map(Self).ok_or(UnitError { text: text.into(), what: "size", example })
+    }
+}
+
+impl Rate {
+    /// The time that `size` takes at this rate, to the nearest nanosecond; the longest time at a rate of zero.
+    pub fn time_for(self, size: Bytes) -> Nanos {
+        let rate = u128::from(self.0);
+        if rate == 0 {
+            return Nanos(u64::MAX);
+        }
+        Nanos(u64::try_from((u128::from(size.0) * 1_000_000_000 + rate / 2) / rate).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Rate {
+    /// In decimal megabytes, as disk rates are quoted: `38.8 MB/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:.1} MB/s", self.0 as f64 / 1e6))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let error = || UnitError { text: text.into(), what: "rate", example: "90MB/s or 1GiB/s" };
+        let size = text.trim().strip_suffix("/s").ok_or_else(error)?;
+        parse_with(size, SIZES).map(Self).ok_or_else(error)
+    }
+}
+
+macro_rules! as_text {
+    ($type:ident, $write:expr) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let write: fn(&$type) -> String = $write;
+                serializer.serialize_str(&write(self))
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+as_text!(Nanos, |t| t.exact());
+as_text!(Bytes, |b| b.exact());
+as_text!(Rate, |r| format!("{}B/s", r.0));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_people_write() {
+        assert_eq!("4.8ms".parse(), Ok(Nanos(4_800_000)));
+        assert_eq!("14 d".parse(), Ok(Nanos(14 * 86_400_000_000_000)));
+        assert_eq!("0".parse(), Ok(Nanos::ZERO));
+        assert_eq!("64KiB".parse(), Ok(Bytes(65_536)));
+        assert_eq!("10TB".parse(), Ok(Bytes(10_000_000_000_000)));
+        assert_eq!("1.5M".parse(), Ok(Bytes(3 << 19)));
+        assert_eq!("90MB/s".parse(), Ok(Rate(90_000_000)));
+    }
+
+    #[test]
+    fn refuses_what_is_ambiguous() {
+        for text in ["", "5", "ms", "1.2.3ms", "-1ms", "1e3s", "99999999999d", "1 fortnight"] {
+            let error = text.parse::<Nanos>().expect_err(text);
+            assert!(error.to_string().contains("1ms"), "{error}");
+        }
+        assert!("12 parsecs".parse::<Bytes>().is_err());
+        assert!("90MB".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn prints_for_people() {
+        assert_eq!(Nanos(4_800_000).to_string(), "4.80 ms");
+        assert_eq!(Nanos(88_123_456).to_string(), "88.1 ms");
+        assert_eq!(Nanos::from_secs(7_200).to_string(), "2.00 h");
+        assert_eq!(Bytes::from_kib(1_280).to_string(), "1280KiB");
+        assert_eq!(Bytes(300_000_000_000).to_string(), "279 GiB");
+        assert_eq!(Rate(38_750_000).to_string(), "38.8 MB/s");
+    }
+
+    proptest! {
+        #[test]
+        fn exact_text_reads_back(n in any::<u64>(), shift in 0u32..64) {
+            let n = n >> shift;
+            prop_assert_eq!(Nanos(n).exact().parse(), Ok(Nanos(n)));
+            prop_assert_eq!(Bytes(n).exact().parse(), Ok(Bytes(n)));
+        }
+    }
+}
