@@ -1,16 +1,19 @@
 //! The `idlewise` command: arguments are validated here, everything is computed in the libraries.
 
+mod capture;
 mod exit;
 mod idle;
 mod input;
+mod live;
 mod output;
+mod probe;
 mod progress;
+mod replay;
+mod scrub;
 mod simulate;
 mod tune;
 
 use clap::{Parser, Subcommand};
-
-use exit::Exit;
 
 /// Background disk work that fits into the gaps: when it may run, and in what size of request, from the disk's own idle
 /// times.
@@ -26,6 +29,10 @@ enum Command {
     Idle(idle::Arguments),
     Simulate(simulate::Arguments),
     Tune(tune::Arguments),
+    Scrub(scrub::Arguments),
+    Probe(probe::Arguments),
+    Capture(capture::Arguments),
+    Replay(replay::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
@@ -37,6 +44,10 @@ fn main() -> std::process::ExitCode {
         Command::Idle(arguments) => idle::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
+        Command::Scrub(arguments) => scrub::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
+        Command::Capture(arguments) => capture::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
     };
     exit::code(done)
 }

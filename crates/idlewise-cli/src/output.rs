@@ -20,7 +20,12 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     text(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// Writes a file whole or not at all.
+/// Writes a text file whole or not at all.
 pub fn file(path: &Path, content: &str) -> anyhow::Result<()> {
-    idlewise_linux::replace_file(path, content.as_bytes()).with_context(|| path.display().to_string())
+    bytes(path, content.as_bytes())
+}
+
+/// Writes a file whole or not at all.
+pub fn bytes(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    idlewise_linux::replace_file(path, content).with_context(|| path.display().to_string())
 }

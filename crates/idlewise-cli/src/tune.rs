@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 fn text(report: &Report, plan: &Plan, goal: Goal, disks: &[Idleness]) -> String {
-    let pass = format!("pass over {}", Bytes(report.capacity_bytes));
+    let pass = format!("pass over {}", Bytes(report.capacity_bytes).decimal());
     let mut table = Table::new([
         "",
         "size",

@@ -1,5 +1,16 @@
 //! Real disks for idlewise: devices, the foreground monitor, the live scrubber, capture and replay. Linux only.
+//!
+//! ```text
+//! device ──► monitor ──► scrub
+//!                └─────► capture, replay
+//! ```
 
+pub mod capture;
+pub mod device;
 mod file;
+mod memory;
+pub mod monitor;
+pub mod replay;
+pub mod scrub;
 
 pub use file::replace_file;

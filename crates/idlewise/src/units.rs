@@ -166,6 +166,16 @@ impl Bytes {
         }
         format!("{}B", self.0)
     }
+
+    /// As makers state capacities, in decimal units: `10.0 TB`.
+    pub fn decimal(self) -> String {
+        let (unit, factor) = match self.0 {
+            n if n >= 1_000_000_000_000 => ("TB", 1e12),
+            n if n >= 1_000_000_000 => ("GB", 1e9),
+            _ => ("MB", 1e6),
+        };
+        format!("{:.1} {unit}", self.0 as f64 / factor)
+    }
 }
 
 impl fmt::Display for Bytes {

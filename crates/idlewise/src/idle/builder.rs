@@ -42,6 +42,13 @@ impl IdlenessBuilder {
         &self.disk
     }
 
+    /// Forgets all but the last `count` intervals, and the requests before them.
+    pub fn keep_last(&mut self, count: usize) {
+        let intervals = &mut self.disk.intervals;
+        intervals.drain(..intervals.len().saturating_sub(count));
+        self.disk.requests = intervals.iter().map(|interval| interval.followers).sum();
+    }
+
     /// The finished intervals.
     pub fn finish(self) -> Idleness {
         self.disk

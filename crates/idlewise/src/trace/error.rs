@@ -17,12 +17,12 @@ pub struct Bad {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened or read.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file.
         path: String,
         /// What the system said.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// No reader knows the content.
     #[error("{path}: not a trace that idlewise reads; it reads {known}")]

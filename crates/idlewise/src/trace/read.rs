@@ -29,7 +29,7 @@ pub struct ReadOptions<'a> {
 /// [`TraceError`] names the file, and the line and column of a damaged record.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
     let name = path.display().to_string();
-    let io_error = |source| TraceError::Io { path: name.clone(), source };
+    let io_error = |error| TraceError::Io { path: name.clone(), error };
     let file = File::open(path).map_err(io_error)?;
     let size = file.metadata().map_err(io_error)?.len();
     let counted = Counted { file, size, done: 0, progress: options.progress };
@@ -42,7 +42,7 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`open`].
 pub fn parse_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Trace, TraceError> {
-    let mut plain = decompressed(bytes).map_err(|source| TraceError::Io { path: name.into(), source })?;
+    let mut plain = decompressed(bytes).map_err(|error| TraceError::Io { path: name.into(), error })?;
     parse(name, &mut plain, options)
 }
 
@@ -78,7 +78,7 @@ fn decompressed<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>>
 }
 
 fn parse(path: &str, input: &mut dyn Read, options: &ReadOptions) -> Result<Trace, TraceError> {
-    let io_error = |source| TraceError::Io { path: path.into(), source };
+    let io_error = |error| TraceError::Io { path: path.into(), error };
     let mut window = Vec::new();
     (&mut *input).take(HEAD as u64).read_to_end(&mut window).map_err(io_error)?;
     let format = detect(&window).ok_or_else(|| TraceError::Unknown {

@@ -59,6 +59,18 @@ pub struct Predicted {
     pub utilised_idle: f64,
 }
 
+impl From<&Summary> for Predicted {
+    fn from(summary: &Summary) -> Self {
+        let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
+        Self {
+            mean_slowdown: nanos(summary.mean_slowdown_s),
+            max_slowdown: nanos(summary.max_slowdown_s),
+            throughput: Rate(summary.throughput_bytes_per_s.round() as u64),
+            utilised_idle: summary.utilised_idle,
+        }
+    }
+}
+
 /// A plan file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -79,13 +91,7 @@ impl PlanFile {
 
     /// Puts a plan and where it came from into a file's form.
     pub fn new(plan: &Plan, goal: Goal, predicted: &Summary, trace: &str, disk: &str) -> Self {
-        let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
-        let predicted = Predicted {
-            mean_slowdown: nanos(predicted.mean_slowdown_s),
-            max_slowdown: nanos(predicted.max_slowdown_s),
-            throughput: Rate(predicted.throughput_bytes_per_s.round() as u64),
-            utilised_idle: predicted.utilised_idle,
-        };
+        let predicted = Predicted::from(predicted);
         let (request_size, idle_wait) = (plan.request_size, plan.idle_wait);
         let (trace, disk) = (trace.into(), disk.into());
         Self { version: Self::VERSION, request_size, idle_wait, trace, disk, goal, predicted }

@@ -1,0 +1,57 @@
+//! What the commands on real devices share: the device, the monitor, and being told to stop.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::ValueEnum;
+use idlewise_linux::device::Device;
+use idlewise_linux::monitor::{self, Choice, Monitor};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// The choice of a monitor on the command line.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum MonitorName {
+    /// eBPF, or diskstats where it cannot load
+    #[default]
+    Auto,
+    /// Every request, on the block tracepoints (CAP_BPF and CAP_PERFMON, or root)
+    Bpf,
+    /// Counters, polled: coarse, but works everywhere
+    Diskstats,
+}
+
+/// Opens the monitor of a device's disk, and says on standard error if it is a coarse one.
+pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
+    let choice = match name {
+        MonitorName::Auto => Choice::Best,
+        MonitorName::Bpf => Choice::Bpf,
+        MonitorName::Diskstats => Choice::Diskstats,
+    };
+    let opened = monitor::open(device, choice)?;
+    if opened.monitor.name() == "diskstats" {
+        let because = opened.fallback.map(|reason| format!(", as {reason}")).unwrap_or_default();
+        eprintln!(
+            "idlewise: watching {} by diskstats{because}: arrivals are seen late, and slowdowns are rough",
+            device.path.display()
+        );
+    }
+    Ok(opened.monitor)
+}
+
+/// A flag that SIGINT and SIGTERM set; a second one ends the process at once.
+pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    const KILLED: i32 = 4;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, KILLED, stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}
+
+/// Opens a device for reading.
+pub fn open_device(path: &Path) -> anyhow::Result<Device> {
+    Ok(Device::open(path)?)
+}

@@ -1,0 +1,186 @@
+//! `idlewise scrub`: verify a device in its idle times.
+
+mod bar;
+mod result;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use idlewise::disk::DiskModel;
+use idlewise::order::Sequential;
+use idlewise::policy::Waiting;
+use idlewise::tune::{Goal, PlanFile, Predicted};
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::device::Device;
+use idlewise_linux::monitor::now;
+use idlewise_linux::scrub::{Pacing, Scrubber, State, StateFolder};
+
+use crate::exit::{Exit, UsageError};
+use crate::input::disk_model;
+use crate::live::{MonitorName, open_device, open_monitor, stop_flag};
+use bar::Bar;
+use result::Result;
+
+/// Verify a device by reading it, in its idle times, so that the foreground keeps its response times. Read-only
+///
+/// Give a goal, and it watches the foreground for a while, measures the disk, chooses request size and idle wait, and
+/// chooses again every minute. Or give the plan of `idlewise tune`, or size and wait. Interrupted, it goes on where it
+/// was when run again.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Block device, such as /dev/sda; it may be in use
+    device: PathBuf,
+
+    /// Mean added response time that foreground requests may suffer, such as 1ms
+    #[arg(long, value_name = "TIME", requires = "max_slowdown")]
+    mean_slowdown: Option<Nanos>,
+
+    /// Longest added response time that any foreground request may suffer, such as 50ms
+    #[arg(long, value_name = "TIME", requires = "mean_slowdown")]
+    max_slowdown: Option<Nanos>,
+
+    /// Take request size and idle wait from a plan that `idlewise tune --out` wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["request_size", "idle_wait"])]
+    plan: Option<PathBuf>,
+
+    /// Size of each request, such as 512KiB
+    #[arg(long, value_name = "SIZE", requires = "idle_wait")]
+    request_size: Option<Bytes>,
+
+    /// Idle time before the first request, such as 100ms
+    #[arg(long, value_name = "TIME", requires = "request_size")]
+    idle_wait: Option<Nanos>,
+
+    /// How long to watch the foreground before choosing size and wait
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    observe: Nanos,
+
+    /// Disk model in TOML, instead of measuring the device
+    #[arg(long, value_name = "FILE")]
+    disk: Option<PathBuf>,
+
+    /// How to watch for foreground requests
+    #[arg(long, value_enum, default_value_t)]
+    monitor: MonitorName,
+
+    /// Begin a new pass, whatever the checkpoint says
+    #[arg(long)]
+    restart: bool,
+
+    /// Folder of the checkpoints [default: /var/lib/idlewise, or ~/.local/state/idlewise without root]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// How request size and idle wait come about.
+enum Pace {
+    Given(Waiting, Option<Predicted>),
+    Learnt(Goal, Option<DiskModel>),
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let (pace, goal) = arguments.pace()?;
+    let stop = stop_flag()?;
+    let device = open_device(&arguments.device)?;
+    if device.size == Bytes(0) {
+        eprintln!("idlewise: {}: the device is empty", device.path.display());
+        return Ok(Exit::NothingToDo);
+    }
+    check_size(&pace, &device)?;
+    let mut checkpoint =
+        StateFolder::choose(arguments.state_dir.clone()).open(&device, "sequential", arguments.restart)?;
+    let monitor = open_monitor(&device, arguments.monitor)?;
+    let largest = if let Pace::Given(waiting, _) = &pace { waiting.request_size } else { Bytes(0) };
+    let mut scrubber = Scrubber::new(&device, monitor, &stop, largest)?;
+    let mut order = Sequential::new(device.size, checkpoint.position());
+    let mut bar = Bar::new(arguments.quiet, &device);
+    let resumed = checkpoint.position();
+    let (mut pacing, predicted) = match pace {
+        Pace::Given(waiting, predicted) => (Pacing::fixed(waiting), predicted),
+        Pace::Learnt(goal, model) => match learn(&mut scrubber, goal, model, arguments.observe, &mut bar)? {
+            Some(learnt) => learnt,
+            None => return Ok(Exit::Interrupted),
+        },
+    };
+    let report = scrubber.run(&mut order, &mut pacing, &mut checkpoint, &mut |progress| bar.show(progress))?;
+    drop(bar);
+    let names = [scrubber.verifier(), "sequential", scrubber.monitor()];
+    Result::new(&device, &report, names, goal, predicted, resumed).print(arguments.json)?;
+    match report.state {
+        State::Complete if report.errors.is_empty() => Ok(Exit::Clean),
+        State::Complete => Ok(Exit::ErrorsFound),
+        State::Failed => {
+            let failure = report.failure.unwrap_or_default();
+            Err(anyhow::anyhow!(
+                "{}: the device failed at byte {}: {failure}",
+                device.path.display(),
+                report.verified.0
+            ))
+        }
+        State::Interrupted | State::Running => Ok(Exit::Interrupted),
+    }
+}
+
+/// Watches the foreground and measures the disk, then chooses; `None` when asked to stop.
+fn learn(
+    scrubber: &mut Scrubber,
+    goal: Goal,
+    model: Option<DiskModel>,
+    observe: Nanos,
+    bar: &mut Bar,
+) -> anyhow::Result<Option<(Pacing, Option<Predicted>)>> {
+    scrubber.observe(observe, &mut |doing, done| bar.learn(doing, done))?;
+    let measured = match model {
+        Some(model) => Some(model),
+        None => scrubber.curve("this device", &mut |doing, done| bar.learn(doing, done))?,
+    };
+    let Some(model) = measured else { return Ok(None) };
+    let pacing = Pacing::tuned(goal, model, scrubber.foreground(), now())?;
+    let predicted = pacing.predicted();
+    Ok(Some((pacing, predicted)))
+}
+
+/// Requests must be whole blocks.
+fn check_size(pace: &Pace, device: &Device) -> anyhow::Result<()> {
+    let Pace::Given(waiting, _) = pace else { return Ok(()) };
+    let size = waiting.request_size;
+    if size.0.is_multiple_of(u64::from(device.block)) {
+        return Ok(());
+    }
+    let name = device.path.display();
+    Err(UsageError(format!("{name}: request size {size} is no multiple of its {} byte blocks", device.block)).into())
+}
+
+impl Arguments {
+    fn pace(&self) -> anyhow::Result<(Pace, Option<Goal>)> {
+        let usage = |text: &str| UsageError(text.into());
+        let goal = self.mean_slowdown.zip(self.max_slowdown);
+        let goal = goal.map(|(mean_slowdown, max_slowdown)| Goal { mean_slowdown, max_slowdown });
+        if let Some(path) = &self.plan {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let plan = PlanFile::from_toml(&text).with_context(|| path.display().to_string())?;
+            return Ok((Pace::Given(plan.policy(), Some(plan.predicted)), goal.or(Some(plan.goal))));
+        }
+        if let Some((request_size, idle_wait)) = self.request_size.zip(self.idle_wait) {
+            const LARGEST: Bytes = Bytes(64 << 20);
+            if request_size == Bytes(0) || request_size > LARGEST {
+                return Err(usage("--request-size must be above zero and at most 64MiB").into());
+            }
+            return Ok((Pace::Given(Waiting { idle_wait, request_size }, None), goal));
+        }
+        let how =
+            "say how to pace it: --mean-slowdown and --max-slowdown, or --plan, or --request-size and --idle-wait";
+        let goal = goal.ok_or_else(|| usage(how))?;
+        let model = self.disk.as_deref().map(|path| disk_model(Some(path))).transpose()?;
+        Ok((Pace::Learnt(goal, model), Some(goal)))
+    }
+}

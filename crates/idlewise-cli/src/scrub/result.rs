@@ -1,0 +1,169 @@
+//! The result of a scrub: target, prediction and measurement side by side.
+
+use idlewise::report::Table;
+use idlewise::tune::{Goal, Predicted};
+use idlewise::{Bytes, Nanos, Rate};
+use idlewise_linux::device::Device;
+use idlewise_linux::scrub::{BadBlocks, Report, State};
+use serde::Serialize;
+
+use crate::output;
+
+/// The fields of `scrub --json`.
+#[derive(Serialize)]
+pub struct Result {
+    device: String,
+    identity: String,
+    state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+    verified_bytes: u64,
+    device_bytes: u64,
+    resumed_at_bytes: u64,
+    errors: Vec<BadBlocks>,
+    verifier: &'static str,
+    order: &'static str,
+    monitor: &'static str,
+    elapsed_s: f64,
+    rate_bytes_per_s: f64,
+    request_size_bytes: u64,
+    idle_wait_s: f64,
+    target: Option<Slowdown>,
+    /// Simulated.
+    predicted: Option<Forecast>,
+    measured: Measured,
+    lost_events: u64,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Slowdown {
+    mean_slowdown_s: f64,
+    max_slowdown_s: f64,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Forecast {
+    #[serde(flatten)]
+    slowdown: Slowdown,
+    throughput_bytes_per_s: f64,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    #[serde(flatten)]
+    slowdown: Slowdown,
+    collisions: u64,
+    foreground_requests: u64,
+    mean_response_s: f64,
+}
+
+fn slowdown(mean: Nanos, max: Nanos) -> Slowdown {
+    Slowdown { mean_slowdown_s: mean.as_secs_f64(), max_slowdown_s: max.as_secs_f64() }
+}
+
+impl Result {
+    /// Puts together what is known; `names` are those of verifier, order and monitor.
+    pub fn new(
+        device: &Device,
+        report: &Report,
+        names: [&'static str; 3],
+        goal: Option<Goal>,
+        predicted: Option<Predicted>,
+        resumed: Bytes,
+    ) -> Self {
+        let [verifier, order, monitor] = names;
+        let measured = &report.measured;
+        let elapsed_s = report.elapsed.as_secs_f64();
+        Self {
+            device: device.path.display().to_string(),
+            identity: device.identity.clone(),
+            state: report.state,
+            failure: report.failure.clone(),
+            verified_bytes: report.verified.0,
+            device_bytes: device.size.0,
+            resumed_at_bytes: resumed.0,
+            errors: report.errors.clone(),
+            verifier,
+            order,
+            monitor,
+            elapsed_s,
+            rate_bytes_per_s: report.verified_now.0 as f64 / elapsed_s.max(1e-9),
+            request_size_bytes: report.plan.0.0,
+            idle_wait_s: report.plan.1.as_secs_f64(),
+            target: goal.map(|goal| slowdown(goal.mean_slowdown, goal.max_slowdown)),
+            predicted: predicted.map(|predicted| Forecast {
+                slowdown: slowdown(predicted.mean_slowdown, predicted.max_slowdown),
+                throughput_bytes_per_s: predicted.throughput.0 as f64,
+            }),
+            measured: Measured {
+                slowdown: slowdown(measured.mean_slowdown(), measured.max_slowdown),
+                collisions: measured.collisions,
+                foreground_requests: measured.foreground_requests,
+                mean_response_s: measured.mean_response().as_secs_f64(),
+            },
+            lost_events: report.lost_events,
+        }
+    }
+
+    /// Prints it, as JSON or for people.
+    pub fn print(&self, json: bool) -> anyhow::Result<()> {
+        if json { output::json(self) } else { output::text(&self.text()) }
+    }
+
+    fn text(&self) -> String {
+        let state = match self.state {
+            State::Complete => "complete",
+            State::Interrupted | State::Running => "interrupted, run again to go on",
+            State::Failed => "failed",
+        };
+        let resumed = if self.resumed_at_bytes > 0 {
+            format!(", resumed at {}", Bytes(self.resumed_at_bytes))
+        } else {
+            String::new()
+        };
+        let (verified, size) = (Bytes(self.verified_bytes), Bytes(self.device_bytes));
+        let mut text = format!("{}: {state}: {verified} of {size} verified{resumed}\n", self.device);
+        for bad in &self.errors {
+            let last = bad.lba + bad.blocks - 1;
+            text += &format!("  unreadable ({}): block {} to {last} ({} blocks)\n", bad.kind, bad.lba, bad.blocks);
+        }
+        if self.errors.is_empty() {
+            text += "  no unreadable block\n";
+        }
+        text += &format!("\n{}", self.table());
+        text += &format!(
+            "\n{} collisions with {} foreground requests; requests of {} after {} idle; {} order, by {}, watched by {}\n",
+            self.measured.collisions,
+            self.measured.foreground_requests,
+            Bytes(self.request_size_bytes),
+            seconds(self.idle_wait_s),
+            self.order,
+            self.verifier,
+            self.monitor
+        );
+        if self.lost_events > 0 {
+            text += &format!("The monitor lost {} events: the slowdowns are incomplete.\n", self.lost_events);
+        }
+        text
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(["", "target", "predicted", "measured"]);
+        let forecast = self.predicted.map(|predicted| predicted.slowdown);
+        let of =
+            |slowdown: Option<Slowdown>, get: fn(Slowdown) -> f64| slowdown.map_or("-".into(), |s| seconds(get(s)));
+        let mut row = |name: &str, get: fn(Slowdown) -> f64| {
+            table.row([name.into(), of(self.target, get), of(forecast, get), of(Some(self.measured.slowdown), get)]);
+        };
+        row("mean slowdown", |slowdown| slowdown.mean_slowdown_s);
+        row("max slowdown", |slowdown| slowdown.max_slowdown_s);
+        let rate = |bytes: f64| Rate(bytes as u64).to_string();
+        let predicted = self.predicted.map_or("-".into(), |predicted| rate(predicted.throughput_bytes_per_s));
+        table.row(["scrub rate".into(), "-".into(), predicted, rate(self.rate_bytes_per_s)]);
+        table
+    }
+}
+
+fn seconds(value: f64) -> String {
+    Nanos((value * 1e9).round() as u64).to_string()
+}

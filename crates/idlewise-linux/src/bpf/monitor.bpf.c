@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// Watches the requests of one disk on the block tracepoints and tells user space when each one arrives and completes.
+// A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
+// byte completes. The scrubber's own requests are those that lie in the range which it announces before it issues
+// them.
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+// The kernel's structures, as far as they are used; offsets come from its BTF.
+struct gendisk {
+	int major;
+	int first_minor;
+} __attribute__((preserve_access_index));
+
+struct request_queue {
+	struct gendisk *disk;
+} __attribute__((preserve_access_index));
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	__u64 __sector;
+} __attribute__((preserve_access_index));
+
+#define REQ_OP_MASK 0xff
+#define REQ_OP_READ 0
+#define OPEN_REQUESTS 65536
+#define RING_BYTES (4 * 1024 * 1024)
+
+enum kind { ARRIVAL = 0, COMPLETION = 1 };
+
+// What user space reads from the ring.
+struct event {
+	__u64 time;    // CLOCK_MONOTONIC, ns
+	__u64 arrival; // of the request; equal to time for an arrival
+	__u64 sector;  // first, of 512 bytes, on the whole disk
+	__u32 bytes;
+	__u8 kind;
+	__u8 op; // REQ_OP_*
+	__u8 own;
+	__u8 pad;
+};
+
+struct open_request {
+	__u64 arrival;
+	__u64 sector;
+	__u32 bytes;
+	__u8 op;
+	__u8 own;
+	__u8 pad[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OPEN_REQUESTS);
+	__type(key, __u64);
+	__type(value, struct open_request);
+} requests SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+} events SEC(".maps");
+
+// Set before loading.
+const volatile __s32 disk_major;
+const volatile __s32 disk_minor;
+
+// Written by user space: the range of its own requests, in sectors; empty when there are none.
+__u64 own_begin;
+__u64 own_end;
+
+// Read by user space.
+__s64 foreground_open;
+__u64 lost_events;
+
+static __always_inline int watched(struct request *rq)
+{
+	struct gendisk *disk = rq->q->disk;
+
+	return disk && disk->major == disk_major && disk->first_minor == disk_minor;
+}
+
+static __always_inline void tell(const struct open_request *open, __u64 now, enum kind kind)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		__sync_fetch_and_add(&lost_events, 1);
+		return;
+	}
+	event->time = now;
+	event->arrival = open->arrival;
+	event->sector = open->sector;
+	event->bytes = open->bytes;
+	event->kind = kind;
+	event->op = open->op;
+	event->own = open->own;
+	event->pad = 0;
+	bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline int seen(struct request *rq)
+{
+	__u64 key = (__u64)rq;
+	struct open_request open = {};
+
+	if (!watched(rq) || bpf_map_lookup_elem(&requests, &key))
+		return 0;
+	open.arrival = bpf_ktime_get_ns();
+	open.sector = rq->__sector;
+	open.bytes = rq->__data_len;
+	open.op = rq->cmd_flags & REQ_OP_MASK;
+	open.own = open.op == REQ_OP_READ && open.sector >= own_begin &&
+		   open.sector + open.bytes / 512 <= own_end;
+	if (bpf_map_update_elem(&requests, &key, &open, BPF_ANY)) {
+		__sync_fetch_and_add(&lost_events, 1);
+		return 0;
+	}
+	if (!open.own)
+		__sync_fetch_and_add(&foreground_open, 1);
+	tell(&open, open.arrival, ARRIVAL);
+	return 0;
+}
+
+static __always_inline int gone(struct request *rq)
+{
+	__u64 key = (__u64)rq;
+	struct open_request *open = bpf_map_lookup_elem(&requests, &key);
+
+	if (!open)
+		return 0;
+	if (!open->own)
+		__sync_fetch_and_add(&foreground_open, -1);
+	tell(open, bpf_ktime_get_ns(), COMPLETION);
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(on_insert, struct request *rq)
+{
+	return seen(rq);
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue, struct request *rq)
+{
+	return seen(rq);
+}
+
+// A request merged into its neighbour ends here; the neighbour carries its bytes.
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(on_merge, struct request *rq)
+{
+	return gone(rq);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(on_complete, struct request *rq, __u8 error, unsigned int nr_bytes)
+{
+	// Some drivers complete a request piece by piece.
+	if (nr_bytes < rq->__data_len)
+		return 0;
+	return gone(rq);
+}

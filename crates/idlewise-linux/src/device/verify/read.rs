@@ -1,0 +1,112 @@
+//! Reading past the page cache through io_uring: works on every block device, for whoever may read it.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode};
+use rustix::io::Errno;
+
+use super::{Fault, Verifier};
+use crate::device::Device;
+use crate::memory::Buffer;
+
+/// The verifier that reads.
+pub struct DirectRead {
+    ring: IoUring,
+    fd: RawFd,
+    /// Freed only when the kernel is done with it.
+    buffer: ManuallyDrop<Buffer>,
+    /// What is being read and has not been yet.
+    rest: Option<Extent>,
+}
+
+impl DirectRead {
+    /// A reader of `device` for stretches of at most `largest`. The device must stay open as long as the reader.
+    ///
+    /// # Errors
+    /// A fault if the kernel offers no io_uring.
+    pub fn new(device: &Device, largest: Bytes) -> Result<Self, Fault> {
+        let ring = IoUring::new(2).map_err(|error| {
+            Fault::Device(format!("io_uring is not available ({error}); is kernel.io_uring_disabled set?"))
+        })?;
+        let buffer = ManuallyDrop::new(Buffer::new(largest.0 as usize));
+        Ok(Self { ring, fd: device.file.as_raw_fd(), buffer, rest: None })
+    }
+
+    fn submit(&mut self, extent: Extent) -> Result<(), Fault> {
+        let length = extent.length.0.min(self.buffer.len() as u64) as u32;
+        let read = opcode::Read::new(Fd(self.fd), self.buffer.as_ptr(), length).offset(extent.offset.0).build();
+        // SAFETY: the buffer holds `length` bytes and outlives the request: it is only freed when none is in service.
+        let queued = unsafe { self.ring.submission().push(&read) };
+        queued.map_err(|_| Fault::Device("io_uring: the submission queue is full".into()))?;
+        self.rest = Some(extent);
+        self.ring.submit().map_err(|error| Fault::Device(format!("io_uring: {error}")))?;
+        Ok(())
+    }
+
+    /// A completion came in: done, failed, or on with what a short read left.
+    fn completed(&mut self, result: i32) -> Option<Result<(), Fault>> {
+        let extent = self.rest.take()?;
+        let Ok(count) = u64::try_from(result) else {
+            return Some(Err(fault(Errno::from_raw_os_error(-result))));
+        };
+        if count >= extent.length.0 {
+            return Some(Ok(()));
+        }
+        if count == 0 {
+            return Some(Err(Fault::Device(format!("the device ends at byte {}", extent.offset.0))));
+        }
+        let rest = Extent { offset: Bytes(extent.offset.0 + count), length: Bytes(extent.length.0 - count) };
+        self.submit(rest).err().map(Err)
+    }
+}
+
+impl Verifier for DirectRead {
+    fn name(&self) -> &'static str {
+        "read"
+    }
+
+    fn start(&mut self, extent: Extent) -> Result<(), Fault> {
+        self.submit(extent)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Option<Result<(), Fault>> {
+        let timeout = Timespec::from(timeout);
+        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
+            Ok(_) => {}
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::TIME | Errno::INTR) => {}
+                _ => return Some(Err(Fault::Device(format!("io_uring: {error}")))),
+            },
+        }
+        let entry = self.ring.completion().next()?;
+        self.completed(entry.result())
+    }
+}
+
+impl Drop for DirectRead {
+    fn drop(&mut self) {
+        if self.rest.is_some() {
+            // The kernel may still write into the buffer of a request that hangs: leave it be.
+            return;
+        }
+        // SAFETY: dropped once, here, and no request uses it any more.
+        unsafe { ManuallyDrop::drop(&mut self.buffer) }
+    }
+}
+
+/// What the kernel's block layer says with an error number (blk-core.c, `blk_errors`).
+fn fault(errno: Errno) -> Fault {
+    let unreadable = |kind| Fault::Unreadable { kind };
+    match errno {
+        Errno::NODATA => unreadable("medium"),
+        Errno::ILSEQ => unreadable("protection"),
+        Errno::TIMEDOUT => unreadable("timeout"),
+        Errno::IO | Errno::REMOTEIO => unreadable("io"),
+        other => Fault::Device(other.to_string()),
+    }
+}

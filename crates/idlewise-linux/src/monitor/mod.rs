@@ -1,0 +1,137 @@
+//! The monitor: what anyone else does to a disk, as arrivals and completions.
+//!
+//! ```text
+//! Monitor ── Bpf        every request, to the microsecond, on the block tracepoints
+//!         └─ Diskstats  counters polled every few milliseconds, for where BPF cannot load
+//! ```
+//!
+//! [`open`] tries them in this order and says why it fell back.
+
+#[cfg(feature = "bpf")]
+mod bpf;
+mod diskstats;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use idlewise::{Bytes, Nanos};
+
+use crate::device::Device;
+
+/// A request arrived or completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, on [`now`]'s clock.
+    pub at: Nanos,
+    /// When the request arrived: `at` itself for an arrival.
+    pub arrival: Nanos,
+    /// Arrival or completion.
+    pub kind: EventKind,
+    /// First byte on the whole disk; zero where the monitor does not see it.
+    pub offset: Bytes,
+    /// Length in bytes; zero where the monitor does not see it.
+    pub length: u32,
+    /// Read, write, or neither (a flush or a discard).
+    pub op: EventOp,
+    /// Whether it is one of ours rather than foreground.
+    pub own: bool,
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// It was queued.
+    Arrival,
+    /// Its last byte was served.
+    Completion,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventOp {
+    /// Reads data.
+    Read,
+    /// Writes data.
+    Write,
+    /// Moves no data.
+    Other,
+}
+
+/// Sees the requests of one disk and tells ours from the foreground's.
+pub trait Monitor: Send {
+    /// Its name, as in `--json`.
+    fn name(&self) -> &'static str;
+    /// Adds the events since the last call, oldest first, and waits up to `wait` for the first.
+    ///
+    /// # Errors
+    /// A line that says what failed.
+    fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError>;
+    /// Foreground requests outstanding now.
+    fn outstanding(&mut self) -> u64;
+    /// The range of bytes on the whole disk that is read for ourselves from now on; empty for none.
+    fn own(&mut self, range: Range<u64>);
+    /// Events that could not be recorded.
+    fn lost(&self) -> u64;
+}
+
+/// The monitor does not work.
+#[derive(Debug, thiserror::Error)]
+#[error("{monitor} monitor: {problem}")]
+pub struct MonitorError {
+    pub(crate) monitor: &'static str,
+    pub(crate) problem: String,
+}
+
+/// Which monitor to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// BPF, or the coarser one where it cannot load.
+    #[default]
+    Best,
+    /// BPF or nothing.
+    Bpf,
+    /// The coarser one.
+    Diskstats,
+}
+
+/// A monitor, and why it is not the best one.
+pub struct Opened {
+    /// The monitor.
+    pub monitor: Box<dyn Monitor>,
+    /// Why BPF is not used, where it was tried.
+    pub fallback: Option<String>,
+}
+
+/// Opens a monitor of the disk that `device` is on.
+///
+/// # Errors
+/// [`MonitorError`] if the chosen monitor does not work, or none does.
+pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
+    if choice == Choice::Diskstats {
+        return Ok(Opened { monitor: Box::new(diskstats::Diskstats::open(device)?), fallback: None });
+    }
+    match open_bpf(device) {
+        Ok(monitor) => Ok(Opened { monitor, fallback: None }),
+        Err(error) if choice == Choice::Bpf => Err(error),
+        Err(error) => {
+            let monitor = Box::new(diskstats::Diskstats::open(device)?);
+            Ok(Opened { monitor, fallback: Some(error.problem) })
+        }
+    }
+}
+
+#[cfg(feature = "bpf")]
+fn open_bpf(device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
+    Ok(Box::new(bpf::Bpf::open(device)?))
+}
+
+#[cfg(not(feature = "bpf"))]
+fn open_bpf(_device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
+    Err(MonitorError { monitor: "bpf", problem: "this idlewise was built without BPF".into() })
+}
+
+/// The time on the clock of all events: `CLOCK_MONOTONIC`.
+pub fn now() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

@@ -1,0 +1,92 @@
+//! One request of ours at a time on a watched disk: what the scrub and the calibration share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use idlewise::Nanos;
+use idlewise::order::Extent;
+
+use super::Foreground;
+use super::engine::ScrubError;
+use crate::device::Device;
+use crate::device::verify::{Fault, Verifier};
+use crate::monitor::{Event, Monitor, now};
+
+/// How often a wait looks up: for signals and for whoever watches.
+pub const TICK: Duration = Duration::from_millis(100);
+/// A request in service for longer is reported.
+const HUNG: Nanos = Nanos::from_secs(10);
+/// A request in service for longer is given up when asked to stop.
+const LOST: Nanos = Nanos::from_secs(60);
+
+/// The device, its monitor and what the foreground does there.
+pub struct Lane<'a> {
+    pub device: &'a Device,
+    pub verifier: Box<dyn Verifier>,
+    pub monitor: Box<dyn Monitor>,
+    pub foreground: Foreground,
+    stop: &'a AtomicBool,
+    events: Vec<Event>,
+    lost: u64,
+}
+
+impl<'a> Lane<'a> {
+    pub fn new(
+        device: &'a Device,
+        verifier: Box<dyn Verifier>,
+        monitor: Box<dyn Monitor>,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let foreground = Foreground::new(now());
+        Self { device, verifier, monitor, foreground, stop, events: Vec::new(), lost: 0 }
+    }
+
+    /// Whether to stop.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Takes in what the foreground did, and waits up to `wait` for it to do something.
+    pub fn poll(&mut self, wait: Duration) -> Result<(), ScrubError> {
+        self.events.clear();
+        self.monitor.poll(wait.min(TICK), &mut self.events)?;
+        self.events.iter().for_each(|event| self.foreground.event(event));
+        let lost = self.monitor.lost();
+        if lost > self.lost {
+            self.lost = lost;
+            self.foreground.resynchronise(self.monitor.outstanding());
+        }
+        Ok(())
+    }
+
+    /// Since when the disk has been idle, by the events and by the monitor's own count.
+    pub fn idle_since(&mut self) -> Option<Nanos> {
+        self.foreground.idle_since().filter(|_| self.monitor.outstanding() == 0)
+    }
+
+    /// Verifies a stretch, and says how long it took. `hung` is told when that is unusually long.
+    pub fn verify(
+        &mut self,
+        extent: Extent,
+        hung: &mut dyn FnMut(&Self, Nanos),
+    ) -> Result<(Result<(), Fault>, Nanos), ScrubError> {
+        let start = self.device.start.0;
+        self.monitor.own(start + extent.offset.0..start + extent.end().0);
+        let began = now();
+        let mut done = self.verifier.start(extent).err().map(Err);
+        while done.is_none() {
+            done = self.verifier.wait(TICK);
+            let service = now().since(began);
+            if done.is_none() && service > HUNG {
+                hung(self, service);
+                if self.stopped() && service > LOST {
+                    return Err(ScrubError::Hung { place: extent.offset, service });
+                }
+            }
+        }
+        let service = now().since(began);
+        self.monitor.own(0..0);
+        self.poll(Duration::ZERO)?;
+        Ok((done.unwrap_or(Ok(())), service))
+    }
+}

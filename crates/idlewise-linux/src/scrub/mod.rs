@@ -1,0 +1,60 @@
+//! The live scrubber: drives a policy and a scan order over a real device, and measures what it costs the foreground.
+
+mod checkpoint;
+mod engine;
+mod faults;
+mod foreground;
+mod lane;
+mod learn;
+mod pacing;
+
+pub use checkpoint::{Checkpoint, CheckpointError, State, StateFolder};
+pub use engine::{Report, ScrubError, Scrubber};
+pub use faults::BadBlocks;
+pub use foreground::{Foreground, Measured};
+pub use learn::Watch;
+pub use pacing::Pacing;
+
+use idlewise::{Bytes, Nanos};
+
+/// Where a scrub stands, for whoever watches.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// What it is doing, and why.
+    pub doing: Doing,
+    /// Bytes of the device verified in this pass.
+    pub verified: Bytes,
+    /// Bytes verified since this run began.
+    pub verified_now: Bytes,
+    /// Size of the device.
+    pub size: Bytes,
+    /// Time since this run began.
+    pub elapsed: Nanos,
+    /// Unreadable blocks so far.
+    pub bad_blocks: u64,
+    /// What the foreground suffered so far.
+    pub measured: Measured,
+    /// Request size and idle wait in use.
+    pub plan: Option<(Bytes, Nanos)>,
+}
+
+/// What a scrub does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Watching the foreground before the first request.
+    Observing,
+    /// Measuring how long requests of each size take.
+    Calibrating,
+    /// A request of ours is in service.
+    Verifying,
+    /// Narrowing an unreadable stretch down to its blocks.
+    Narrowing,
+    /// Foreground requests are outstanding.
+    ForegroundActive,
+    /// The disk is idle, but not yet for long enough.
+    IdleWait,
+    /// The policy wants nothing more in this idle interval.
+    PolicyStopped,
+    /// A request of ours has been in service for unusually long.
+    Hung(Nanos),
+}

@@ -1,0 +1,93 @@
+//! Which policy runs, and tuning it again as more of the foreground is seen.
+
+use idlewise::disk::DiskModel;
+use idlewise::policy::{Policy, Waiting};
+use idlewise::simulate::Summary;
+use idlewise::tune::{Goal, Predicted, tune};
+use idlewise::{Bytes, Nanos};
+
+use super::Foreground;
+
+/// Idle wait on a disk on which no foreground was seen yet.
+const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
+/// Largest request on such a disk.
+const UNKNOWN_SIZE: Bytes = Bytes::from_kib(1024);
+/// Fewer idle intervals say nothing yet.
+const ENOUGH: usize = 20;
+/// Time between two tunings.
+const RETUNE: Nanos = Nanos::from_secs(60);
+const SIZE_STEP: u64 = 64 << 10;
+
+/// A policy, and what it takes to replace it.
+pub struct Pacing {
+    waiting: Waiting,
+    retune: Option<Retune>,
+    predicted: Option<Predicted>,
+}
+
+struct Retune {
+    goal: Goal,
+    model: DiskModel,
+    next: Nanos,
+}
+
+impl Pacing {
+    /// Request size and idle wait as given.
+    pub fn fixed(waiting: Waiting) -> Self {
+        Self { waiting, retune: None, predicted: None }
+    }
+
+    /// Request size and idle wait from the idle intervals seen, tuned again every minute.
+    ///
+    /// # Errors
+    /// If no request fits the maximum slowdown.
+    pub fn tuned(
+        goal: Goal,
+        model: DiskModel,
+        foreground: &Foreground,
+        now: Nanos,
+    ) -> Result<Self, idlewise::tune::TuneError> {
+        let mut sizes = (1..=UNKNOWN_SIZE.0 / SIZE_STEP).map(|steps| Bytes(steps * SIZE_STEP));
+        let fits = sizes.rfind(|&size| model.verify_time(size) <= goal.max_slowdown);
+        let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size: fits.unwrap_or(Bytes(SIZE_STEP)) };
+        let mut pacing = Self { waiting, retune: Some(Retune { goal, model, next: now }), predicted: None };
+        pacing.again(foreground, now)?;
+        Ok(pacing)
+    }
+
+    /// Tunes again when it is time; whether the policy changed.
+    ///
+    /// # Errors
+    /// If no request fits the maximum slowdown.
+    pub fn again(&mut self, foreground: &Foreground, now: Nanos) -> Result<bool, idlewise::tune::TuneError> {
+        let Some(retune) = self.retune.as_mut().filter(|retune| now >= retune.next) else { return Ok(false) };
+        retune.next = Nanos(now.0 + RETUNE.0);
+        let seen = foreground.undisturbed();
+        if seen.intervals.len() < ENOUGH
+            && retune.model.verify_time(self.waiting.request_size) <= retune.goal.max_slowdown
+        {
+            return Ok(false);
+        }
+        let seen = std::slice::from_ref(seen);
+        let plan = tune(seen, &retune.model, &retune.goal, &|_| ())?;
+        self.predicted = Some(Predicted::from(&Summary::new(&plan.outcome, seen)));
+        let changed = plan.policy() != self.waiting;
+        self.waiting = plan.policy();
+        Ok(changed)
+    }
+
+    /// The policy to drive.
+    pub fn policy(&self) -> Box<dyn Policy> {
+        Box::new(self.waiting)
+    }
+
+    /// What the last tuning predicted.
+    pub fn predicted(&self) -> Option<Predicted> {
+        self.predicted
+    }
+
+    /// Request size and idle wait.
+    pub fn parameters(&self) -> (Bytes, Nanos) {
+        (self.waiting.request_size, self.waiting.idle_wait)
+    }
+}

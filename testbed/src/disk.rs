@@ -1,0 +1,95 @@
+//! Setting the emulated disk up, and taking it down again.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use fuser::{BackgroundSession, Config, MountOption};
+use idlewise::Bytes;
+use idlewise::disk::{Geometry, Mechanical};
+use tempfile::TempDir;
+
+use crate::server::{FILE, Server};
+
+const SECTOR: u64 = 512;
+
+/// What disk to emulate.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its size.
+    pub size: Bytes,
+    /// Ranges of 512-byte blocks that cannot be read.
+    pub bad_blocks: Vec<Range<u64>>,
+    /// Whether requests take the time of a 15,000 rpm drive, or none.
+    pub timing: bool,
+}
+
+/// An emulated disk, there until it is dropped.
+pub struct EmulatedDisk {
+    loop_device: PathBuf,
+    // Unmounts when dropped, which needs the loop device to be gone and the folder to be there.
+    _session: BackgroundSession,
+    _folder: TempDir,
+}
+
+/// What the machine lacks for an emulated disk, if anything.
+pub fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("root".into());
+    }
+    let files = ["/dev/fuse", "/dev/loop-control"].into_iter().find(|file| !Path::new(file).exists());
+    files
+        .map(String::from)
+        .or_else(|| Command::new("losetup").arg("--version").output().err().map(|_| "losetup".into()))
+}
+
+impl EmulatedDisk {
+    /// Mounts the disk's file and puts a loop device on it.
+    ///
+    /// # Errors
+    /// What the machine lacks, or what a step said.
+    pub fn new(options: &Options) -> anyhow::Result<Self> {
+        if let Some(missing) = missing() {
+            bail!("the emulated disk needs {missing}");
+        }
+        let folder = tempfile::Builder::new().prefix("idlewise-disk-").tempdir()?;
+        let data = data_file(options.size)?;
+        let mechanics = options.timing.then(|| Mechanical::new(Geometry::fifteen_k(options.size)));
+        let bad = options.bad_blocks.iter().map(|range| range.start * SECTOR..range.end * SECTOR).collect();
+        let server = Server::new(data, options.size.0, mechanics, bad);
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("emulated-disk".into())];
+        let session = fuser::spawn_mount(server, folder.path(), &config).context("mounting FUSE")?;
+        let loop_device = attach(&folder.path().join(FILE))?;
+        Ok(Self { loop_device, _session: session, _folder: folder })
+    }
+
+    /// The block device.
+    pub fn path(&self) -> &Path {
+        &self.loop_device
+    }
+}
+
+impl Drop for EmulatedDisk {
+    fn drop(&mut self) {
+        let detached = Command::new("losetup").arg("-d").arg(&self.loop_device).status();
+        if !detached.is_ok_and(|status| status.success()) {
+            eprintln!("emulated disk: {} could not be detached", self.loop_device.display());
+        }
+    }
+}
+
+/// A sparse file that is gone when closed.
+fn data_file(size: Bytes) -> anyhow::Result<File> {
+    let file = tempfile::tempfile()?;
+    file.set_len(size.0).with_context(|| format!("a sparse file of {size}"))?;
+    Ok(file)
+}
+
+fn attach(file: &Path) -> anyhow::Result<PathBuf> {
+    let output = Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(file).output()?;
+    ensure!(output.status.success(), "losetup: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+}
