@@ -81,9 +81,9 @@ impl Drop for EmulatedDisk {
     }
 }
 
-/// A sparse file that is gone when closed.
+/// Sparse memory: only what is written takes space, and no other disk gets in the way.
 fn data_file(size: Bytes) -> anyhow::Result<File> {
-    let file = tempfile::tempfile()?;
+    let file = File::from(rustix::fs::memfd_create("emulated-disk", rustix::fs::MemfdFlags::CLOEXEC)?);
     file.set_len(size.0).with_context(|| format!("a sparse file of {size}"))?;
     Ok(file)
 }

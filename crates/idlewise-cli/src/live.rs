@@ -40,12 +40,10 @@ pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dy
     Ok(opened.monitor)
 }
 
-/// A flag that SIGINT and SIGTERM set; a second one ends the process at once.
+/// A flag that SIGINT and SIGTERM set. A second one does no more: some tools send it twice.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    const KILLED: i32 = 4;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, KILLED, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
     Ok(stop)

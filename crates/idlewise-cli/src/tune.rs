@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use idlewise::idle::Idleness;
 use idlewise::report::Table;
 use idlewise::simulate::Summary;
-use idlewise::tune::{Baseline, Goal, Plan, PlanFile, baselines, tune};
+use idlewise::tune::{Arrivals, Baseline, Goal, Plan, PlanFile, baselines, tune};
 use idlewise::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
@@ -32,6 +32,11 @@ pub struct Arguments {
     /// Size of all disks of the trace together, for the time that a full pass takes
     #[arg(long, value_name = "SIZE", default_value = "10TB")]
     capacity: Bytes,
+
+    /// Keep the goal at whichever moment of a request foreground work arrives, not only at those recorded: for a plan that
+    /// will be run, and for short traces
+    #[arg(long)]
+    any_moment: bool,
 
     /// Write the plan to a file that `idlewise scrub --plan` takes
     #[arg(long, value_name = "FILE")]
@@ -82,7 +87,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let goal = Goal { mean_slowdown: arguments.mean_slowdown, max_slowdown: arguments.max_slowdown };
     let input = arguments.input.read()?;
     let progress = Progress::new("tuning");
-    let plan = tune(&input.disks, &input.model, &goal, &|done| progress.share(done))?;
+    let arrivals = if arguments.any_moment { Arrivals::AnyMoment } else { Arrivals::Recorded };
+    let plan = tune(&input.disks, &input.model, &goal, arrivals, &|done| progress.share(done))?;
     drop(progress);
     let summary = Summary::new(&plan.outcome, &input.disks);
     if let Some(path) = &arguments.out {

@@ -3,7 +3,7 @@
 use idlewise::disk::DiskModel;
 use idlewise::policy::{Policy, Waiting};
 use idlewise::simulate::Summary;
-use idlewise::tune::{Goal, Predicted, tune};
+use idlewise::tune::{Arrivals, Goal, Predicted, tune};
 use idlewise::{Bytes, Nanos};
 
 use super::Foreground;
@@ -69,7 +69,7 @@ impl Pacing {
             return Ok(false);
         }
         let seen = std::slice::from_ref(seen);
-        let plan = tune(seen, &retune.model, &retune.goal, &|_| ())?;
+        let plan = tune(seen, &retune.model, &retune.goal, Arrivals::AnyMoment, &|_| ())?;
         self.predicted = Some(Predicted::from(&Summary::new(&plan.outcome, seen)));
         let changed = plan.policy() != self.waiting;
         self.waiting = plan.policy();

@@ -8,4 +8,4 @@ mod waiting;
 
 pub use baselines::{Baseline, baselines};
 pub use plan::{Plan, PlanError, PlanFile, Predicted};
-pub use search::{Goal, TuneError, tune};
+pub use search::{Arrivals, Goal, TuneError, tune};

@@ -1,0 +1,42 @@
+# make demo    the whole product on an emulated disk, in about five minutes
+# make test    every test; those that need root or a tool say so when they are skipped
+# make install the command, into PREFIX/bin
+
+PREFIX ?= /usr/local
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+# What the BPF program, the tests and the emulated disk need beyond a Rust toolchain.
+PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config build-essential util-linux libc6-dev
+# Where there is no Rust, Debian's own is installed, as new as its security archive has it.
+RUST_PACKAGES := cargo-web rustc-web rust-web-clippy rustfmt-web
+RUST := 1.88
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: demo test lint setup build install bench clean
+
+demo: setup
+	cargo build --release --locked --quiet --workspace
+	./target/release/idlewise-demo
+
+test: setup
+	cargo test --locked --workspace
+	cargo build --locked --quiet -p idlewise-cli --no-default-features
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+
+build: setup
+	cargo build --release --locked --quiet -p idlewise-cli
+
+install: build
+	$(SUDO) install -D -m 755 target/release/idlewise $(DESTDIR)$(PREFIX)/bin/idlewise
+
+bench: setup
+	cargo bench --locked --quiet -p idlewise
+
+setup:
+	@./testbed/setup.sh "$(PACKAGES)" "$(RUST_PACKAGES)" "$(RUST)"
+
+clean:
+	cargo clean

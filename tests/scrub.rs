@@ -1,0 +1,270 @@
+//! `scrub` and its companions on a real block device: a loop device over the emulated disk.
+
+mod common;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{idlewise, run, stderr, stdout};
+use idlewise::Bytes;
+use idlewise_testbed::{EmulatedDisk, Options};
+use serde_json::Value;
+
+const MIB: u64 = 1 << 20;
+
+/// An emulated disk and a folder for checkpoints; `None`, said aloud, where the machine cannot have one.
+struct Bench {
+    disk: EmulatedDisk,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(size: u64, bad_blocks: &[Range<u64>], timing: bool) -> Option<Self> {
+        if let Some(missing) = idlewise_testbed::missing() {
+            eprintln!("SKIPPED: the emulated disk needs {missing}");
+            return None;
+        }
+        let options = Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), timing };
+        Some(Self { disk: EmulatedDisk::new(&options).unwrap(), folder: tempfile::tempdir().unwrap() })
+    }
+
+    fn path(&self) -> &str {
+        self.disk.path().to_str().unwrap()
+    }
+
+    fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        let state = self.folder.path().to_str().unwrap();
+        [&["scrub", self.path(), "--state-dir", state, "--json", "--quiet"], more].concat()
+    }
+
+    fn scrub(&self, more: &[&str]) -> (i32, Value) {
+        let output = run(&self.arguments(more));
+        let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        (output.status.code().unwrap(), value)
+    }
+
+    fn start(&self, more: &[&str]) -> Child {
+        let mut command = idlewise(&self.arguments(more));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn checkpoint(&self) -> Option<Value> {
+        let files = std::fs::read_dir(self.folder.path()).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        let json: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+        serde_json::from_slice(&std::fs::read(json.first()?).unwrap()).ok()
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = std::process::Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+const PACE: [&str; 4] = ["--request-size", "512KiB", "--idle-wait", "1ms"];
+
+#[test]
+fn root_scrub_finds_exactly_the_bad_blocks() {
+    let bad = [100..103, 33_000..33_001, 131_000..131_072];
+    let Some(bench) = Bench::new(64 * MIB, &bad, false) else { return };
+    for monitor in ["bpf", "diskstats"] {
+        let (code, result) = bench.scrub(&[&PACE[..], &["--restart", "--monitor", monitor]].concat());
+        assert_eq!(code, 3, "{result}");
+        assert_eq!((&result["state"], &result["monitor"]), (&"complete".into(), &monitor.into()));
+        assert_eq!(result["verified_bytes"], 64 * MIB);
+        let errors = result["errors"].as_array().unwrap();
+        let found = errors.iter().map(|error| {
+            assert_eq!(error["kind"], "io");
+            let (lba, blocks) = (error["lba"].as_u64().unwrap(), error["blocks"].as_u64().unwrap());
+            lba..lba + blocks
+        });
+        assert_eq!(found.collect::<Vec<_>>(), bad);
+    }
+}
+
+#[test]
+fn root_clean_device_is_clean_and_a_second_pass_begins_anew() {
+    // Sizes that no request size divides.
+    let Some(bench) = Bench::new(5 * MIB + 512 * 7, &[], false) else { return };
+    for _ in 0..2 {
+        let (code, result) = bench.scrub(&PACE);
+        assert_eq!((code, &result["resumed_at_bytes"]), (0, &0.into()), "{result}");
+        assert_eq!(result["verified_bytes"], 5 * MIB + 512 * 7);
+        assert_eq!(bench.checkpoint().unwrap()["state"], "complete");
+    }
+}
+
+/// Killed at random moments, the scrub goes on at or before the place that it had reached, and still finds every bad
+/// block once.
+#[test]
+fn root_kill_9_skips_no_byte() {
+    let bad = [4_000..4_003, 50_000..50_017, 120_000..120_001];
+    let Some(bench) = Bench::new(64 * MIB, &bad, true) else { return };
+    let seed = std::process::id() as u64;
+    eprintln!("seed {seed}");
+    let mut random = seed;
+    let mut reached = 0;
+    for _ in 0..8 {
+        let mut child = bench.start(&PACE);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        std::thread::sleep(Duration::from_millis(20 + (random >> 33) % 300));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if let Some(checkpoint) = bench.checkpoint() {
+            let position = checkpoint["position_bytes"].as_u64().unwrap();
+            assert!(position >= reached || checkpoint["state"] == "complete", "{position} after {reached}");
+            reached = position;
+        }
+    }
+    // Interrupted by request: what was done until then is kept.
+    let mut child = bench.start(&PACE);
+    std::thread::sleep(Duration::from_millis(400));
+    let asked = Instant::now();
+    signal(&child, "TERM");
+    let code = child.wait().unwrap().code();
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    if code == Some(4) {
+        let checkpoint = bench.checkpoint().unwrap();
+        assert_eq!(checkpoint["state"], "interrupted");
+        reached = checkpoint["position_bytes"].as_u64().unwrap();
+        assert!(reached > 0);
+        let (code, result) = bench.scrub(&PACE);
+        assert_eq!((code, &result["resumed_at_bytes"]), (3, &reached.into()));
+        assert_eq!(result["verified_bytes"], 64 * MIB);
+        let found: Vec<_> = result["errors"].as_array().unwrap().iter().map(|e| e["lba"].as_u64().unwrap()).collect();
+        assert_eq!(found, [4_000, 50_000, 120_000]);
+    } else {
+        assert_eq!(code, Some(3), "finished before it was told to stop");
+    }
+}
+
+#[test]
+fn root_two_scrubs_of_one_device_do_not_run_together() {
+    let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
+    let mut first = bench.start(&PACE);
+    let until = Instant::now() + Duration::from_secs(5);
+    while bench.checkpoint().is_none() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = run(&bench.arguments(&PACE));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("another idlewise is scrubbing it"), "{}", stderr(&output));
+    signal(&first, "INT");
+    assert_eq!(first.wait().unwrap().code(), Some(4));
+}
+
+/// Reads of others are foreground: seen, waited for, and delayed by no more than one request.
+#[test]
+fn root_foreground_is_seen_and_waited_for() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let trace = bench.folder.path().join("foreground.csv");
+    let lines = (0..60u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 500_000, k * 7_340_032));
+    std::fs::write(&trace, lines.collect::<String>()).unwrap();
+    let child = bench.start(&["--request-size", "256KiB", "--idle-wait", "20ms"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&replayed["requests"], &replayed["failed"]), (&60.into(), &0.into()));
+    signal(&child, "INT");
+    let result = child.wait_with_output().unwrap();
+    assert_eq!(result.status.code(), Some(4), "{}", stderr(&result));
+    let result: Value = serde_json::from_slice(&result.stdout).unwrap();
+    let measured = &result["measured"];
+    assert_eq!(measured["foreground_requests"], 60);
+    let collisions = measured["collisions"].as_u64().unwrap();
+    assert!((40..=60).contains(&collisions), "{collisions}");
+    let mean = measured["mean_slowdown_s"].as_f64().unwrap();
+    // Requests take 6.6 ms, and a first one a seek more; arrivals fall anywhere within.
+    assert!((0.001..0.008).contains(&mean), "{mean}");
+    assert_eq!(result["lost_events"], 0);
+}
+
+#[test]
+fn root_probe_capture_and_learning_work_together() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let path = |name: &str| bench.folder.path().join(name).display().to_string();
+    let model = path("disk.toml");
+    let output = run(&["probe", bench.path(), "--out", &model, "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = std::fs::read_to_string(&model).unwrap();
+    let model = idlewise::disk::DiskModel::from_toml(&text).unwrap();
+    let milliseconds = |kib| model.verify_time(Bytes::from_kib(kib)).as_secs_f64() * 1e3;
+    // A rotation of 4 ms and 64 KiB or 4 MiB at about 100 MB/s; a loaded machine adds to that.
+    assert!((4.0..8.0).contains(&milliseconds(64)), "{text}");
+    assert!((40.0..60.0).contains(&milliseconds(4096)), "{text}");
+
+    let trace = path("foreground.csv");
+    let lines = (0..80u64).map(|k| format!("{},f,0,Write,{},8192,0\n", k * 300_000, k * 4_341_760));
+    std::fs::write(&trace, lines.collect::<String>()).unwrap();
+    let mut capture = idlewise(&["capture", bench.path(), "--for", "3s", "--out", &path("captured.csv.gz")]);
+    let capture = capture.stdout(Stdio::piped()).spawn().unwrap();
+    let goal = ["--mean-slowdown", "2ms", "--max-slowdown", "30ms", "--observe", "2s"];
+    let scrub = bench.start(&goal);
+    std::thread::sleep(Duration::from_millis(300));
+    let output = run(&["replay", &trace, bench.path(), "--allow-writes"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let captured = stdout(&capture.wait_with_output().unwrap());
+    let words: Vec<&str> = captured.split_whitespace().collect();
+    let count = words.iter().position(|word| *word == "requests;").map(|at| words[at - 1].parse::<u64>().unwrap());
+    // The scrub's first requests may be among them: to another process they are foreground.
+    assert!(count.is_some_and(|count| count >= 80), "{captured}");
+    std::thread::sleep(Duration::from_secs(3));
+    signal(&scrub, "INT");
+    let output = scrub.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["verified_bytes"].as_u64().unwrap() > 0, "{result}");
+    assert!(result["request_size_bytes"].as_u64().unwrap() <= 2560 << 10, "{result}");
+    assert_eq!(result["target"]["max_slowdown_s"], 0.03);
+}
+
+#[test]
+fn root_nothing_is_written() {
+    let Some(bench) = Bench::new(16 * MIB, &[500..501, 900..902], false) else { return };
+    let (code, _) = bench.scrub(&PACE);
+    assert_eq!(code, 3);
+    let name = Path::new(bench.path()).file_name().unwrap().to_str().unwrap().to_string();
+    let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    let fields: Vec<u64> = stat.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    assert_eq!((fields[4], fields[6]), (0, 0), "writes and sectors written");
+    assert!(fields[2] * 512 >= 16 * MIB, "sectors read");
+}
+
+#[test]
+fn what_cannot_be_scrubbed_is_said() {
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["scrub", "/dev/no-such-disk", "--request-size", "64KiB", "--idle-wait", "1ms"], 1, "no such device"),
+        (&["scrub", "/dev/null", "--request-size", "64KiB", "--idle-wait", "1ms"], 1, "not a block device"),
+        (&["scrub", "/dev/null"], 64, "say how to pace it"),
+        (&["scrub", "/dev/null", "--mean-slowdown", "1ms"], 64, "--max-slowdown"),
+        (&["scrub", "/dev/null", "--request-size", "1GiB", "--idle-wait", "1ms"], 64, "at most 64MiB"),
+        (&["scrub", "/dev/null", "--plan", "/no/plan"], 1, "/no/plan: No such file"),
+        (&["probe", "/no/disk"], 1, "no such device"),
+    ];
+    for (arguments, code, text) in cases {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(*code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(text), "{arguments:?}: {}", stderr(&output));
+        let lines = stderr(&output).lines().filter(|line| !line.is_empty()).count();
+        assert!(*code == 64 || lines == 1, "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn root_a_damaged_checkpoint_is_refused_and_restart_helps() {
+    let Some(bench) = Bench::new(MIB, &[], false) else { return };
+    assert_eq!(bench.scrub(&PACE).0, 0);
+    let mut files = std::fs::read_dir(bench.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|e| e == "json")).unwrap();
+    std::fs::write(&file, "{\"version\":1").unwrap();
+    let output = run(&bench.arguments(&PACE));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("damaged checkpoint"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"version\":1", "nothing is lost");
+    assert_eq!(bench.scrub(&[&PACE[..], &["--restart"]].concat()).0, 0);
+    let odd = run(&bench.arguments(&["--request-size", "1000B", "--idle-wait", "1ms"]));
+    assert_eq!(odd.status.code(), Some(64));
+    assert!(stderr(&odd).contains("no multiple of its 512 byte blocks"), "{}", stderr(&odd));
+}
