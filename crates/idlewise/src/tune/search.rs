@@ -22,6 +22,9 @@ const SIZE_STEP: Bytes = Bytes::from_kib(64);
 /// sample that proposes waits.
 const COARSE: u64 = 16;
 const CLOSE: u64 = 1024;
+/// Waits beyond as many service times are looked at less closely: how they meet a timer's ticks is luck.
+const LONG: u64 = 32;
+const LESS_CLOSE: u64 = 128;
 /// Parts into which the last step is divided.
 const FINE: u64 = 32;
 
@@ -195,7 +198,8 @@ impl<'a> Search<'a> {
                 ratio = delay as f64 / guess.max(1.0);
             }
             failed = wait;
-            wait += self.resolution.max(wait / CLOSE);
+            let part = if wait < LONG * self.service.0 { CLOSE } else { LESS_CLOSE };
+            wait += self.resolution.max(wait / part);
         }
         None
     }

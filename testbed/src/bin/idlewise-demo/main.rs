@@ -7,7 +7,7 @@ mod tool;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use idlewise::report::Table;
 use idlewise::tune::Goal;
 use idlewise::{Nanos, Rate};
@@ -36,8 +36,8 @@ pub struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the testbed is in the project")?;
-    let trace = root.join("testbed/traces/pgbench.csv.gz");
+    let trace = PathBuf::from("testbed/traces/pgbench.csv.gz");
+    ensure!(trace.exists(), "{} is not here: run `make demo` in the project's folder", trace.display());
     let folder = PathBuf::from("demo");
     std::fs::create_dir_all(&folder)?;
     let tool = Tool::beside_us()?;
