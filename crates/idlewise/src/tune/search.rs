@@ -77,7 +77,7 @@ const SHIFTS: u64 = 8;
 ///
 /// The paper finds the wait by binary search, as slowdown should fall with the wait. It does not always: where idle times
 /// come in multiples of a timer tick it rises and falls with the tick. So for each size waits are first tried upwards from
-/// zero in growing steps until one keeps the goal; then all shorter waits are tried in close steps on a [sample] of the
+/// zero in growing steps until one keeps the goal; then all shorter waits are tried in close steps on a sample of the
 /// intervals, which proposes those that may keep it; and the last step is divided finely. Every wait taken was simulated
 /// on all intervals, so no plan breaks the goal on them.
 ///
