@@ -6,14 +6,15 @@ use idlewise::report::Table;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::input::{Source, TraceArguments};
+use crate::input::{Source, TraceOnDisk, formats_help};
 use crate::output;
 
 /// Say how idle the disk of a trace was: its idle intervals, and how much of them is left after waiting
 #[derive(clap::Args)]
+#[command(after_help = formats_help())]
 pub struct Arguments {
     #[command(flatten)]
-    input: TraceArguments,
+    input: TraceOnDisk,
 
     /// Print one JSON object instead of a table
     #[arg(long)]

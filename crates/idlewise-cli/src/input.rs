@@ -6,28 +6,47 @@ use anyhow::Context;
 use clap::Args;
 use idlewise::disk::DiskModel;
 use idlewise::idle::Idleness;
+use idlewise::trace::formats::FORMATS;
 use idlewise::trace::{self, ReadOptions, Trace};
 use serde::Serialize;
 
 use crate::progress::Progress;
 
-/// A trace and the disk it ran on.
+/// A trace.
 #[derive(Args)]
 pub struct TraceArguments {
-    /// Block I/O trace: MSR Cambridge CSV, blkreplay .load or HP SRT, plain or gzip, told apart by content
+    /// Block I/O trace, plain or gzip; its format (listed below) is told by its content
     pub trace: PathBuf,
 
     /// Leave out records that cannot be read, and count them, instead of stopping at the first
     #[arg(long)]
     skip_bad: bool,
 
-    /// Only this volume; without it each volume is its own disk and the numbers are of all of them together
+    /// Only this volume; without it all of them, each as its own disk
     #[arg(long, value_name = "NAME")]
     volume: Option<String>,
+}
+
+/// A trace and the disk it ran on.
+#[derive(Args)]
+pub struct TraceOnDisk {
+    #[command(flatten)]
+    trace: TraceArguments,
 
     /// Disk model in TOML, as `idlewise probe` writes it [default: Hitachi Ultrastar 15K450]
     #[arg(long, value_name = "FILE")]
     disk: Option<PathBuf>,
+}
+
+/// The part of `--help` that lists the trace formats.
+pub fn formats_help() -> String {
+    list("Trace formats", FORMATS.iter().map(|format| (format.name, format.about)))
+}
+
+/// A list for `--help`, from a table.
+pub fn list<'a>(title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let lines = lines.map(|(name, about)| format!("\n  {name:<14}{about}"));
+    format!("{title}:{}", lines.collect::<String>())
 }
 
 /// What was read, with where its numbers come from.
@@ -55,13 +74,13 @@ pub struct Source {
     pub response_times: &'static str,
 }
 
-impl TraceArguments {
+impl TraceOnDisk {
     /// Reads the trace and reduces it to idle intervals.
     pub fn read(&self) -> anyhow::Result<Input> {
         let model = disk_model(self.disk.as_deref())?;
-        let trace = self.read_trace()?;
+        let trace = self.trace.read()?;
         let source = Source {
-            trace: self.trace.display().to_string(),
+            trace: self.trace.trace.display().to_string(),
             format: trace.format,
             bad_records: trace.bad_records,
             disk: model.name.clone(),
@@ -70,9 +89,11 @@ impl TraceArguments {
         let disks = Idleness::of_trace(&trace, &model)?;
         Ok(Input { disks, model, source })
     }
+}
 
+impl TraceArguments {
     /// Reads the trace; says on standard error what was left out.
-    pub fn read_trace(&self) -> anyhow::Result<Trace> {
+    pub fn read(&self) -> anyhow::Result<Trace> {
         let progress = Progress::new("reading");
         let share = |done: u64, size: u64| progress.share(done as f64 / size.max(1) as f64);
         let trace = trace::open(&self.trace, &ReadOptions { skip_bad: self.skip_bad, progress: Some(&share) })?;

@@ -9,13 +9,14 @@ use idlewise_linux::replay::{Options, Summary, Writes, replay};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::input::TraceArguments;
+use crate::input::{TraceArguments, formats_help};
 use crate::live::{open_device, stop_flag};
 use crate::output;
 use crate::progress::Progress;
 
 /// Play a trace on a device, each request at its recorded time; writes become reads unless told otherwise
 #[derive(clap::Args)]
+#[command(after_help = formats_help())]
 pub struct Arguments {
     #[command(flatten)]
     input: TraceArguments,
@@ -55,7 +56,7 @@ struct Report {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let stop = stop_flag()?;
-    let trace = arguments.input.read_trace()?;
+    let trace = arguments.input.read()?;
     let device = open_device(&arguments.device)?;
     let writes = if arguments.allow_writes { Writes::Destroy } else { Writes::AsReads };
     let progress = Progress::new("playing");

@@ -7,17 +7,17 @@ use idlewise::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
-use crate::input::{Source, TraceArguments};
+use crate::input::{Source, TraceOnDisk, formats_help, list};
 use crate::output;
 
 /// Simulate one policy on a trace: what it would scrub, and what it would cost the foreground
 #[derive(clap::Args)]
-#[command(after_long_help = policies())]
+#[command(after_help = policies_and_formats())]
 pub struct Arguments {
     #[command(flatten)]
-    input: TraceArguments,
+    input: TraceOnDisk,
 
-    /// Policy: waiting, cfq-idle, back-to-back or fixed-delay (--help lists them all)
+    /// Policy, one of those listed below
     #[arg(long, default_value = "waiting", value_name = "NAME")]
     policy: String,
 
@@ -47,9 +47,9 @@ struct Report {
     summary: Summary,
 }
 
-fn policies() -> String {
-    let lines = POLICIES.iter().map(|entry| format!("\n  {:<14}{}", entry.name, entry.about));
-    format!("Policies:{}", lines.collect::<String>())
+fn policies_and_formats() -> String {
+    let policies = list("Policies", POLICIES.iter().map(|entry| (entry.name, entry.about)));
+    format!("{policies}\n\n{}", formats_help())
 }
 
 /// Runs the command.

@@ -10,16 +10,17 @@ use idlewise::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::input::{Source, TraceArguments};
+use crate::input::{Source, TraceOnDisk, formats_help};
 use crate::output;
 use crate::progress::Progress;
 use crate::simulate::seconds;
 
 /// Choose request size and idle wait so that a scrub is fastest while the slowdown stays within the goal
 #[derive(clap::Args)]
+#[command(after_help = formats_help())]
 pub struct Arguments {
     #[command(flatten)]
-    input: TraceArguments,
+    input: TraceOnDisk,
 
     /// Mean added response time that foreground requests may suffer, such as 1ms
     #[arg(long, value_name = "TIME")]
