@@ -4,12 +4,13 @@ mod common;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
 use idlewise_testbed::{EmulatedDisk, Options};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
@@ -45,9 +46,9 @@ impl Bench {
         (output.status.code().unwrap(), value)
     }
 
-    fn start(&self, more: &[&str]) -> Child {
+    fn start(&self, more: &[&str]) -> Running {
         let mut command = idlewise(&self.arguments(more));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 
     fn checkpoint(&self) -> Option<Value> {
@@ -57,9 +58,32 @@ impl Bench {
     }
 }
 
-fn signal(child: &Child, name: &str) {
-    let status = std::process::Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
+/// A scrub in the background; killed if the test fails.
+struct Running(Option<Child>);
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.0.as_ref().unwrap()), signal).unwrap();
+    }
+
+    fn kill(mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    fn end(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 const PACE: [&str; 4] = ["--request-size", "512KiB", "--idle-wait", "1ms"];
@@ -106,11 +130,10 @@ fn root_kill_9_skips_no_byte() {
     let mut random = seed;
     let mut reached = 0;
     for _ in 0..8 {
-        let mut child = bench.start(&PACE);
+        let scrub = bench.start(&PACE);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         std::thread::sleep(Duration::from_millis(20 + (random >> 33) % 300));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        scrub.kill();
         if let Some(checkpoint) = bench.checkpoint() {
             let position = checkpoint["position_bytes"].as_u64().unwrap();
             assert!(position >= reached || checkpoint["state"] == "complete", "{position} after {reached}");
@@ -118,11 +141,11 @@ fn root_kill_9_skips_no_byte() {
         }
     }
     // Interrupted by request: what was done until then is kept.
-    let mut child = bench.start(&PACE);
+    let scrub = bench.start(&PACE);
     std::thread::sleep(Duration::from_millis(400));
     let asked = Instant::now();
-    signal(&child, "TERM");
-    let code = child.wait().unwrap().code();
+    scrub.signal(Signal::TERM);
+    let code = scrub.end().status.code();
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
     if code == Some(4) {
         let checkpoint = bench.checkpoint().unwrap();
@@ -142,7 +165,7 @@ fn root_kill_9_skips_no_byte() {
 #[test]
 fn root_two_scrubs_of_one_device_do_not_run_together() {
     let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
-    let mut first = bench.start(&PACE);
+    let first = bench.start(&PACE);
     let until = Instant::now() + Duration::from_secs(5);
     while bench.checkpoint().is_none() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
@@ -150,8 +173,8 @@ fn root_two_scrubs_of_one_device_do_not_run_together() {
     let output = run(&bench.arguments(&PACE));
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("another idlewise is scrubbing it"), "{}", stderr(&output));
-    signal(&first, "INT");
-    assert_eq!(first.wait().unwrap().code(), Some(4));
+    first.signal(Signal::INT);
+    assert_eq!(first.end().status.code(), Some(4));
 }
 
 /// Reads of others are foreground: seen, waited for, and delayed by no more than one request.
@@ -161,14 +184,14 @@ fn root_foreground_is_seen_and_waited_for() {
     let trace = bench.folder.path().join("foreground.csv");
     let lines = (0..60u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 500_000, k * 7_340_032));
     std::fs::write(&trace, lines.collect::<String>()).unwrap();
-    let child = bench.start(&["--request-size", "256KiB", "--idle-wait", "20ms"]);
+    let scrub = bench.start(&["--request-size", "256KiB", "--idle-wait", "20ms"]);
     std::thread::sleep(Duration::from_millis(300));
     let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&replayed["requests"], &replayed["failed"]), (&60.into(), &0.into()));
-    signal(&child, "INT");
-    let result = child.wait_with_output().unwrap();
+    scrub.signal(Signal::INT);
+    let result = scrub.end();
     assert_eq!(result.status.code(), Some(4), "{}", stderr(&result));
     let result: Value = serde_json::from_slice(&result.stdout).unwrap();
     let measured = &result["measured"];
@@ -211,8 +234,8 @@ fn root_probe_capture_and_learning_work_together() {
     // The scrub's first requests may be among them: to another process they are foreground.
     assert!(count.is_some_and(|count| count >= 80), "{captured}");
     std::thread::sleep(Duration::from_secs(3));
-    signal(&scrub, "INT");
-    let output = scrub.wait_with_output().unwrap();
+    scrub.signal(Signal::INT);
+    let output = scrub.end();
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(result["verified_bytes"].as_u64().unwrap() > 0, "{result}");
@@ -220,16 +243,39 @@ fn root_probe_capture_and_learning_work_together() {
     assert_eq!(result["target"]["max_slowdown_s"], 0.03);
 }
 
+/// A device of which nothing can be read any more ends its scrub, and its silence is not taken for bad blocks.
+#[test]
+fn root_a_device_that_is_gone_is_no_bad_medium() {
+    let Some(bench) = Bench::new(64 * MIB, &[0..100_000, 100_000..131_072], false) else { return };
+    let output = run(&bench.arguments(&PACE));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("nothing on it can be read any more"), "{}", stderr(&output));
+    let checkpoint = bench.checkpoint().unwrap();
+    assert_eq!((&checkpoint["state"], &checkpoint["position_bytes"]), (&"failed".into(), &0.into()));
+    assert_eq!(checkpoint["errors"], serde_json::json!([]));
+    // The same blocks with a readable end are bad, all of them.
+    let Some(bench) = Bench::new(2 * MIB, &[0..1_000, 1_000..4_000], false) else { return };
+    let (code, result) = bench.scrub(&PACE);
+    assert_eq!(code, 3);
+    assert_eq!(result["errors"], serde_json::json!([{"lba": 0, "blocks": 4_000, "kind": "io"}]));
+}
+
 #[test]
 fn root_nothing_is_written() {
     let Some(bench) = Bench::new(16 * MIB, &[500..501, 900..902], false) else { return };
+    let name = Path::new(bench.path()).file_name().unwrap().to_str().unwrap().to_string();
+    // Sectors read, writes and sectors written, since the loop device was first used by anyone.
+    let counters = || {
+        let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        let fields: Vec<u64> = stat.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        (fields[2], fields[4], fields[6])
+    };
+    let before = counters();
     let (code, _) = bench.scrub(&PACE);
     assert_eq!(code, 3);
-    let name = Path::new(bench.path()).file_name().unwrap().to_str().unwrap().to_string();
-    let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-    let fields: Vec<u64> = stat.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    assert_eq!((fields[4], fields[6]), (0, 0), "writes and sectors written");
-    assert!(fields[2] * 512 >= 16 * MIB, "sectors read");
+    let after = counters();
+    assert_eq!((before.1, before.2), (after.1, after.2), "writes and sectors written");
+    assert!((after.0 - before.0) * 512 >= 16 * MIB, "sectors read");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct EmulatedDisk {
     loop_device: PathBuf,
     // Unmounts when dropped, which needs the loop device to be gone and the folder to be there.
     _session: BackgroundSession,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// What the machine lacks for an emulated disk, if anything.
@@ -63,7 +63,7 @@ impl EmulatedDisk {
         config.mount_options = vec![MountOption::FSName("emulated-disk".into())];
         let session = fuser::spawn_mount(server, folder.path(), &config).context("mounting FUSE")?;
         let loop_device = attach(&folder.path().join(FILE))?;
-        Ok(Self { loop_device, _session: session, _folder: folder })
+        Ok(Self { loop_device, _session: session, folder })
     }
 
     /// The block device.
@@ -78,6 +78,8 @@ impl Drop for EmulatedDisk {
         if !detached.is_ok_and(|status| status.success()) {
             eprintln!("emulated disk: {} could not be detached", self.loop_device.display());
         }
+        // Whoever still has the loop device open keeps the file open: unmount for all others now, for them later.
+        let _ = rustix::mount::unmount(self.folder.path(), rustix::mount::UnmountFlags::DETACH);
     }
 }
 

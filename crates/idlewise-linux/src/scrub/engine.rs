@@ -18,6 +18,8 @@ use crate::monitor::{Monitor, MonitorError, now};
 
 /// Time between two checkpoints.
 const SAVE: Nanos = Nanos::from_secs(5);
+/// After as many failures in a row, places that should be readable are tried: is it the medium, or is the device gone?
+const SUSPICIOUS: u64 = 256;
 
 /// A scrub cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +148,8 @@ impl<'a> Scrubber<'a> {
             watch,
             interval: None,
             next: None,
+            last_good: None,
+            failing: None,
             began,
             saved: began,
             failure: None,
@@ -169,6 +173,10 @@ struct Run<'r, 'a> {
     interval: Option<Interval>,
     /// A stretch handed out by the order and not verified yet.
     next: Option<Extent>,
+    /// The last stretch that could be read.
+    last_good: Option<Extent>,
+    /// Failures since then, and how things stood before them.
+    failing: Option<Failing>,
     resumed_at: Bytes,
     began: Nanos,
     saved: Nanos,
@@ -184,6 +192,13 @@ struct Interval {
     stopped: bool,
     /// When our last request in it ended.
     own_until: Nanos,
+}
+
+/// A row of failures without a success.
+struct Failing {
+    count: u64,
+    position: Bytes,
+    bad: Vec<BadBlocks>,
 }
 
 impl Run<'_, '_> {
@@ -283,11 +298,42 @@ impl Run<'_, '_> {
         }
         match result {
             Err(Fault::Device(failure)) => return Ok(Some(failure)),
-            Err(Fault::Unreadable { kind }) => self.narrowing.failed(extent, kind),
-            Ok(()) => {}
+            Err(Fault::Unreadable { kind }) => {
+                if self.device_is_gone()? {
+                    return Ok(Some("nothing on it can be read any more".into()));
+                }
+                self.narrowing.failed(extent, kind);
+            }
+            Ok(()) => (self.last_good, self.failing) = (Some(extent), None),
         }
         self.next = None;
         Ok(None)
+    }
+
+    /// Counts a failure; after many in a row, tries places that should be readable. If none is, what failed in that row
+    /// is forgotten: the medium is not to blame, and the next run begins there again.
+    fn device_is_gone(&mut self) -> Result<bool, ScrubError> {
+        let position = self.position();
+        let bad = self.narrowing.bad();
+        let failing = self.failing.get_or_insert_with(|| Failing { count: 0, position, bad: bad.to_vec() });
+        failing.count += 1;
+        if !failing.count.is_multiple_of(SUSPICIOUS) {
+            return Ok(false);
+        }
+        let block = u64::from(self.lane.device.block);
+        let blocks = self.lane.device.size.0 / block;
+        let good = self.last_good.map_or(0, |extent| extent.offset.0 / block);
+        for place in [good, blocks / 2, blocks - 1] {
+            let extent = Extent { offset: Bytes(place * block), length: Bytes(block) };
+            if self.lane.verify(extent, &mut |_, _| ())?.0.is_ok() {
+                return Ok(false);
+            }
+        }
+        if let Some(Failing { position, bad, .. }) = self.failing.take() {
+            self.narrowing = Narrowing::new(self.lane.device.block, &bad);
+            self.next = Some(Extent { offset: position, length: Bytes(0) });
+        }
+        Ok(true)
     }
 
     /// Every byte in front of it was visited.

@@ -1,7 +1,6 @@
 //! The live part: one emulated disk, the foreground alone, then with each scrubber.
 
 use std::path::Path;
-use std::process::{Child, Command};
 
 use anyhow::{Context, ensure};
 use idlewise::trace::{ReadOptions, open};
@@ -9,7 +8,7 @@ use idlewise::{Bytes, Nanos, Rate};
 use idlewise_testbed::{EmulatedDisk, Options};
 use serde_json::Value;
 
-use crate::tool::{Tool, finish};
+use crate::tool::Tool;
 use crate::{PLAYED, Row};
 
 /// What was measured.
@@ -83,10 +82,10 @@ impl Play<'_> {
     ) -> anyhow::Result<Row> {
         let state = self.file("state")?;
         let scrub = [&["scrub", self.device, "--state-dir", &state, "--restart", "--quiet", "--json"], pace].concat();
-        let mut child = self.tool.start(&scrub)?;
+        let scrub = self.tool.start(&scrub)?;
         let played = self.foreground(out);
-        stop(&mut child)?;
-        let scrubbed = finish(child, "scrub")?;
+        scrub.interrupt()?;
+        let scrubbed = scrub.finish()?;
         let (response, responses) = played?;
         Ok(Row {
             name,
@@ -97,13 +96,6 @@ impl Play<'_> {
             responses,
         })
     }
-}
-
-/// Asks a scrub to stop, as an operator would.
-fn stop(child: &mut Child) -> anyhow::Result<()> {
-    let status = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status()?;
-    ensure!(status.success(), "the scrub ended too early");
-    Ok(())
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The command that was built beside this one.
@@ -32,19 +33,40 @@ impl Tool {
         Ok(())
     }
 
-    /// Starts it in the background; its result is read with [`finish`].
-    pub fn start(&self, arguments: &[&str]) -> anyhow::Result<Child> {
-        Ok(self.command(arguments).stdout(Stdio::piped()).spawn()?)
+    /// Starts it in the background.
+    pub fn start(&self, arguments: &[&str]) -> anyhow::Result<Running> {
+        Ok(Running(Some(self.command(arguments).stdout(Stdio::piped()).spawn()?)))
     }
 
     /// Runs it with `--json`.
     pub fn json(&self, arguments: &[&str]) -> anyhow::Result<Value> {
-        finish(self.start(&[arguments, &["--json"]].concat())?, arguments[0])
+        self.start(&[arguments, &["--json"]].concat())?.finish()
     }
 }
 
-/// Waits for a command and reads its JSON.
-pub fn finish(child: Child, name: &str) -> anyhow::Result<Value> {
-    let output = child.wait_with_output()?;
-    serde_json::from_slice(&output.stdout).with_context(|| format!("idlewise {name} said nothing that can be read"))
+/// A command that runs; it does not outlive the demo.
+pub struct Running(Option<Child>);
+
+impl Running {
+    /// Asks it to stop, as an operator would.
+    pub fn interrupt(&self) -> anyhow::Result<()> {
+        let child = self.0.as_ref().context("it runs until it is finished")?;
+        Ok(kill_process(Pid::from_child(child), Signal::INT)?)
+    }
+
+    /// Waits for its end and reads its JSON.
+    pub fn finish(mut self) -> anyhow::Result<Value> {
+        let child = self.0.take().context("it is finished once")?;
+        let output = child.wait_with_output()?;
+        serde_json::from_slice(&output.stdout).context("idlewise said nothing that can be read")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
