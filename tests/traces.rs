@@ -106,7 +106,7 @@ fn mistakes_are_one_line_with_the_right_code() {
     let (folder, trace, disk) = folder();
     let cases: &[(&[&str], i32, &str)] = &[
         (&["idle", "/no/such/trace"], 1, "idlewise: /no/such/trace: No such file"),
-        (&["idle", "/etc/hostname"], 1, "not a trace that idlewise reads; it reads msr, blkreplay, srt"),
+        (&["idle", "/etc/hostname"], 1, "not a trace that idlewise reads; it reads msr, msr-short, blkreplay"),
         (&["idle", &disk], 1, "not a trace"),
         (&["idle", &trace, "--volume", "c"], 1, "no volume 'c' in the trace; it has a_0, b_1"),
         (&["idle", &trace, "--disk", "/no/such/disk"], 1, "/no/such/disk: No such file"),
@@ -160,6 +160,9 @@ fn real_traces_have_their_known_sizes() {
         ("hplajw.1week.srt", 44_519, 603_064.6, 1.0),
         ("msr/hm_0.excerpt.csv", 7_016, 148.4, 0.1),
         ("msr/wdev_1.csv", 1_055, 595_003.2, 0.1),
+        ("cloudPhysicsIO.vscsi", 113_872, 7_200.0, 1.0),
+        ("nexus5/log186_twitter.txt.xz", 13_807, 855.8, 0.1),
+        ("pixel6a/telegram_exec.csv.gz", 251_879, 7_474.1, 0.1),
     ] {
         let Some(path) = real_trace(name) else { return };
         let report = json(&["idle", path.to_str().unwrap(), "--json"]);

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 /// A trace.
 #[derive(Args)]
 pub struct TraceArguments {
-    /// Block I/O trace, plain or gzip; its format (listed below) is told by its content
+    /// Block I/O trace, plain or compressed (gzip, xz, zstd, bzip2); its format, one of those below, is told by its content
     pub trace: PathBuf,
 
     /// Leave out records that cannot be read, and count them, instead of stopping at the first

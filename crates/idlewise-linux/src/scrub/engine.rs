@@ -204,10 +204,12 @@ struct Failing {
 impl Run<'_, '_> {
     fn until_over(&mut self) -> Result<State, ScrubError> {
         loop {
-            if self.lane.stopped() {
+            // What the foreground did until then counts.
+            let stopped = self.lane.stopped();
+            self.lane.poll(Duration::ZERO)?;
+            if stopped {
                 return Ok(State::Interrupted);
             }
-            self.lane.poll(Duration::ZERO)?;
             if now().since(self.saved) >= SAVE {
                 self.save(State::Running)?;
             }

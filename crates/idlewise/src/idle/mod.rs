@@ -43,14 +43,25 @@ pub struct Interval {
     pub busy_before: Nanos,
 }
 
-/// A trace without completions was given, and the disk model says nothing about its kind of request.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the trace has no response times, and the disk model '{model}' has no [{missing}] section to compute them with"
-)]
-pub struct NoServiceTime {
-    model: String,
-    missing: &'static str,
+/// Resolution of times that is too coarse to see idle intervals with.
+const TOO_COARSE: Nanos = Nanos::from_secs(1);
+
+/// Why a trace has no idle intervals that mean anything.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdleError {
+    /// It has no completions, and the disk model says nothing about its kind of request.
+    #[error(
+        "the trace has no response times, and the disk model '{model}' has no [{missing}] section to compute them with"
+    )]
+    NoServiceTime {
+        /// Name of the model.
+        model: String,
+        /// The section it lacks.
+        missing: &'static str,
+    },
+    /// Its clock is too coarse.
+    #[error("the trace's times are in steps of {0}: idle times, which are mostly shorter, cannot be told from it")]
+    TooCoarse(Nanos),
 }
 
 impl Idleness {
@@ -58,8 +69,11 @@ impl Idleness {
     /// first served through one disk a volume with the model's read and write times.
     ///
     /// # Errors
-    /// [`NoServiceTime`] where those times are needed and the model lacks them.
-    pub fn of_trace(trace: &Trace, model: &DiskModel) -> Result<Vec<Self>, NoServiceTime> {
+    /// [`IdleError`] where those times are needed and the model lacks them, or the trace's clock is too coarse.
+    pub fn of_trace(trace: &Trace, model: &DiskModel) -> Result<Vec<Self>, IdleError> {
+        if trace.resolution >= TOO_COARSE {
+            return Err(IdleError::TooCoarse(trace.resolution));
+        }
         let mut builders: Vec<_> = trace.columns.volumes.iter().map(|name| IdlenessBuilder::new(name)).collect();
         if trace.has_response_times() {
             for request in trace.requests() {

@@ -4,6 +4,7 @@
 //! content; [`formats::FORMATS`] is the table of formats.
 
 mod columns;
+mod compression;
 mod error;
 pub mod formats;
 mod read;
@@ -19,6 +20,8 @@ use crate::{Bytes, Nanos};
 pub struct Trace {
     /// Name of the format it was read from.
     pub format: &'static str,
+    /// How the file was compressed, if it was.
+    pub compression: Option<&'static str>,
     /// The requests, in columns.
     pub columns: Columns,
     /// The finest difference in time that the source can express.
@@ -83,6 +86,7 @@ impl Trace {
             columns.push(Request { volume: 0, ..request });
         }
         let part = Self::from_columns(self.format, self.resolution, columns);
-        Ok(Self { bad_records: self.bad_records, bad_samples: self.bad_samples.clone(), ..part })
+        let compression = self.compression;
+        Ok(Self { compression, bad_records: self.bad_records, bad_samples: self.bad_samples.clone(), ..part })
     }
 }

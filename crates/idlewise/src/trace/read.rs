@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::compression::decompressed;
 use super::formats::{FORMATS, Format};
 use super::{Bad, Columns, Trace, TraceError};
 
@@ -23,7 +24,7 @@ pub struct ReadOptions<'a> {
     pub progress: Option<&'a dyn Fn(u64, u64)>,
 }
 
-/// Reads the trace at `path`, plain or compressed by gzip; its format is found by content.
+/// Reads the trace at `path`, plain or compressed by gzip, xz, zstd or bzip2; its format is found by content.
 ///
 /// # Errors
 /// [`TraceError`] names the file, and the line and column of a damaged record.
@@ -33,8 +34,8 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
     let file = File::open(path).map_err(io_error)?;
     let size = file.metadata().map_err(io_error)?.len();
     let counted = Counted { file, size, done: 0, progress: options.progress };
-    let mut plain = decompressed(counted).map_err(io_error)?;
-    parse(&name, &mut plain, options)
+    let (mut plain, compression) = decompressed(counted).map_err(io_error)?;
+    Ok(Trace { compression, ..parse(&name, &mut plain, options)? })
 }
 
 /// Reads a trace from memory; `name` is what errors call it.
@@ -42,8 +43,9 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`open`].
 pub fn parse_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Trace, TraceError> {
-    let mut plain = decompressed(bytes).map_err(|error| TraceError::Io { path: name.into(), error })?;
-    parse(name, &mut plain, options)
+    let read = decompressed(bytes).map_err(|error| TraceError::Io { path: name.into(), error });
+    let (mut plain, compression) = read?;
+    Ok(Trace { compression, ..parse(name, &mut plain, options)? })
 }
 
 /// A file that tells how much of it has been read.
@@ -63,18 +65,6 @@ impl Read for Counted<'_> {
         }
         Ok(count)
     }
-}
-
-fn decompressed<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
-    let mut magic = Vec::new();
-    input.by_ref().take(2).read_to_end(&mut magic)?;
-    let gzip = magic == [0x1f, 0x8b];
-    let whole = io::Cursor::new(magic).chain(input);
-    if gzip {
-        let buffered = io::BufReader::with_capacity(CHUNK, whole);
-        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(buffered)));
-    }
-    Ok(Box::new(whole))
 }
 
 fn parse(path: &str, input: &mut dyn Read, options: &ReadOptions) -> Result<Trace, TraceError> {
@@ -186,7 +176,7 @@ mod tests {
     #[test]
     fn unknown_content_names_the_known_formats() {
         let error = parse_bytes("x", b"once upon a time", &ReadOptions::default()).unwrap_err().to_string();
-        assert!(error.contains("msr, blkreplay, srt"), "{error}");
+        assert!(error.contains("msr, msr-short, blkreplay"), "{error}");
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use super::Format;
 use super::lines::{Fields, Lines, Mistake, Row, head_lines};
-use crate::trace::{Columns, Op, Request};
+use crate::trace::{Columns, Request};
 use crate::{Bytes, Nanos};
 
 pub const FORMAT: Format = Format {
@@ -21,8 +21,6 @@ pub const FORMAT: Format = Format {
             .to_vec()
     },
 };
-
-const SECTOR: u64 = 512;
 
 #[derive(Default)]
 struct Load {
@@ -55,23 +53,11 @@ fn is_column_names(line: &[u8]) -> bool {
 fn request(line: &[u8]) -> Result<Request, Mistake> {
     const SECTORS: &str = "a count of 512-byte sectors, under 4 GiB in all";
     let mut fields = Fields::new(line, b';');
-    let arrival = Nanos(fields.field("seconds since the start")?.seconds("seconds since the start")?);
-    let sector = fields.field("a sector number")?;
-    let offset = sector.whole::<u64>("a sector number")?.checked_mul(SECTOR).map(Bytes);
-    let sectors = fields.field(SECTORS)?;
-    let length = sectors.whole::<u64>(SECTORS)?.checked_mul(SECTOR).and_then(|length| u32::try_from(length).ok());
-    let kind = fields.field("R or W")?;
-    // The kernel's flags may follow: RA is a read ahead, WS a synchronous write.
-    let op = match kind.text.first() {
-        Some(b'R' | b'r') => Op::Read,
-        Some(b'W' | b'w') => Op::Write,
-        _ => return Err(kind.mistake("R or W")),
-    };
     Ok(Request {
-        arrival,
-        offset: offset.ok_or_else(|| sector.mistake("a sector number"))?,
-        length: length.ok_or_else(|| sectors.mistake(SECTORS))?,
-        op,
+        arrival: fields.field("seconds since the start")?.seconds("seconds since the start")?,
+        offset: Bytes(fields.field("a sector number")?.sectors("a sector number")?),
+        length: fields.field(SECTORS)?.sectors(SECTORS)?,
+        op: fields.field("R or W")?.op()?,
         volume: 0,
         response: None,
     })

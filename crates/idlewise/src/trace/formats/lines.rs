@@ -1,7 +1,8 @@
 //! What the line-based formats share: lines, fields, numbers, and the place of a mistake.
 
 use super::Parser;
-use crate::trace::{Bad, Columns};
+use crate::Nanos;
+use crate::trace::{Bad, Columns, Op};
 
 /// No line of any trace format is this long; one that is, is no trace.
 const LONGEST_LINE: usize = 64 << 10;
@@ -17,6 +18,14 @@ pub struct Mistake {
 pub trait Row {
     /// Reads one line, without its end; it may also be a header or a comment, and add nothing.
     fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake>;
+}
+
+/// Whether a line near the front of a file is one of this format.
+pub fn claims(head: &[u8], mut row: impl Row) -> bool {
+    head_lines(head).take(100).any(|line| {
+        let mut columns = Columns::new(true);
+        row.row(line, &mut columns).is_ok() && !columns.arrival.is_empty()
+    })
 }
 
 /// A parser for a format of lines. Blank lines are passed over.
@@ -69,7 +78,8 @@ pub fn head_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The fields of a line, with their places.
 pub struct Fields<'a> {
     line: &'a [u8],
-    separator: u8,
+    /// The byte between fields, or none where runs of blanks are.
+    separator: Option<u8>,
     next: usize,
 }
 
@@ -82,15 +92,34 @@ pub struct Field<'a> {
 
 impl<'a> Fields<'a> {
     pub fn new(line: &'a [u8], separator: u8) -> Self {
-        Self { line, separator, next: 0 }
+        Self { line, separator: Some(separator), next: 0 }
+    }
+
+    /// Fields between runs of blanks.
+    pub fn words(line: &'a [u8]) -> Self {
+        Self { line, separator: None, next: 0 }
+    }
+
+    /// The last `count` fields of a line, for formats whose first field may hold anything.
+    pub fn last(line: &'a [u8], separator: u8, count: usize) -> Self {
+        let start = memchr::memrchr_iter(separator, line).nth(count - 1).map_or(0, |at| at + 1);
+        Self { line, separator: Some(separator), next: start }
     }
 
     /// The next field; `expected` says what it should have been where the line ends too early.
     pub fn field(&mut self, expected: &'static str) -> Result<Field<'a>, Mistake> {
-        let Some(rest) = self.line.get(self.next..) else {
+        if self.separator.is_none() {
+            self.next += self.line.iter().skip(self.next).take_while(|byte| byte.is_ascii_whitespace()).count();
+        }
+        let ended = self.separator.is_none() && self.next == self.line.len();
+        let Some(rest) = self.line.get(self.next..).filter(|_| !ended) else {
             return Err(Mistake { at: self.line.len(), len: 0, expected });
         };
-        let len = memchr::memchr(self.separator, rest).unwrap_or(rest.len());
+        let end = match self.separator {
+            Some(separator) => memchr::memchr(separator, rest),
+            None => rest.iter().position(u8::is_ascii_whitespace),
+        };
+        let len = end.unwrap_or(rest.len());
         let raw = &rest[..len];
         let text = raw.trim_ascii();
         let at = self.next + (raw.len() - raw.trim_ascii_start().len());
@@ -116,8 +145,31 @@ impl Field<'_> {
         T::try_from(value).ok().filter(|_| !self.text.is_empty()).ok_or_else(|| self.mistake(expected))
     }
 
+    /// A count of 512-byte sectors as bytes, in a type that it fits.
+    pub fn sectors<T: TryFrom<u64>>(&self, expected: &'static str) -> Result<T, Mistake> {
+        const SECTOR: u64 = 512;
+        let bytes = self.whole::<u64>(expected)?.checked_mul(SECTOR);
+        bytes.and_then(|bytes| T::try_from(bytes).ok()).ok_or_else(|| self.mistake(expected))
+    }
+
+    /// A time in some unit of nanoseconds.
+    pub fn time(&self, unit: u64, expected: &'static str) -> Result<Nanos, Mistake> {
+        let time = self.whole::<u64>(expected)?.checked_mul(unit);
+        time.map(Nanos).ok_or_else(|| self.mistake(expected))
+    }
+
+    /// A read or a write by its first letter; the kernel's flags may follow, as in `WS` or `RA`.
+    pub fn op(&self) -> Result<Op, Mistake> {
+        let (letter, flags) = self.text.split_first().ok_or_else(|| self.mistake("R or W"))?;
+        match letter {
+            b'R' | b'r' if flags.iter().all(u8::is_ascii_uppercase) => Ok(Op::Read),
+            b'W' | b'w' if flags.iter().all(u8::is_ascii_uppercase) => Ok(Op::Write),
+            _ => Err(self.mistake("R or W")),
+        }
+    }
+
     /// Decimal seconds as whole nanoseconds; digits beyond the ninth are dropped.
-    pub fn seconds(&self, expected: &'static str) -> Result<u64, Mistake> {
+    pub fn seconds(&self, expected: &'static str) -> Result<Nanos, Mistake> {
         let dot = self.text.iter().position(|&byte| byte == b'.').unwrap_or(self.text.len());
         let (whole, fraction) = (&self.text[..dot], self.text.get(dot + 1..).unwrap_or_default());
         let mut nanos = 0u64;
@@ -126,6 +178,6 @@ impl Field<'_> {
         }
         let seconds: u64 = Field { text: whole, at: self.at }.whole(expected).map_err(|_| self.mistake(expected))?;
         let total = seconds.checked_mul(1_000_000_000).and_then(|s| s.checked_add(nanos));
-        total.filter(|_| fraction.iter().all(u8::is_ascii_digit)).ok_or_else(|| self.mistake(expected))
+        total.filter(|_| fraction.iter().all(u8::is_ascii_digit)).map(Nanos).ok_or_else(|| self.mistake(expected))
     }
 }

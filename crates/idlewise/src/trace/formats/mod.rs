@@ -1,9 +1,18 @@
 //! The trace formats: one file each, one line each in [`FORMATS`].
 
+mod alibaba;
 mod blkreplay;
+mod fiu;
+mod iolog;
 mod lines;
 mod msr;
+mod msr_short;
+mod nexus;
+mod pixel;
+mod spc;
 mod srt;
+mod tencent;
+mod vscsi;
 
 pub use msr::write_msr;
 
@@ -11,7 +20,21 @@ use super::{Bad, Columns};
 use crate::Nanos;
 
 /// Every format, in the order in which detection tries them.
-pub const FORMATS: &[Format] = &[msr::FORMAT, blkreplay::FORMAT, srt::FORMAT];
+pub const FORMATS: &[Format] = &[
+    msr::FORMAT,
+    msr_short::FORMAT,
+    blkreplay::FORMAT,
+    srt::FORMAT,
+    spc::FORMAT,
+    fiu::FORMAT,
+    iolog::FORMAT,
+    alibaba::FORMAT,
+    tencent::FORMAT,
+    nexus::FORMAT,
+    pixel::FORMAT,
+    vscsi::VERSION_2,
+    vscsi::VERSION_1,
+];
 
 /// What the reader needs to know of a format.
 pub struct Format {

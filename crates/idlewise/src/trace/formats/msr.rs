@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use super::Format;
-use super::lines::{Fields, Lines, Mistake, Row, head_lines};
+use super::lines::{Fields, Lines, Mistake, Row, claims};
 use crate::trace::{Columns, Op, Request, Trace};
 use crate::{Bytes, Nanos};
 
 pub const FORMAT: Format = Format {
     name: "msr",
     about: "MSR Cambridge CSV: arrival and response in 100 ns, volumes by host and disk number",
-    detect: |head| head_lines(head).take(100).any(|line| Msr::default().row(line, &mut Columns::new(true)).is_ok()),
+    detect: |head| claims(head, Msr::default()),
     has_responses: true,
     resolution: Nanos(TICK),
     parser: || Box::new(Lines::new(Msr::default())),
@@ -30,9 +30,7 @@ impl Row for Msr {
     fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
         const TIME: &str = "a time in 100 ns since 1601";
         let mut fields = Fields::new(line, b',');
-        let time = fields.field(TIME)?;
-        let ticks: u64 = time.whole(TIME)?;
-        let arrival = ticks.checked_mul(TICK).map(Nanos).ok_or_else(|| time.mistake(TIME))?;
+        let arrival = fields.field(TIME)?.time(TICK, TIME)?;
         let host = fields.field("a host name")?;
         let disk = fields.field("a disk number")?;
         disk.whole::<u32>("a disk number")?;

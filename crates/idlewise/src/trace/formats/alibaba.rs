@@ -1,0 +1,36 @@
+//! Alibaba 2020: `device_id,R|W,offset,length,timestamp`, bytes and microseconds.
+
+use super::Format;
+use super::lines::{Fields, Lines, Mistake, Row, claims};
+use crate::trace::{Columns, Request};
+use crate::{Bytes, Nanos};
+
+pub const FORMAT: Format = Format {
+    name: "alibaba",
+    about: "Alibaba block traces 2020: arrivals in us, volumes by device, no response times",
+    detect: |head| claims(head, Alibaba),
+    has_responses: false,
+    resolution: Nanos(MICRO),
+    parser: || Box::new(Lines::new(Alibaba)),
+    sample: || b"419,W,8792731648,16384,1577808000000034\n420,R,0,4096,1577808000000120\n".to_vec(),
+};
+
+const MICRO: u64 = 1_000;
+
+struct Alibaba;
+
+impl Row for Alibaba {
+    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+        let mut fields = Fields::new(line, b',');
+        let device = fields.field("a device number")?;
+        let number: u64 = device.whole("a device number")?;
+        let op = fields.field("R or W")?.op()?;
+        let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
+        let length = fields.field("a length in bytes")?.whole("a length in bytes, under 4 GiB")?;
+        let arrival = fields.field("a time in microseconds")?.time(MICRO, "a time in microseconds")?;
+        let volume = out.volume_id(&number.to_string());
+        let volume = volume.ok_or_else(|| device.mistake("one of at most 65,536 volumes"))?;
+        out.push(Request { arrival, offset, length, op, volume, response: None });
+        Ok(())
+    }
+}

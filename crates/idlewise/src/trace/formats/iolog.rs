@@ -1,0 +1,90 @@
+//! fio iolog: a line `fio version 2 iolog` or `fio version 3 iolog`, then `file action [offset length]`, in version 3
+//! behind a time in microseconds. In version 2 time passes only by `file wait microseconds`.
+
+use super::Format;
+use super::lines::{Fields, Lines, Mistake, Row};
+use crate::trace::{Columns, Op, Request};
+use crate::{Bytes, Nanos};
+
+pub const FORMAT: Format = Format {
+    name: "iolog",
+    about: "fio iolog 2 and 3: arrivals in us, volumes by file, no response times",
+    detect: |head| version(head.split(|&byte| byte == b'\n').next().unwrap_or_default()).is_some(),
+    has_responses: false,
+    resolution: Nanos(MICRO),
+    parser: || Box::new(Lines::new(Iolog::default())),
+    sample: || {
+        b"fio version 3 iolog\n0 /dev/sdb add\n0 /dev/sdb open\n10 /dev/sdb read 4096 8192\n25 /dev/sdb sync\n\
+          30 /dev/sdb write 0 512\n40 /dev/sdb close\n"
+            .to_vec()
+    },
+};
+
+const MICRO: u64 = 1_000;
+
+#[derive(Default)]
+struct Iolog {
+    version: u8,
+    /// The time of version 2.
+    clock: u64,
+}
+
+/// The version of a first line.
+fn version(line: &[u8]) -> Option<u8> {
+    match line.trim_ascii() {
+        b"fio version 2 iolog" => Some(2),
+        b"fio version 3 iolog" => Some(3),
+        _ => None,
+    }
+}
+
+impl Row for Iolog {
+    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+        const TIME: &str = "a time in microseconds";
+        if let Some(version) = version(line) {
+            self.version = version;
+            return Ok(());
+        }
+        let mut fields = Fields::words(line);
+        let arrival = match self.version {
+            3 => fields.field(TIME)?.time(MICRO, TIME)?,
+            _ => Nanos(self.clock),
+        };
+        let file = fields.field("a file")?;
+        let action = fields.field("an action")?;
+        let op = match action.text {
+            b"read" => Op::Read,
+            b"write" => Op::Write,
+            b"wait" if self.version == 2 => {
+                let wait = fields.field(TIME)?;
+                let clock = self.clock.checked_add(wait.time(MICRO, TIME)?.0);
+                self.clock = clock.ok_or_else(|| wait.mistake(TIME))?;
+                return Ok(());
+            }
+            b"add" | b"open" | b"close" | b"sync" | b"datasync" | b"trim" | b"wait" => return Ok(()),
+            _ => return Err(action.mistake("add, open, close, read, write, trim, sync, datasync or wait")),
+        };
+        let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
+        let length = fields.field("a length in bytes")?.whole("a length in bytes, under 4 GiB")?;
+        let volume = out.volume_id(&String::from_utf8_lossy(file.text));
+        let volume = volume.ok_or_else(|| file.mistake("one of at most 65,536 files"))?;
+        out.push(Request { arrival, offset, length, op, volume, response: None });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Nanos;
+    use crate::trace::{ReadOptions, parse_bytes};
+
+    #[test]
+    fn version_2_takes_its_time_from_waits() {
+        let text = "fio version 2 iolog\nf add\nf open\nf read 0 512\nf wait 250 0\nf write 512 512\nf close\n";
+        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        assert_eq!(trace.columns.arrival, [Nanos(0), Nanos(250_000)]);
+        let wrong = text.replace("close", "clothe");
+        let error = parse_bytes("t", wrong.as_bytes(), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("line 7, column 3: expected add, open"), "{error}");
+    }
+}
