@@ -15,7 +15,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 demo: setup
 	cargo build --release --locked --quiet --workspace
-	./target/release/idlewise-demo
+	cargo run --release --locked --quiet -p idlewise-testbed --bin idlewise-demo
 
 test: setup
 	cargo test --locked --workspace

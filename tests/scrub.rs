@@ -93,7 +93,10 @@ fn root_scrub_finds_exactly_the_bad_blocks() {
     let bad = [100..103, 33_000..33_001, 131_000..131_072];
     let Some(bench) = Bench::new(64 * MIB, &bad, false) else { return };
     for monitor in ["bpf", "diskstats"] {
-        let (code, result) = bench.scrub(&[&PACE[..], &["--restart", "--monitor", monitor]].concat());
+        let pace = ["--request-size", "1MiB", "--idle-wait", "1ms", "--restart", "--monitor", monitor];
+        let (code, result) = bench.scrub(&pace);
+        // Nobody else uses the device: what the monitor may see are our own requests.
+        assert_eq!(result["measured"]["foreground_requests"], 0, "{monitor}");
         assert_eq!(code, 3, "{result}");
         assert_eq!((&result["state"], &result["monitor"]), (&"complete".into(), &monitor.into()));
         assert_eq!(result["verified_bytes"], 64 * MIB);
@@ -288,6 +291,8 @@ fn what_cannot_be_scrubbed_is_said() {
         (&["scrub", "/dev/null", "--mean-slowdown", "1ms"], 64, "--max-slowdown"),
         (&["scrub", "/dev/null", "--request-size", "1GiB", "--idle-wait", "1ms"], 64, "at most 64MiB"),
         (&["scrub", "/dev/null", "--plan", "/no/plan"], 1, "/no/plan: No such file"),
+        (&["scrub", "/dev/null", "--plan", "p", "--mean-slowdown", "1ms"], 64, "cannot be used with"),
+        (&["capture", "/dev/null", "--for", "1h", "--out", "/no/such/x.csv"], 1, "there is no folder /no/such"),
         (&["probe", "/no/disk"], 1, "no such device"),
     ];
     for (arguments, code, text) in cases {

@@ -116,6 +116,8 @@ fn mistakes_are_one_line_with_the_right_code() {
         (&["tune", &trace, "--mean-slowdown", "1", "--max-slowdown", "50ms"], 64, "'1' is not a time"),
         (&["tune", &trace, "--mean-slowdown", "1ms", "--max-slowdown", "1ms"], 1, "allow at least 4.80 ms"),
         (&["tun", &trace], 64, "tune"),
+        (&["simulate", &trace, "--policy", "cfq-idle", "--idle-wait", "1s"], 64, "takes no --idle-wait"),
+        (&["tune", &trace, "--mean-slowdown", "1ms", "--max-slowdown", "9ms", "--out", "/no/p"], 1, "no folder /no"),
     ];
     for (arguments, code, text) in cases {
         let output = run(arguments);

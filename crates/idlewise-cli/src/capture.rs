@@ -7,6 +7,8 @@ use idlewise::Nanos;
 use idlewise::trace::formats::write_msr;
 use idlewise_linux::capture::capture;
 
+use serde::Serialize;
+
 use crate::exit::Exit;
 use crate::live::{MonitorName, open_device, open_monitor, stop_flag};
 use crate::output;
@@ -25,10 +27,23 @@ pub struct Arguments {
     /// The trace to write; compressed if its name ends in .gz
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
+
+    /// Print one JSON object instead of a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    trace: String,
+    requests: usize,
+    without_data: u64,
+    lost_events: u64,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    output::check(Some(&arguments.out))?;
     let stop = stop_flag()?;
     let device = open_device(&arguments.device)?;
     let mut monitor = open_monitor(&device, MonitorName::Bpf)?;
@@ -43,11 +58,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         csv = encoder.finish()?;
     }
     output::bytes(&arguments.out, &csv)?;
-    let (requests, lost) = (captured.trace.len(), captured.lost_events);
-    output::text(&format!(
-        "{}: {requests} requests; {} without data left out; {lost} events lost\n",
-        arguments.out.display(),
-        captured.without_data
-    ))?;
-    Ok(if requests == 0 { Exit::NothingToDo } else { Exit::Clean })
+    let report = Report {
+        trace: arguments.out.display().to_string(),
+        requests: captured.trace.len(),
+        without_data: captured.without_data,
+        lost_events: captured.lost_events,
+    };
+    if arguments.json {
+        output::json(&report)?;
+    } else {
+        let Report { trace, requests, without_data, lost_events } = &report;
+        output::text(&format!(
+            "{trace}: {requests} requests; {without_data} without data left out; {lost_events} events lost\n"
+        ))?;
+    }
+    Ok(if report.requests == 0 { Exit::NothingToDo } else { Exit::Clean })
 }

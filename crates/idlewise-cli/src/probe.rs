@@ -32,13 +32,14 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    output::check(arguments.out.as_deref())?;
     let stop = stop_flag()?;
     let device = open_device(&arguments.device)?;
     let monitor = open_monitor(&device, arguments.monitor)?;
     let mut scrubber = Scrubber::new(&device, monitor, &stop, idlewise::Bytes(0))?;
     let progress = Progress::new("probing");
     let name = format!("{} ({})", device.path.display(), device.identity);
-    let measured = scrubber.curve(&name, &mut |_, done| progress.share(done))?;
+    let measured = scrubber.curve(&name, idlewise::Nanos(u64::MAX), &mut |_, done| progress.share(done))?;
     drop(progress);
     let Some(model) = measured else { return Ok(Exit::Interrupted) };
     if let Some(path) = &arguments.out {

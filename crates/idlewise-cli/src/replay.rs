@@ -55,6 +55,7 @@ struct Report {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    output::check(arguments.out.as_deref())?;
     let stop = stop_flag()?;
     let trace = arguments.input.read()?;
     let device = open_device(&arguments.device)?;

@@ -13,7 +13,7 @@ use idlewise::tune::{Goal, PlanFile, Predicted};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::monitor::now;
-use idlewise_linux::scrub::{Pacing, Scrubber, State, StateFolder};
+use idlewise_linux::scrub::{Pacing, Report, Scrubber, State, StateFolder};
 
 use crate::exit::{Exit, UsageError};
 use crate::input::disk_model;
@@ -23,7 +23,7 @@ use result::Result;
 
 /// Verify a device by reading it, in its idle times, so that the foreground keeps its response times. Read-only
 ///
-/// Give a goal, and it watches the foreground for a while, measures the disk, chooses request size and idle wait, and
+/// Give a goal, and it measures the disk, watches the foreground for a while, chooses request size and idle wait, and
 /// chooses again every minute. Or give the plan of `idlewise tune`, or size and wait. Interrupted, it goes on where it
 /// was when run again.
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ pub struct Arguments {
     max_slowdown: Option<Nanos>,
 
     /// Take request size and idle wait from a plan that `idlewise tune --out` wrote
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["request_size", "idle_wait"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["request_size", "idle_wait", "mean_slowdown", "max_slowdown"])]
     plan: Option<PathBuf>,
 
     /// Size of each request, such as 512KiB
@@ -104,14 +104,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut order = Sequential::new(device.size, checkpoint.position());
     let mut bar = Bar::new(arguments.quiet, &device);
     let resumed = checkpoint.position();
-    let (mut pacing, predicted) = match pace {
-        Pace::Given(waiting, predicted) => (Pacing::fixed(waiting), predicted),
-        Pace::Learnt(goal, model) => match learn(&mut scrubber, goal, model, arguments.observe, &mut bar)? {
-            Some(learnt) => learnt,
-            None => return Ok(Exit::Interrupted),
-        },
+    let (pacing, planned) = match pace {
+        Pace::Given(waiting, predicted) => (Some(Pacing::fixed(waiting)), predicted),
+        Pace::Learnt(goal, model) => (learn(&mut scrubber, goal, model, arguments.observe, &mut bar)?, None),
     };
-    let report = scrubber.run(&mut order, &mut pacing, &mut checkpoint, &mut |progress| bar.show(progress))?;
+    let (report, predicted) = match pacing {
+        Some(mut pacing) => {
+            let report = scrubber.run(&mut order, &mut pacing, &mut checkpoint, &mut |progress| bar.show(progress))?;
+            (report, planned.or(pacing.predicted()))
+        }
+        None => (Report::before_the_first_request(&checkpoint, *scrubber.foreground().measured()), None),
+    };
     drop(bar);
     let names = [scrubber.verifier(), "sequential", scrubber.monitor()];
     Result::new(&device, &report, names, goal, predicted, resumed).print(arguments.json)?;
@@ -130,23 +133,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// Watches the foreground and measures the disk, then chooses; `None` when asked to stop.
+/// Measures the disk and watches the foreground, then chooses; `None` when asked to stop.
 fn learn(
     scrubber: &mut Scrubber,
     goal: Goal,
     model: Option<DiskModel>,
     observe: Nanos,
     bar: &mut Bar,
-) -> anyhow::Result<Option<(Pacing, Option<Predicted>)>> {
-    scrubber.observe(observe, &mut |doing, done| bar.learn(doing, done))?;
+) -> anyhow::Result<Option<Pacing>> {
+    let mut watch = |doing, done| bar.learn(doing, done);
     let measured = match model {
         Some(model) => Some(model),
-        None => scrubber.curve("this device", &mut |doing, done| bar.learn(doing, done))?,
+        None => scrubber.curve("this device", goal.max_slowdown, &mut watch)?,
     };
     let Some(model) = measured else { return Ok(None) };
-    let pacing = Pacing::tuned(goal, model, scrubber.foreground(), now())?;
-    let predicted = pacing.predicted();
-    Ok(Some((pacing, predicted)))
+    goal.check(&model)?;
+    let stopped = scrubber.observe(observe, &mut watch)?;
+    if stopped {
+        return Ok(None);
+    }
+    Ok(Some(Pacing::tuned(goal, model, scrubber.foreground(), now())?))
 }
 
 /// Requests must be whole blocks.

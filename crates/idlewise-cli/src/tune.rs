@@ -85,6 +85,7 @@ struct Row {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    output::check(arguments.out.as_deref())?;
     let goal = Goal { mean_slowdown: arguments.mean_slowdown, max_slowdown: arguments.max_slowdown };
     let input = arguments.input.read()?;
     let progress = Progress::new("tuning");

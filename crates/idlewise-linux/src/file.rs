@@ -11,7 +11,15 @@ use std::path::Path;
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let readable = std::fs::Permissions::from_mode(0o644);
-    let mut file = tempfile::Builder::new().prefix(".idlewise-").permissions(readable).tempfile_in(folder)?;
+    let create = tempfile::Builder::new().prefix(".idlewise-").permissions(readable).tempfile_in(folder);
+    // The name of the file beside means nothing to anyone.
+    let mut file = create.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, "there is no such folder"),
+        io::ErrorKind::PermissionDenied => {
+            io::Error::new(io::ErrorKind::PermissionDenied, "no permission to write there")
+        }
+        _ => error,
+    })?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist(path)?;

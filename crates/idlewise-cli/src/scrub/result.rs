@@ -26,8 +26,8 @@ pub struct Result {
     monitor: &'static str,
     elapsed_s: f64,
     rate_bytes_per_s: f64,
-    request_size_bytes: u64,
-    idle_wait_s: f64,
+    request_size_bytes: Option<u64>,
+    idle_wait_s: Option<f64>,
     target: Option<Slowdown>,
     /// Simulated.
     predicted: Option<Forecast>,
@@ -88,8 +88,8 @@ impl Result {
             monitor,
             elapsed_s,
             rate_bytes_per_s: report.verified_now.0 as f64 / elapsed_s.max(1e-9),
-            request_size_bytes: report.plan.0.0,
-            idle_wait_s: report.plan.1.as_secs_f64(),
+            request_size_bytes: report.plan.map(|(size, _)| size.0),
+            idle_wait_s: report.plan.map(|(_, wait)| wait.as_secs_f64()),
             target: goal.map(|goal| slowdown(goal.mean_slowdown, goal.max_slowdown)),
             predicted: predicted.map(|predicted| Forecast {
                 slowdown: slowdown(predicted.mean_slowdown, predicted.max_slowdown),
@@ -122,25 +122,24 @@ impl Result {
             String::new()
         };
         let (verified, size) = (Bytes(self.verified_bytes), Bytes(self.device_bytes));
-        let mut text = format!("{}: {state}: {verified} of {size} verified{resumed}\n", self.device);
+        let mut text = format!("{}: {state}: {verified} of {size} scanned{resumed}\n", self.device);
         for bad in &self.errors {
-            let last = bad.lba + bad.blocks - 1;
-            text += &format!("  unreadable ({}): block {} to {last} ({} blocks)\n", bad.kind, bad.lba, bad.blocks);
+            let blocks = match bad.blocks {
+                1 => format!("block {}", bad.lba),
+                count => format!("blocks {} to {} ({count} blocks)", bad.lba, bad.lba + count - 1),
+            };
+            text += &format!("  unreadable ({}): {blocks}\n", bad.kind);
         }
         if self.errors.is_empty() {
             text += "  no unreadable block\n";
         }
         text += &format!("\n{}", self.table());
-        text += &format!(
-            "\n{} collisions with {} foreground requests; requests of {} after {} idle; {} order, by {}, watched by {}\n",
-            self.measured.collisions,
-            self.measured.foreground_requests,
-            Bytes(self.request_size_bytes),
-            seconds(self.idle_wait_s),
-            self.order,
-            self.verifier,
-            self.monitor
-        );
+        let Measured { collisions, foreground_requests, .. } = self.measured;
+        text += &format!("\n{collisions} collisions with {foreground_requests} foreground requests");
+        if let Some((size, wait)) = self.request_size_bytes.zip(self.idle_wait_s) {
+            text += &format!("; requests of {} after {} idle", Bytes(size), seconds(wait));
+        }
+        text += &format!("; {} order, by {}, watched by {}\n", self.order, self.verifier, self.monitor);
         if self.lost_events > 0 {
             text += &format!("The monitor lost {} events: the slowdowns are incomplete.\n", self.lost_events);
         }

@@ -3,7 +3,7 @@
 // Watches the requests of one disk on the block tracepoints and tells user space when each one arrives and completes.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes. The scrubber's own requests are those that lie in the range which it announces before it issues
-// them.
+// them, and do not come from another process.
 
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -30,6 +30,11 @@ struct request {
 	__u64 __sector;
 } __attribute__((preserve_access_index));
 
+struct task_struct {
+	unsigned int flags;
+} __attribute__((preserve_access_index));
+
+#define PF_KTHREAD 0x00200000
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
 #define OPEN_REQUESTS 65536
@@ -77,6 +82,8 @@ const volatile __s32 disk_minor;
 // Written by user space: the range of its own requests, in sectors; empty when there are none.
 __u64 own_begin;
 __u64 own_end;
+// The scrubber's process, as the kernel counts them; zero before it has introduced itself.
+__u32 own_tgid;
 
 // Read by user space.
 __s64 foreground_open;
@@ -108,6 +115,14 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	bpf_ringbuf_submit(event, 0);
 }
 
+// Whether another process is at it. Kernel threads issue requests for anyone.
+static __always_inline int from_another(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+
+	return own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != own_tgid;
+}
+
 static __always_inline int seen(struct request *rq)
 {
 	__u64 key = (__u64)rq;
@@ -120,7 +135,7 @@ static __always_inline int seen(struct request *rq)
 	open.bytes = rq->__data_len;
 	open.op = rq->cmd_flags & REQ_OP_MASK;
 	open.own = open.op == REQ_OP_READ && open.sector >= own_begin &&
-		   open.sector + open.bytes / 512 <= own_end;
+		   open.sector + open.bytes / 512 <= own_end && !from_another();
 	if (bpf_map_update_elem(&requests, &key, &open, BPF_ANY)) {
 		__sync_fetch_and_add(&lost_events, 1);
 		return 0;
@@ -142,6 +157,14 @@ static __always_inline int gone(struct request *rq)
 		__sync_fetch_and_add(&foreground_open, -1);
 	tell(open, bpf_ktime_get_ns(), COMPLETION);
 	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
+// Run once by the scrubber, whose process number in its own name space may be another.
+SEC("syscall")
+int introduce(void *ctx)
+{
+	own_tgid = bpf_get_current_pid_tgid() >> 32;
 	return 0;
 }
 

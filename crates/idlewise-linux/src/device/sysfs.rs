@@ -43,7 +43,10 @@ impl Place {
     }
 
     pub fn largest_request(&self) -> u64 {
-        number(&self.disk.join("queue/max_sectors_kb")).unwrap_or(512) * 1024
+        const PAGE: u64 = 4096;
+        let sectors = number(&self.disk.join("queue/max_sectors_kb")).unwrap_or(512) * 1024;
+        let segments = number(&self.disk.join("queue/max_segments")).unwrap_or(u64::from(u16::MAX)) * PAGE;
+        sectors.min(segments)
     }
 
     /// The disk's world-wide name, serial number, UUID or backing file, with the number of the partition; where it has
@@ -99,6 +102,7 @@ mod tests {
             ("block/sda/dev", "8:0\n"),
             ("block/sda/device/wwid", "naa.5000c500a1b2c3d4\n"),
             ("block/sda/queue/max_sectors_kb", "1280\n"),
+            ("block/sda/queue/max_segments", "168\n"),
             ("block/sda/sda2/partition", "2\n"),
             ("block/sda/sda2/start", "2048\n"),
             ("block/sda/sda2/size", "100\n"),
@@ -106,7 +110,7 @@ mod tests {
         std::os::unix::fs::symlink("../../block/sda/sda2", sys.path().join("dev/block/8:2")).unwrap();
         let place = Place::find(sys.path(), rustix::fs::makedev(8, 2)).unwrap();
         assert_eq!((place.size(), place.start()), (Bytes(51_200), Bytes(1_048_576)));
-        assert_eq!((place.disk_numbers(), place.largest_request()), ((8, 0), 1280 * 1024));
+        assert_eq!((place.disk_numbers(), place.largest_request()), ((8, 0), 168 * 4096));
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
         assert!(Place::find(sys.path(), rustix::fs::makedev(9, 9)).is_err());
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use idlewise::{Bytes, Nanos};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Event, EventKind, EventOp, Monitor, MonitorError};
@@ -57,6 +57,7 @@ impl Bpf {
             (data.disk_major, data.disk_minor) = (major as i32, minor as i32);
         }
         let mut skeleton = open.load()?;
+        skeleton.progs.introduce.test_run(ProgramInput::default())?;
         skeleton.attach()?;
         let (sender, events) = mpsc::channel();
         let mut builder = RingBufferBuilder::new();

@@ -1,7 +1,7 @@
 //! The coarse monitor: the kernel's counters in /sys/class/block/NAME/{stat,inflight}, polled.
 //!
 //! It sees how many requests completed between two looks, not when, nor how long each took: arrivals are placed at the
-//! look before and completions at the look after, and the requests in flight are only counted.
+//! look before, or in the middle of our request if there was one, and completions at the look after.
 
 use std::fs;
 use std::ops::Range;
@@ -14,6 +14,7 @@ use idlewise::{Bytes, Nanos};
 use super::{Event, EventKind, EventOp, Monitor, MonitorError, now};
 use crate::device::Device;
 
+const SECTOR: u64 = 512;
 /// Time between two looks while waiting.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -22,17 +23,33 @@ pub struct Diskstats {
     folder: PathBuf,
     /// Largest piece into which the kernel cuts our requests.
     largest_request: u64,
-    completed: u64,
+    seen: Look,
     looked: Nanos,
-    /// Bytes of our own request, while one is out.
-    own: u64,
-    own_told: bool,
+    /// Our request since the last look: when it began, when it ended, its bytes.
+    own: Option<(Nanos, Nanos, u64)>,
 }
 
 /// One look at the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Look {
-    completed: u64,
+    reads: u64,
+    sectors_read: u64,
+    others: u64,
     in_flight: u64,
+}
+
+impl Look {
+    /// Requests completed since `before` that are not of our request of `own` bytes, cut into pieces of at most `largest`.
+    /// How many pieces there are is not certain, their sectors are: if no more were read, all reads are ours.
+    fn foreign(&self, before: &Self, own: u64, largest: u64) -> u64 {
+        let reads = self.reads.saturating_sub(before.reads);
+        let sectors = self.sectors_read.saturating_sub(before.sectors_read);
+        let foreign_reads = match sectors > own / SECTOR {
+            true => reads.saturating_sub(own.div_ceil(largest.max(1))).max(1),
+            false => 0,
+        };
+        foreign_reads + self.others.saturating_sub(before.others)
+    }
 }
 
 impl Diskstats {
@@ -40,8 +57,8 @@ impl Diskstats {
     pub fn open(device: &Device) -> Result<Self, MonitorError> {
         let folder = device.disk_folder().to_path_buf();
         let largest_request = device.largest_request();
-        let mut monitor = Self { folder, largest_request, completed: 0, looked: now(), own: 0, own_told: false };
-        monitor.completed = monitor.look()?.completed;
+        let mut monitor = Self { folder, largest_request, seen: Look::default(), looked: now(), own: None };
+        monitor.seen = monitor.look()?;
         Ok(monitor)
     }
 
@@ -53,30 +70,30 @@ impl Diskstats {
             Ok(text.split_whitespace().filter_map(|word| word.parse().ok()).collect())
         };
         let (stat, inflight) = (numbers("stat")?, numbers("inflight")?);
-        // Completed reads, writes, discards and flushes: Documentation/block/stat.rst of the kernel.
-        let completed = [0, 4, 11, 15].iter().filter_map(|&field| stat.get(field)).sum();
-        Ok(Look { completed, in_flight: inflight.iter().sum() })
+        // Fields of `stat`: Documentation/block/stat.rst of the kernel. The others are writes, discards and flushes.
+        let field = |index: usize| stat.get(index).copied().unwrap_or(0);
+        let others = field(4) + field(11) + field(15);
+        Ok(Look { reads: field(0), sectors_read: field(2), others, in_flight: inflight.iter().sum() })
     }
 
     /// Events for what happened since the last look.
     fn collect(&mut self, events: &mut Vec<Event>) -> Result<(), MonitorError> {
-        let look = self.look()?;
-        let (before, at) = (self.looked, now());
-        if self.own > 0 {
-            // Our pieces cannot be told from others before they are done: end() settles it.
-            return Ok(());
-        }
-        let count = look.completed.saturating_sub(self.completed);
-        (self.completed, self.looked) = (look.completed, at);
+        let (look, at) = (self.look()?, now());
+        let (began, ended, bytes) = self.own.unwrap_or((self.looked, at, 0));
+        let count = look.foreign(&self.seen, bytes, self.largest_request);
+        let arrival = if self.own.is_some() { Nanos(began.0 + ended.since(began).0 / 2) } else { self.looked };
         let event =
-            |kind, at| Event { at, arrival: before, kind, offset: Bytes(0), length: 0, op: EventOp::Other, own: false };
-        events.extend((0..count).map(|_| event(EventKind::Arrival, before)));
-        events.extend((0..count).map(|_| event(EventKind::Completion, at)));
+            |kind, at, arrival, own| Event { at, arrival, kind, offset: Bytes(0), length: 0, op: EventOp::Other, own };
+        if self.own.is_some() {
+            events.push(event(EventKind::Arrival, began, began, true));
+        }
+        events.extend((0..count).map(|_| event(EventKind::Arrival, arrival, arrival, false)));
+        if self.own.take().is_some() {
+            events.push(event(EventKind::Completion, ended, began, true));
+        }
+        events.extend((0..count).map(|_| event(EventKind::Completion, at, arrival, false)));
+        (self.seen, self.looked) = (look, at);
         Ok(())
-    }
-
-    fn own_event(&self, kind: EventKind, arrival: Nanos) -> Event {
-        Event { at: now(), arrival, kind, offset: Bytes(0), length: 0, op: EventOp::Read, own: true }
     }
 }
 
@@ -86,13 +103,6 @@ impl Monitor for Diskstats {
     }
 
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
-        if self.own > 0 && !self.own_told {
-            self.own_told = true;
-            events.push(self.own_event(EventKind::Arrival, now()));
-        } else if self.own == 0 && self.own_told {
-            self.own_told = false;
-            events.push(self.own_event(EventKind::Completion, self.looked));
-        }
         let until = Instant::now() + wait;
         loop {
             self.collect(events)?;
@@ -110,14 +120,36 @@ impl Monitor for Diskstats {
 
     fn own(&mut self, range: Range<u64>) {
         let length = range.end.saturating_sub(range.start);
-        if length == 0 && self.own > 0 {
-            // Our pieces have completed and count as done before the next look.
-            self.completed += self.own.div_ceil(self.largest_request.max(1));
+        match &mut self.own {
+            Some((_, ended, _)) if length == 0 => *ended = now(),
+            own if length > 0 => *own = Some((now(), now(), length)),
+            _ => {}
         }
-        self.own = length;
     }
 
     fn lost(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_pieces_are_told_from_others_by_their_sectors() {
+        let before = Look { reads: 10, sectors_read: 1_000, others: 5, in_flight: 0 };
+        let after = |reads: u64, bytes: u64, others: u64| Look {
+            reads: 10 + reads,
+            sectors_read: 1_000 + bytes / SECTOR,
+            others: 5 + others,
+            in_flight: 0,
+        };
+        let mib = 1 << 20;
+        assert_eq!(after(2, mib, 0).foreign(&before, mib, 1280 << 10), 0, "cut smaller than expected");
+        assert_eq!(after(1, mib, 0).foreign(&before, mib, 1280 << 10), 0);
+        assert_eq!(after(2, mib + 4096, 0).foreign(&before, mib, 1280 << 10), 1);
+        assert_eq!(after(4, mib + 8192, 3).foreign(&before, mib, 512 << 10), 2 + 3);
+        assert_eq!(after(3, 3 * 4096, 1).foreign(&before, 0, 512 << 10), 4);
     }
 }

@@ -63,8 +63,8 @@ pub struct Report {
     pub elapsed: Nanos,
     /// What the foreground suffered in this run.
     pub measured: Measured,
-    /// Request size and idle wait at the end.
-    pub plan: (Bytes, Nanos),
+    /// Request size and idle wait at the end, if they were chosen.
+    pub plan: Option<(Bytes, Nanos)>,
     /// Events that the monitor lost.
     pub lost_events: u64,
 }
@@ -105,24 +105,25 @@ impl<'a> Scrubber<'a> {
         &self.lane.foreground
     }
 
-    /// Watches the foreground for a while without a request of ours.
+    /// Watches the foreground for a while without a request of ours; whether it was asked to stop.
     ///
     /// # Errors
     /// If the monitor fails.
-    pub fn observe(&mut self, time: Nanos, watch: Watch) -> Result<(), ScrubError> {
+    pub fn observe(&mut self, time: Nanos, watch: Watch) -> Result<bool, ScrubError> {
         learn::observe(&mut self.lane, time, watch)
     }
 
-    /// Measures the disk's verify curve, in its idle times; `None` when asked to stop.
+    /// Measures the disk's verify curve, in its idle times and with requests that take about `longest` at most; `None`
+    /// when asked to stop.
     ///
     /// # Errors
     /// If the monitor or the device fails.
-    pub fn curve(&mut self, name: &str, watch: Watch) -> Result<Option<DiskModel>, ScrubError> {
-        learn::curve(&mut self.lane, name, watch)
+    pub fn curve(&mut self, name: &str, longest: Nanos, watch: Watch) -> Result<Option<DiskModel>, ScrubError> {
+        learn::curve(&mut self.lane, name, longest, watch)
     }
 
     /// Scrubs in `order` from where it stands, paced by `pacing`, until the pass is over, the device fails or it is asked
-    /// to stop. What was measured before does not count.
+    /// to stop. What the foreground suffered while the curve was measured counts.
     ///
     /// # Errors
     /// If the monitor or the checkpoint fails; the position saved last is then kept.
@@ -133,7 +134,6 @@ impl<'a> Scrubber<'a> {
         checkpoint: &mut Checkpoint,
         watch: &mut dyn FnMut(&Progress),
     ) -> Result<Report, ScrubError> {
-        self.lane.foreground.restart();
         let policy = pacing.policy();
         let narrowing = Narrowing::new(self.lane.device.block, checkpoint.errors());
         let began = now();
@@ -158,6 +158,23 @@ impl<'a> Scrubber<'a> {
         let state = run.until_over()?;
         run.save(state)?;
         Ok(run.report(state))
+    }
+}
+
+impl Report {
+    /// Of a scrub that was stopped before its first request.
+    pub fn before_the_first_request(checkpoint: &Checkpoint, measured: Measured) -> Self {
+        Self {
+            state: State::Interrupted,
+            failure: None,
+            verified: checkpoint.position(),
+            verified_now: Bytes(0),
+            errors: checkpoint.errors().to_vec(),
+            elapsed: Nanos::ZERO,
+            measured,
+            plan: None,
+            lost_events: 0,
+        }
     }
 }
 
@@ -374,7 +391,7 @@ impl Run<'_, '_> {
             errors: self.narrowing.bad().to_vec(),
             elapsed: now().since(self.began),
             measured: *self.lane.foreground.measured(),
-            plan: self.pacing.parameters(),
+            plan: Some(self.pacing.parameters()),
             lost_events: self.lane.monitor.lost(),
         }
     }

@@ -121,9 +121,9 @@ impl Foreground {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
-    /// Events were lost: only the monitor's own count of outstanding requests holds.
+    /// Events were lost: only the monitor's own count of outstanding requests holds. None of ours is in service.
     pub fn resynchronise(&mut self, outstanding: u64) {
-        self.outstanding = outstanding;
+        (self.outstanding, self.own_open, self.collided) = (outstanding, 0, false);
     }
 
     /// Since when the disk has had no foreground request; `None` while it has.
@@ -141,14 +141,14 @@ impl Foreground {
         self.idle_since.since(self.busy_since)
     }
 
-    /// What the foreground suffered since the last [`Self::restart`].
+    /// What the foreground suffered.
     pub fn measured(&self) -> &Measured {
         &self.measured
     }
 
-    /// Forgets what was measured, not the idle intervals: for the end of the observation.
-    pub fn restart(&mut self) {
-        self.measured = Measured::default();
+    /// Sets what was measured back to an earlier state, but not the idle intervals: for an observation that does not count.
+    pub fn restore(&mut self, measured: Measured) {
+        self.measured = measured;
     }
 
     /// The idle intervals as they would have been without us, the most recent ones.

@@ -21,6 +21,10 @@ const SIZES: [Bytes; 7] = {
 pub const LARGEST: Bytes = SIZES[6];
 /// Requests of each size whose times count; one before them brings the head there.
 const ROUNDS: usize = 9;
+/// Of them, at least.
+const ENOUGH: usize = 3;
+/// Requests of each size in all, where the foreground keeps coming between.
+const TRIES: usize = 27;
 /// Calibration begins at a multiple of this.
 const ALIGNED: u64 = 1 << 20;
 /// The disk must have been idle for as long before each.
@@ -29,13 +33,14 @@ const QUIET: Nanos = Nanos::from_millis(20);
 /// Watches what is learnt; told what is being done and the share done.
 pub type Watch<'a> = &'a mut dyn FnMut(Doing, f64);
 
-/// Watches the foreground for a while; stops early when asked to.
-pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<(), ScrubError> {
-    let began = now();
+/// Watches the foreground for a while; stops early when asked to. Nothing of ours runs, so it does not count as measured.
+pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool, ScrubError> {
+    let (began, measured) = (now(), *lane.foreground.measured());
     loop {
         let elapsed = now().since(began);
         if elapsed >= time || lane.stopped() {
-            return Ok(());
+            lane.foreground.restore(measured);
+            return Ok(lane.stopped());
         }
         watch(Doing::Observing, elapsed.0 as f64 / time.0.max(1) as f64);
         lane.poll(TICK)?;
@@ -43,47 +48,70 @@ pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<(), 
 }
 
 /// Measures the disk's verify curve: for each size the median of some requests that follow one another, as in a scan,
-/// from a tenth into the device. Each waits until the disk is idle; a request disturbed by foreground work does not
-/// count. `None` when asked to stop.
-pub(super) fn curve(lane: &mut Lane, name: &str, watch: Watch) -> Result<Option<DiskModel>, ScrubError> {
-    let mut verify: Vec<Point> = Vec::new();
+/// from a tenth into the device. Each waits until the disk is idle. Sizes that would take longer than `longest` are not
+/// tried. `None` when asked to stop.
+pub(super) fn curve(
+    lane: &mut Lane,
+    name: &str,
+    longest: Nanos,
+    watch: Watch,
+) -> Result<Option<DiskModel>, ScrubError> {
+    let mut model = DiskModel { name: name.into(), verify: Vec::new(), read: None, write: None };
     let mut place = lane.device.size.0 / 10 / ALIGNED * ALIGNED;
     for (index, size) in SIZES.into_iter().enumerate() {
-        let mut times = Vec::new();
-        let mut in_place = false;
-        while times.len() < ROUNDS {
-            let done = (index as f64 + times.len() as f64 / ROUNDS as f64) / SIZES.len() as f64;
-            watch(Doing::Calibrating, done);
-            if lane.stopped() {
-                return Ok(None);
-            }
-            match lane.idle_since() {
-                Some(since) if now().since(since) >= QUIET => {}
-                _ => {
-                    in_place = false;
-                    lane.poll(std::time::Duration::from_nanos(QUIET.0))?;
-                    continue;
-                }
-            }
-            if place + size.0 > lane.device.size.0 {
-                place = 0;
-                in_place = false;
-            }
-            let extent = Extent { offset: Bytes(place), length: Bytes(size.0.min(lane.device.size.0)) };
-            let before = lane.foreground.measured().collisions;
-            let (result, time) = lane.verify(extent, &mut |_, _| ())?;
-            place += size.0;
-            match result {
-                Err(Fault::Device(problem)) => return Err(ScrubError::Device(problem)),
-                Ok(()) if in_place && lane.foreground.measured().collisions == before => times.push(time),
-                _ => {}
-            }
-            in_place = result.is_ok();
+        if model.verify.len() >= 2 && model.verify_time(size) > longest {
+            break;
         }
-        times.sort_unstable();
+        let share = |done: f64| (index as f64 + done) / SIZES.len() as f64;
+        let Some(time) = median(lane, size, &mut place, &mut |done| watch(Doing::Calibrating, share(done)))? else {
+            return Ok(None);
+        };
         // A curve never falls; on a very fast disk the clock's noise may say so.
-        let time = times[ROUNDS / 2].max(verify.last().map_or(Nanos(1), |point| point.time));
-        verify.push(Point { size, time });
+        let time = time.max(model.verify.last().map_or(Nanos(1), |point| point.time));
+        model.verify.push(Point { size, time });
     }
-    Ok(Some(DiskModel { name: name.into(), verify, read: None, write: None }))
+    Ok(Some(model))
+}
+
+/// Median time of requests of one size; those that follow another of ours at once, unless the foreground leaves no time
+/// for enough of them.
+fn median(
+    lane: &mut Lane,
+    size: Bytes,
+    place: &mut u64,
+    watch: &mut dyn FnMut(f64),
+) -> Result<Option<Nanos>, ScrubError> {
+    let (mut in_place, mut others) = (Vec::new(), Vec::new());
+    let mut follows = false;
+    while in_place.len() < ROUNDS && in_place.len() + others.len() < TRIES {
+        watch(in_place.len().max(others.len() / (TRIES / ROUNDS)) as f64 / ROUNDS as f64);
+        if lane.stopped() {
+            return Ok(None);
+        }
+        match lane.idle_since() {
+            Some(since) if now().since(since) >= QUIET => {}
+            _ => {
+                follows = false;
+                lane.poll(std::time::Duration::from_nanos(QUIET.0))?;
+                continue;
+            }
+        }
+        if *place + size.0 > lane.device.size.0 {
+            (*place, follows) = (0, false);
+        }
+        let extent = Extent { offset: Bytes(*place), length: Bytes(size.0.min(lane.device.size.0)) };
+        let (result, time) = lane.verify(extent, &mut |_, _| ())?;
+        *place += size.0;
+        match result {
+            Err(Fault::Device(problem)) => return Err(ScrubError::Device(problem)),
+            // An unreadable stretch says nothing of the others' time, and the scan will find it again.
+            Err(Fault::Unreadable { .. }) => others.push(time),
+            Ok(()) if follows => in_place.push(time),
+            Ok(()) => others.push(time),
+        }
+        follows = result.is_ok();
+    }
+    let mut times = if in_place.len() >= ENOUGH { in_place } else { others };
+    times.sort_unstable();
+    Ok(Some(times[times.len() / 2]))
 }

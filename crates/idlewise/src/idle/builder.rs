@@ -47,6 +47,10 @@ impl IdlenessBuilder {
         let intervals = &mut self.disk.intervals;
         intervals.drain(..intervals.len().saturating_sub(count));
         self.disk.requests = intervals.iter().map(|interval| interval.followers).sum();
+        // The first interval left begins the span.
+        let before_the_last: u64 = intervals.iter().map(|interval| interval.length.0 + interval.busy_before.0).sum();
+        let busy_before = intervals.first().map_or(0, |interval| interval.busy_before.0);
+        self.disk.begin = Nanos(self.busy_since.0 + busy_before - before_the_last);
     }
 
     /// The finished intervals.
@@ -72,5 +76,17 @@ mod tests {
         assert_eq!((disk.requests, disk.leading_requests()), (6, 3));
         assert_eq!((disk.span(), disk.idle(), disk.busy()), (Nanos(75), Nanos(25), Nanos(50)));
         assert_eq!(disk.response_sum, Some(60));
+    }
+
+    #[test]
+    fn the_last_intervals_keep_their_own_span() {
+        let mut builder = IdlenessBuilder::new("d");
+        for k in 0..10 {
+            builder.request(Nanos(k * 100), Nanos(k * 100 + 30), None);
+        }
+        builder.keep_last(2);
+        let disk = builder.finish();
+        assert_eq!((disk.begin, disk.end, disk.requests), (Nanos(730), Nanos(930), 2));
+        assert_eq!((disk.idle(), disk.busy()), (Nanos(140), Nanos(60)));
     }
 }

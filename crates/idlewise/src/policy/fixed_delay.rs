@@ -42,7 +42,7 @@ impl Policy for FixedDelay {
     fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
         // From here on `due` counts from the foreground's arrival, until the device is idle again.
         if self.issued {
-            self.due = Nanos(collision.0 + self.delay.0);
+            self.due = Nanos(collision.0.saturating_add(self.delay.0));
             self.issued = false;
         } else {
             self.due = self.due.since(idle);

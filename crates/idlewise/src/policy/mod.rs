@@ -70,6 +70,14 @@ pub enum ParameterError {
         /// The option of the command line.
         option: &'static str,
     },
+    /// One is given that it does not use.
+    #[error("policy '{policy}' takes no {option}")]
+    Unused {
+        /// Name of the policy.
+        policy: &'static str,
+        /// The option of the command line.
+        option: &'static str,
+    },
     /// No policy has this name.
     #[error("no policy '{name}'; there is {known}")]
     Unknown {
@@ -89,6 +97,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it does, in a line, for `--help`.
     pub about: &'static str,
+    /// The options that it takes besides `--request-size`.
+    pub options: &'static [&'static str],
     /// Builds it.
     pub build: fn(&Parameters) -> Result<Box<dyn Policy>, ParameterError>,
 }
@@ -101,6 +111,7 @@ pub const POLICIES: &[Entry] = &[
     Entry {
         name: "waiting",
         about: "issue back to back once the disk has been idle for --idle-wait",
+        options: &["--idle-wait"],
         build: |p| {
             Ok(Box::new(Waiting { idle_wait: p.idle_wait("waiting")?, request_size: p.request_size("waiting")? }))
         },
@@ -108,16 +119,19 @@ pub const POLICIES: &[Entry] = &[
     Entry {
         name: "cfq-idle",
         about: "the idle class of Linux' CFQ: waiting with 10 ms and, unless given, 64KiB",
+        options: &[],
         build: |p| Ok(Box::new(Waiting { idle_wait: Nanos::from_millis(10), request_size: p.size_or_smallest()? })),
     },
     Entry {
         name: "back-to-back",
         about: "issue whenever the disk is idle, 64KiB unless given",
+        options: &[],
         build: |p| Ok(Box::new(Waiting { idle_wait: Nanos::ZERO, request_size: p.size_or_smallest()? })),
     },
     Entry {
         name: "fixed-delay",
         about: "issue one request --delay after the last one, 64KiB unless given",
+        options: &["--delay"],
         build: |p| {
             let delay = p.delay.ok_or(ParameterError::Missing { policy: "fixed-delay", option: "--delay" })?;
             Ok(Box::new(FixedDelay::new(delay, p.size_or_smallest()?)))
@@ -134,6 +148,12 @@ pub fn build(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, Par
         let known = POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
         return Err(ParameterError::Unknown { name: name.into(), known });
     };
+    let given = [("--idle-wait", parameters.idle_wait.is_some()), ("--delay", parameters.delay.is_some())];
+    for (option, given) in given {
+        if given && !entry.options.contains(&option) {
+            return Err(ParameterError::Unused { policy: entry.name, option });
+        }
+    }
     (entry.build)(parameters)
 }
 
@@ -161,12 +181,13 @@ mod tests {
 
     #[test]
     fn every_policy_builds_and_moves_on() {
-        let parameters = Parameters {
-            request_size: Some(Bytes::from_kib(512)),
-            idle_wait: Some(Nanos::from_millis(100)),
-            delay: Some(Nanos::from_millis(16)),
-        };
         for entry in POLICIES {
+            let takes = |option: &str, value| entry.options.contains(&option).then_some(value);
+            let parameters = Parameters {
+                request_size: Some(Bytes::from_kib(512)),
+                idle_wait: takes("--idle-wait", Nanos::from_millis(100)),
+                delay: takes("--delay", Nanos::from_millis(16)),
+            };
             let mut policy = build(entry.name, &parameters).unwrap();
             policy.idle_began(Nanos(1));
             let mut elapsed = Nanos::ZERO;
@@ -190,6 +211,9 @@ mod tests {
     fn what_is_missing_is_named() {
         let error = build("waiting", &Parameters::default()).err().unwrap();
         assert_eq!(error.to_string(), "policy 'waiting' needs --idle-wait");
+        let unused = Parameters { idle_wait: Some(Nanos(1)), ..Parameters::default() };
+        let error = build("cfq-idle", &unused).err().unwrap().to_string();
+        assert_eq!(error, "policy 'cfq-idle' takes no --idle-wait");
         let error = build("wait", &Parameters::default()).err().unwrap().to_string();
         assert!(error.contains("waiting, cfq-idle"), "{error}");
         let zero = Parameters { request_size: Some(Bytes(0)), ..Parameters::default() };

@@ -70,9 +70,10 @@ impl Simulation {
             };
             let service = model.verify_time(size).0.max(1);
             let issued = (length - elapsed).div_ceil(service).min(count);
-            let end = elapsed + issued * service;
+            // Sizes and times beyond all reason end at the largest number, not in a circle.
+            let end = elapsed.saturating_add(issued.saturating_mul(service));
             self.outcome.background_requests += issued;
-            self.outcome.scrubbed.0 += issued * size.0;
+            self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(issued.saturating_mul(size.0));
             self.outcome.used_idle += u128::from(end.min(length) - elapsed);
             elapsed = end;
             if end > length {

@@ -1,5 +1,7 @@
 //! Requests as parallel columns.
 
+use std::collections::HashMap;
+
 use crate::{Bytes, Nanos};
 
 /// What a request does.
@@ -45,6 +47,8 @@ pub struct Columns {
     pub response: Option<Vec<Nanos>>,
     /// Names of the volumes, each its own disk.
     pub volumes: Vec<String>,
+    /// Where each name is.
+    index: HashMap<String, u16>,
 }
 
 impl Columns {
@@ -79,12 +83,13 @@ impl Columns {
 
     /// The index of the volume called `name`, new or known; `None` beyond 65,536 volumes.
     pub fn volume_id(&mut self, name: &str) -> Option<u16> {
-        let known = self.volumes.iter().rposition(|volume| volume == name);
-        let index = known.unwrap_or_else(|| {
-            self.volumes.push(name.into());
-            self.volumes.len() - 1
-        });
-        u16::try_from(index).ok()
+        if let Some(&known) = self.index.get(name) {
+            return Some(known);
+        }
+        let new = u16::try_from(self.volumes.len()).ok()?;
+        self.volumes.push(name.into());
+        self.index.insert(name.into(), new);
+        Some(new)
     }
 
     /// Puts the requests in order of arrival; those that arrive together keep their order.

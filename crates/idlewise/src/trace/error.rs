@@ -24,6 +24,9 @@ pub enum TraceError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// There is nothing in it.
+    #[error("{0}: empty")]
+    Nothing(String),
     /// No reader knows the content.
     #[error("{path}: not a trace that idlewise reads; it reads {known}")]
     Unknown {

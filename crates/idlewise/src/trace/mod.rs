@@ -87,6 +87,13 @@ impl Trace {
         }
         let part = Self::from_columns(self.format, self.resolution, columns);
         let compression = self.compression;
-        Ok(Self { compression, bad_records: self.bad_records, bad_samples: self.bad_samples.clone(), ..part })
+        let was_sorted = self.was_sorted;
+        Ok(Self {
+            compression,
+            was_sorted,
+            bad_records: self.bad_records,
+            bad_samples: self.bad_samples.clone(),
+            ..part
+        })
     }
 }

@@ -71,6 +71,9 @@ fn parse(path: &str, input: &mut dyn Read, options: &ReadOptions) -> Result<Trac
     let io_error = |error| TraceError::Io { path: path.into(), error };
     let mut window = Vec::new();
     (&mut *input).take(HEAD as u64).read_to_end(&mut window).map_err(io_error)?;
+    if window.is_empty() {
+        return Err(TraceError::Nothing(path.into()));
+    }
     let format = detect(&window).ok_or_else(|| TraceError::Unknown {
         path: path.into(),
         known: FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", "),

@@ -31,7 +31,8 @@ pub fn baselines(disks: &[Idleness], model: &DiskModel) -> Vec<Baseline> {
     schedules
         .into_iter()
         .map(|(name, policy, wait)| {
-            let parameters = Parameters { delay: Some(wait), ..Parameters::default() };
+            let delay = (policy == "fixed-delay").then_some(wait);
+            let parameters = Parameters { delay, ..Parameters::default() };
             let make = || build(policy, &parameters).expect("the baselines' parameters are complete");
             let summary = Summary::new(&simulate(disks, model, make), disks);
             Baseline { name, request_size: SMALLEST_REQUEST, wait, summary }

@@ -37,6 +37,17 @@ pub struct Goal {
     pub max_slowdown: Nanos,
 }
 
+impl Goal {
+    /// Whether any request fits the maximum slowdown on this disk.
+    ///
+    /// # Errors
+    /// [`TuneError::MaxTooSmall`] if none does.
+    pub fn check(&self, model: &DiskModel) -> Result<(), TuneError> {
+        let (max, service, size) = (self.max_slowdown, model.verify_time(SIZE_STEP), SIZE_STEP);
+        if service > max { Err(TuneError::MaxTooSmall { max, service, size }) } else { Ok(()) }
+    }
+}
+
 /// Why no plan can be made.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TuneError {
@@ -96,10 +107,7 @@ pub fn tune(
         .map(|steps| Bytes(steps * SIZE_STEP.0))
         .filter(|&size| model.verify_time(size) <= goal.max_slowdown)
         .collect();
-    if sizes.is_empty() {
-        let service = model.verify_time(SIZE_STEP);
-        return Err(TuneError::MaxTooSmall { max: goal.max_slowdown, service, size: SIZE_STEP });
-    }
+    goal.check(model)?;
     if disks.iter().all(|disk| disk.intervals.is_empty()) {
         return Err(TuneError::NoIdleTime);
     }
@@ -145,7 +153,7 @@ impl<'a> Search<'a> {
             size,
             service,
             arrivals,
-            longest: longest.unwrap_or(0) + service.0,
+            longest: longest.unwrap_or(0).saturating_add(service.0),
             resolution: (goal.mean_slowdown.0.min(service.0) / 16).max(1_000),
             delay_allowed: u128::from(goal.mean_slowdown.0) * u128::from(requests),
         }

@@ -44,7 +44,7 @@ impl<'a> Waits<'a> {
                 let issued = (length - wait).div_ceil(service);
                 outcome.background_requests += issued;
                 outcome.used_idle += u128::from(length - wait);
-                let mut delay = wait + issued * service - length;
+                let mut delay = wait.saturating_add(issued.saturating_mul(service)) - length;
                 if delay == 0 {
                     break;
                 }
@@ -67,7 +67,7 @@ impl<'a> Waits<'a> {
                 next = at + 1;
             }
         }
-        outcome.scrubbed = Bytes(outcome.background_requests * size.0);
+        outcome.scrubbed = Bytes(outcome.background_requests.saturating_mul(size.0));
         outcome
     }
 }

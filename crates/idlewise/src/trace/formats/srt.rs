@@ -65,8 +65,11 @@ impl Parser for Srt {
         let size = word(input, 0) as usize;
         let kind = word(input, 1) & 0xffff;
         if size < 8 || !size.is_multiple_of(4) || size > LONGEST_RECORD {
-            // Without a size there is no next record to find.
-            return bad("a record size of 8 to 1,024 bytes", &input[..4], input.len());
+            // Without a size the next record must be found by its looks.
+            let skipped = (1..input.len()).find(|&at| looks_like_a_record(&input[at..])).unwrap_or(input.len());
+            let expected = format!("a record size of 8 to 1,024 bytes (the next record is {skipped} bytes on)");
+            let error = bad(&expected, &input[..4], skipped);
+            return self.skip(skipped, error);
         }
         if input.len() < size {
             return match last {
@@ -140,6 +143,20 @@ impl SectorSizes {
     }
 }
 
+/// Whether a record with a usual header begins here, and another one behind it as far as can be seen.
+fn looks_like_a_record(input: &[u8]) -> bool {
+    let header = |input: &[u8]| {
+        let (size, id) = (word(input, 0) as usize, word(input, 1));
+        let usual = (WORDS * 4..=LONGEST_RECORD).contains(&size) && size.is_multiple_of(4);
+        (usual && (1..=4).contains(&(id >> 16)) && matches!(id & 0xffff, SHORT_IO | SUSPECT_IO)).then_some(size)
+    };
+    let Some(size) = (input.len() >= 8).then(|| header(input)).flatten() else { return false };
+    match input.get(size..) {
+        Some(next) => next.is_empty() || next.len() < 8 || header(next).is_some(),
+        None => false,
+    }
+}
+
 /// The big-endian word at `index`; the caller has checked the length.
 fn word(record: &[u8], index: usize) -> u32 {
     let bytes = &record[index * 4..index * 4 + 4];
@@ -191,6 +208,11 @@ mod tests {
         bytes.truncate(bytes.len() - 1);
         let error = parse_bytes("t", &bytes, &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains(&format!("byte {}: expected a whole record", first + 112)), "{error}");
+        let skipping = ReadOptions { skip_bad: true, ..ReadOptions::default() };
+        let mut damaged = sample();
+        damaged[first] = 0xff;
+        let trace = parse_bytes("t", &damaged, &skipping).unwrap();
+        assert_eq!((trace.len(), trace.bad_records), (1, 1), "the records behind the damaged one are found");
         bytes[first + 3] = 7;
         let error = parse_bytes("t", &bytes, &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains(&format!("byte {first}: expected a record size")), "{error}");
