@@ -152,6 +152,34 @@ fn help_says_enough() {
     }
 }
 
+#[test]
+fn trace_info_by_hand() {
+    let (_folder, trace, _) = folder();
+    let report = json(&["trace", "info", &trace, "--json"]);
+    assert_eq!((&report["format"], &report["compression"]), (&"msr".into(), &serde_json::Value::Null));
+    assert_eq!((&report["requests"], &report["sorted"]), (&5.into(), &true.into()));
+    assert_eq!(report["volumes"], serde_json::json!(["a_0", "b_1"]));
+    assert_eq!((&report["has_response_times"], &report["gaps"]), (&true.into(), &serde_json::json!([])));
+    close(&report["read_share"], 0.6);
+    close(&report["span_s"], 0.405);
+    close(&report["resolution_s"], 1e-7);
+}
+
+#[test]
+fn holes_of_real_traces_are_found() {
+    for (name, holes) in [
+        ("pixel6a/telegram_exec.csv.gz", 0),
+        ("nexus5/log176_Booting.txt.xz", 2),
+        ("hplajw.1week.srt", 0),
+        ("msr/wdev_1.csv", 0),
+        ("blkreplay_linux-mysql.load.gz", 0),
+    ] {
+        let Some(path) = real_trace(name) else { return };
+        let report = json(&["trace", "info", path.to_str().unwrap(), "--json"]);
+        assert_eq!(report["gaps"].as_array().unwrap().len(), holes, "{name}: {}", report["gaps"]);
+    }
+}
+
 /// Figures read off the files by other means: record counts, first and last arrival, disks.
 #[test]
 fn real_traces_have_their_known_sizes() {

@@ -11,6 +11,7 @@ mod progress;
 mod replay;
 mod scrub;
 mod simulate;
+mod trace;
 mod tune;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Idle(idle::Arguments),
+    Trace(trace::Arguments),
     Simulate(simulate::Arguments),
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),
@@ -42,6 +44,7 @@ fn main() -> std::process::ExitCode {
     };
     let done = match arguments.command {
         Command::Idle(arguments) => idle::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),

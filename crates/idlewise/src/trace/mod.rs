@@ -7,10 +7,12 @@ mod columns;
 mod compression;
 mod error;
 pub mod formats;
+mod gaps;
 mod read;
 
 pub use columns::{Columns, Op, Request};
 pub use error::{Bad, TraceError};
+pub use gaps::Gap;
 pub use read::{ReadOptions, open, parse_bytes};
 
 use crate::{Bytes, Nanos};
