@@ -38,11 +38,11 @@ pub fn run(tool: &Tool, trace: &Path, folder: &Path) -> anyhow::Result<Measured>
     let chosen = (Bytes(number(&tuned, "request_size_bytes")? as u64), seconds(&tuned, "idle_wait_s")?);
     println!("   once idle for {}, requests of {}", chosen.1, chosen.0);
     println!("\n4. The foreground with idlewise scrubbing.");
-    let ours = play.with_scrub("idlewise", "with-idlewise.csv", &["--plan", &plan], &tuned, alone.0)?;
+    let ours = play.with_scrub("idlewise", "with-idlewise.csv", &["--plan", &plan], &tuned)?;
     println!("\n5. The foreground with the scrubbing of CFQ's idle class (64KiB after 10 ms).");
     let cfq = &tuned["baselines"][0];
     let pace = ["--request-size", "64KiB", "--idle-wait", "10ms"];
-    let idle_class = play.with_scrub("CFQ idle class", "with-idle-class.csv", &pace, cfq, alone.0)?;
+    let idle_class = play.with_scrub("CFQ idle class", "with-idle-class.csv", &pace, cfq)?;
     Ok(Measured { alone, rows: vec![ours, idle_class], plan: chosen })
 }
 
@@ -70,26 +70,19 @@ impl Play<'_> {
         Ok((seconds(&played, "mean_response_s")?, responses.iter().map(|response| response.as_secs_f64()).collect()))
     }
 
-    /// Plays the foreground with a scrubber beside it. The mean slowdown is the difference of the mean response times
-    /// with and without it; the longest one is what the scrubber itself saw.
-    fn with_scrub(
-        &self,
-        name: &'static str,
-        out: &str,
-        pace: &[&str],
-        simulated: &Value,
-        alone: Nanos,
-    ) -> anyhow::Result<Row> {
+    /// Plays the foreground with a scrubber beside it.
+    fn with_scrub(&self, name: &'static str, out: &str, pace: &[&str], simulated: &Value) -> anyhow::Result<Row> {
         let state = self.file("state")?;
         let scrub = [&["scrub", self.device, "--state-dir", &state, "--restart", "--quiet", "--json"], pace].concat();
         let scrub = self.tool.start(&scrub)?;
         let played = self.foreground(out);
         scrub.interrupt()?;
         let scrubbed = scrub.finish()?;
+        std::fs::write(self.folder.join(out).with_extension("json"), serde_json::to_string_pretty(&scrubbed)?)?;
         let (response, responses) = played?;
         Ok(Row {
             name,
-            mean: [seconds(simulated, "mean_slowdown_s")?, response.since(alone)],
+            mean: [seconds(simulated, "mean_slowdown_s")?, seconds(&scrubbed["measured"], "mean_slowdown_s")?],
             max: [seconds(simulated, "max_slowdown_s")?, seconds(&scrubbed["measured"], "max_slowdown_s")?],
             rate: [rate(simulated, "throughput_bytes_per_s")?, rate(&scrubbed, "rate_bytes_per_s")?],
             response,

@@ -24,9 +24,15 @@ pub fn html(result: &Measured) -> String {
         heading: "What was promised, predicted and measured".into(),
         text: format!(
             "Target: mean slowdown {}, longest {}. idlewise chose requests of {} once the disk has been idle for {}. \
-             Predictions are simulated on the foreground's own idle times. The mean is the difference of mean response \
-             times with and without the scrubber; the longest is what the scrubber saw.",
-            GOAL.mean_slowdown, GOAL.max_slowdown, result.plan.0, result.plan.1
+             Predictions are simulated on the foreground's own idle times; measured is what the scrubber saw of each \
+             foreground request. Mean response times: {} alone, {} with idlewise, {} with the idle class.",
+            GOAL.mean_slowdown,
+            GOAL.max_slowdown,
+            result.plan.0,
+            result.plan.1,
+            result.alone.0,
+            result.rows[0].response,
+            result.rows[1].response
         ),
         table: table(&result.rows),
         svg: String::new(),
