@@ -139,9 +139,7 @@ impl Filesystem for Server {
 /// The disk: first come, first served, each request done when the mechanics say.
 fn serve(jobs: &mpsc::Receiver<Job>, data: &File, mut mechanics: Option<Mechanical>, bad: &[Range<u64>]) {
     let _ = rustix::thread::set_current_timer_slack(Some(1.try_into().expect("one is not zero")));
-    // The platter's angle follows the machine's clock, so that runs that begin alike on it are alike.
-    let clock = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let power_on = Instant::now() - Duration::new(clock.tv_sec as u64, clock.tv_nsec as u32);
+    let power_on = Instant::now();
     while let Ok(job) = jobs.recv() {
         let size = match &job.work {
             Work::Read { size, .. } => u64::from(*size),

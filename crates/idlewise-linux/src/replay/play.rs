@@ -182,8 +182,8 @@ impl Player<'_> {
         watch: &mut dyn FnMut(f64),
     ) -> std::io::Result<()> {
         let span = requests.last().map_or(1, |request| request.arrival.0.max(1));
-        // Begin on the clock's next tenth of a second: runs that are compared then fall alike on whatever else is periodic.
-        self.began = Nanos((now().0 + AWAKE.0).next_multiple_of(TICK.0));
+        // Begin a little later, so that the first request is on time as well.
+        self.began = Nanos(now().0 + AWAKE.0);
         for (index, request) in requests.iter().enumerate() {
             let due = Nanos(self.began.0 + request.arrival.0);
             while now().0 + AWAKE.0 < due.0 || self.in_flight == DEPTH {

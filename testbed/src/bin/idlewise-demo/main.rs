@@ -58,8 +58,8 @@ fn main() -> anyhow::Result<()> {
         (measured / predicted - 1.0) * 100.0
     );
     println!(
-        "Mean response time of the foreground: {} alone, {} with idlewise, {} with the idle class (any two runs differ by \
-         about 0.1 ms).",
+        "Mean response time of the foreground: {} alone, {} with idlewise, {} with the idle class (two runs \
+         alone differ as well, by 0.1 ms or so).",
         result.alone.0, idlewise.response, result.rows[1].response
     );
     println!("The disk is emulated; its times are those of a 15,000 rpm drive.");
