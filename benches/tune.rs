@@ -21,7 +21,7 @@ fn main() {
     let goal = Goal { mean_slowdown: Nanos::from_millis(1), max_slowdown: Nanos::from_millis(50) };
     println!("{:<34} {:>9} {:>10} {:>10} {:>10}", "trace", "intervals", "load", "recorded", "any moment");
     for name in ["blkreplay_linux-mysql.load.gz", "hplajw.1week.srt", "blkreplay_windows-mssql.load.gz"] {
-        let path = Path::new(&folder).join(name);
+        let path = [Path::new(&folder).join(name)];
         let load = || {
             let trace = open(&path, &ReadOptions::default()).expect("the trace is readable");
             Idleness::of_trace(&trace, &model).expect("the model has read and write times")

@@ -1,21 +1,22 @@
 //! `idlewise capture`: real I/O into a trace.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use idlewise::Nanos;
-use idlewise::trace::formats::write_msr;
+use idlewise::trace::{Columns, Provenance};
 use idlewise_linux::capture::capture;
-
+use idlewise_linux::monitor::recorder;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::live::{MonitorName, open_device, open_monitor, stop_flag};
+use crate::live::{open_device, stop_flag};
 use crate::output;
 use crate::progress::Progress;
+use crate::trace_file::{OutArguments, TraceFile, targets_help};
 
-/// Record the requests of a device with their response times, as an MSR Cambridge CSV trace. Needs BPF
+/// Record the requests of a device as a trace: arrival, issue and completion. Needs BPF
 #[derive(clap::Args)]
+#[command(after_help = targets_help())]
 pub struct Arguments {
     /// Block device, such as /dev/sda
     device: PathBuf,
@@ -24,9 +25,8 @@ pub struct Arguments {
     #[arg(long = "for", value_name = "TIME")]
     time: Nanos,
 
-    /// The trace to write; compressed if its name ends in .gz
-    #[arg(long, short, value_name = "FILE")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: OutArguments,
 
     /// Print one JSON object instead of a line
     #[arg(long)]
@@ -36,31 +36,29 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Report {
     trace: String,
-    requests: usize,
+    requests: u64,
     without_data: u64,
     lost_events: u64,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(Some(&arguments.out))?;
+    let target = arguments.out.target()?;
+    output::check(Some(&arguments.out.out))?;
     let stop = stop_flag()?;
     let device = open_device(&arguments.device)?;
-    let mut monitor = open_monitor(&device, MonitorName::Bpf)?;
+    let mut monitor = recorder(&device)?;
+    let provenance = Provenance { resolution: Nanos(1), ..Provenance::default() };
+    let mut file = TraceFile::create(&arguments.out.out, target, &provenance)?;
     let progress = Progress::new("recording");
-    let captured = capture(&device, monitor.as_mut(), arguments.time, &stop, &mut |done, _| progress.share(done))?;
+    let mut write = |columns: &Columns| file.write(columns).map_err(std::io::Error::other);
+    let mut watch = |done| progress.share(done);
+    let captured = capture(&device, monitor.as_mut(), arguments.time, &stop, &mut write, &mut watch)?;
     drop(progress);
-    let mut csv = Vec::new();
-    write_msr(&captured.trace, &mut csv)?;
-    if arguments.out.extension().is_some_and(|extension| extension == "gz") {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        encoder.write_all(&csv)?;
-        csv = encoder.finish()?;
-    }
-    output::bytes(&arguments.out, &csv)?;
+    file.finish()?;
     let report = Report {
-        trace: arguments.out.display().to_string(),
-        requests: captured.trace.len(),
+        trace: arguments.out.out.display().to_string(),
+        requests: captured.requests,
         without_data: captured.without_data,
         lost_events: captured.lost_events,
     };

@@ -5,26 +5,40 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use idlewise::disk::DiskModel;
-use idlewise::idle::Idleness;
+use idlewise::idle::{Idleness, Reducer};
 use idlewise::trace::formats::FORMATS;
-use idlewise::trace::{self, ReadOptions, Trace};
+use idlewise::trace::{self, Columns, CsvLayout, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched};
 use serde::Serialize;
 
 use crate::progress::Progress;
 
-/// A trace.
+/// How traces are read.
 #[derive(Args)]
-pub struct TraceArguments {
-    /// Block I/O trace, plain or compressed (gzip, xz, zstd, bzip2); its format, one of those below, is told by its content
-    pub trace: PathBuf,
-
+pub struct ReadArguments {
     /// Leave out records that cannot be read, and count them, instead of stopping at the first
     #[arg(long)]
     skip_bad: bool,
 
     /// Only this volume; without it all of them, each as its own disk
     #[arg(long, value_name = "NAME")]
-    volume: Option<String>,
+    pub volume: Option<String>,
+
+    /// Read a table whose columns are these, counted from 1, such as
+    /// time=1:us,offset=3:sectors512,length=4:bytes,op=2:R/W,volume=5,response=6:us,separator=tab
+    #[arg(long, value_name = "LIST")]
+    columns: Option<CsvLayout>,
+}
+
+/// One trace.
+#[derive(Args)]
+pub struct TraceArguments {
+    /// Block I/O trace: files that are one trace together, folders, tar archives or - for standard input; plain or compressed
+    /// (gzip, xz, zstd, bzip2). The format, one of those below, is told by the content
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub read: ReadArguments,
 }
 
 /// A trace and the disk it ran on.
@@ -33,6 +47,13 @@ pub struct TraceOnDisk {
     #[command(flatten)]
     trace: TraceArguments,
 
+    #[command(flatten)]
+    disk: DiskArguments,
+}
+
+/// The model of a disk.
+#[derive(Args)]
+pub struct DiskArguments {
     /// Disk model in TOML, as `idlewise probe` writes it [default: Hitachi Ultrastar 15K450]
     #[arg(long, value_name = "FILE")]
     disk: Option<PathBuf>,
@@ -40,8 +61,11 @@ pub struct TraceOnDisk {
 
 /// The part of `--help` that lists the trace formats.
 pub fn formats_help() -> String {
-    list("Trace formats", FORMATS.iter().map(|format| (format.name, format.about)))
+    list("Trace formats", FORMATS.iter().map(|format| (format.name, format.about)).chain([PARQUET]))
 }
+
+const PARQUET: (&str, &str) =
+    ("parquet", "what `trace convert` and `capture` write: arrival, issue and completion in ns");
 
 /// A list for `--help`, from a table.
 pub fn list<'a>(title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {
@@ -70,42 +94,139 @@ pub struct Source {
     pub bad_records: u64,
     /// Name of the disk model.
     pub disk: String,
-    /// `recorded`, or `modelled` where the trace has no response times.
+    /// `recorded`, `modelled` where the trace has no response times, or `partly recorded`.
     pub response_times: &'static str,
+    /// Requests whose response time is the model's.
+    pub responses_modelled: u64,
 }
 
 impl TraceOnDisk {
     /// Reads the trace and reduces it to idle intervals.
     pub fn read(&self) -> anyhow::Result<Input> {
-        let model = disk_model(self.disk.as_deref())?;
-        let trace = self.trace.read()?;
-        let source = Source {
-            trace: self.trace.trace.display().to_string(),
-            format: trace.format,
-            bad_records: trace.bad_records,
-            disk: model.name.clone(),
-            response_times: if trace.has_response_times() { "recorded" } else { "modelled" },
-        };
-        let disks = Idleness::of_trace(&trace, &model)?;
-        Ok(Input { disks, model, source })
+        self.trace.read.idleness(&self.trace.traces, self.disk.model()?)
     }
 }
 
 impl TraceArguments {
-    /// Reads the trace; says on standard error what was left out.
-    pub fn read(&self) -> anyhow::Result<Trace> {
+    /// What errors and reports call the trace.
+    pub fn name(&self) -> String {
+        name(&self.traces)
+    }
+}
+
+fn name(paths: &[PathBuf]) -> String {
+    match paths {
+        [one] => one.display().to_string(),
+        [first, others @ ..] => format!("{} and {} more", first.display(), others.len()),
+        [] => String::new(),
+    }
+}
+
+impl ReadArguments {
+    /// Reads a trace into memory.
+    pub fn whole(&self, paths: &[PathBuf]) -> anyhow::Result<Trace> {
         let progress = Progress::new("reading");
-        let share = |done: u64, size: u64| progress.share(done as f64 / size.max(1) as f64);
-        let trace = trace::open(&self.trace, &ReadOptions { skip_bad: self.skip_bad, progress: Some(&share) })?;
+        let share = |done| progress.share(done);
+        let trace = trace::open(paths, &ReadOptions { progress: Some(&share), ..self.options() })?;
         drop(progress);
-        if trace.bad_records > 0 {
-            eprintln!("idlewise: {}: {} bad records left out", self.trace.display(), trace.bad_records);
-            trace.bad_samples.iter().for_each(|sample| eprintln!("  {sample}"));
+        say(&trace.provenance, paths);
+        Ok(trace)
+    }
+
+    /// Reads a trace batch by batch. `begin` makes what `take` then gives the batches to; it is called again where a trace
+    /// turns out to be so far out of order that it must be read whole.
+    pub fn stream<T>(
+        &self,
+        paths: &[PathBuf],
+        options: ReadOptions,
+        mut begin: impl FnMut(&Provenance) -> anyhow::Result<T>,
+        mut take: impl FnMut(&mut T, Columns, &Provenance) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(T, Provenance)> {
+        let can_go_back = !paths.iter().any(|path| path.as_os_str() == "-");
+        let streamed = stream_once(paths, options, &mut begin, &mut take);
+        let (taken, provenance) = match streamed {
+            Err(error) if can_go_back && matches!(error.downcast_ref(), Some(TraceError::OutOfOrder(_))) => {
+                stream_once(paths, ReadOptions { whole: true, ..options }, &mut begin, &mut take)?
+            }
+            streamed => streamed?,
+        };
+        say(&provenance, paths);
+        Ok((taken, provenance))
+    }
+
+    /// How these arguments say to read.
+    pub fn options(&self) -> ReadOptions<'_> {
+        ReadOptions {
+            skip_bad: self.skip_bad,
+            volume: self.volume.as_deref(),
+            columns: self.columns.as_ref(),
+            ..ReadOptions::default()
         }
-        match &self.volume {
-            Some(name) => trace.volume(name).with_context(|| self.trace.display().to_string()),
-            None => Ok(trace),
-        }
+    }
+
+    /// Reads a trace and reduces it to idle intervals.
+    pub fn idleness(&self, paths: &[PathBuf], model: DiskModel) -> anyhow::Result<Input> {
+        let begin = |provenance: &Provenance| Ok(Reducer::new(&model, provenance.resolution)?);
+        let (reducer, provenance) =
+            self.stream(paths, self.options(), begin, |reducer, columns, _| Ok(reducer.requests(&columns)?))?;
+        let modelled = reducer.modelled();
+        let disks = reducer.finish();
+        let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
+        let source = Source {
+            trace: name(paths),
+            format: provenance.format,
+            bad_records: provenance.bad_records,
+            disk: model.name.clone(),
+            response_times: match modelled {
+                0 => "recorded",
+                some if some == requests => "modelled",
+                _ => "partly recorded",
+            },
+            responses_modelled: modelled,
+        };
+        Ok(Input { disks, model, source })
+    }
+}
+
+fn stream_once<T>(
+    paths: &[PathBuf],
+    options: ReadOptions,
+    begin: &mut impl FnMut(&Provenance) -> anyhow::Result<T>,
+    take: &mut impl FnMut(&mut T, Columns, &Provenance) -> anyhow::Result<()>,
+) -> anyhow::Result<(T, Provenance)> {
+    let progress = Progress::new("reading");
+    let share = |done| progress.share(done);
+    let mut reader = Reader::open(paths, &ReadOptions { progress: Some(&share), ..options })?;
+    let mut taken = begin(&reader.provenance())?;
+    while let Some(columns) = reader.next()? {
+        take(&mut taken, columns, &reader.provenance())?;
+    }
+    Ok((taken, reader.provenance()))
+}
+
+impl DiskArguments {
+    /// The model in the file, or the default one.
+    pub fn model(&self) -> anyhow::Result<DiskModel> {
+        disk_model(self.disk.as_deref())
+    }
+}
+
+/// Says on standard error what was left out of a trace.
+fn say(provenance: &Provenance, paths: &[PathBuf]) {
+    let name = name(paths);
+    if let Some(files) = &provenance.passed_over {
+        eprintln!("idlewise: {name}: passed over what is no trace: {files}");
+    }
+    if provenance.bad_records > 0 {
+        eprintln!("idlewise: {name}: {} bad records left out", provenance.bad_records);
+        provenance.bad_samples.iter().for_each(|sample| eprintln!("  {sample}"));
+    }
+    let Unmatched { without_completion, without_arrival } = provenance.unmatched;
+    if without_completion + without_arrival > 0 {
+        eprintln!(
+            "idlewise: {name}: {without_completion} requests without a completion; {without_arrival} completions without a \
+             request left out"
+        );
     }
 }
 
@@ -114,6 +235,10 @@ impl Source {
     pub fn line(&self) -> String {
         let responses = match self.response_times {
             "recorded" => "recorded response times".to_string(),
+            "partly recorded" => format!(
+                "recorded response times but for {} requests, which the model of {} serves",
+                self.responses_modelled, self.disk
+            ),
             _ => format!("no response times: served first come first served by the model of {}", self.disk),
         };
         format!("{} ({}, {responses})\n", self.trace, self.format)

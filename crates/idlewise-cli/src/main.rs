@@ -12,6 +12,7 @@ mod replay;
 mod scrub;
 mod simulate;
 mod trace;
+mod trace_file;
 mod tune;
 
 use clap::{Parser, Subcommand};

@@ -4,22 +4,26 @@ use std::path::PathBuf;
 
 use idlewise::Nanos;
 use idlewise::report::Table;
-use idlewise::trace::formats::write_msr;
+use idlewise::trace::write::Target;
 use idlewise_linux::replay::{Options, Summary, Writes, replay};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::input::{TraceArguments, formats_help};
+use crate::input::{ReadArguments, formats_help};
 use crate::live::{open_device, stop_flag};
 use crate::output;
 use crate::progress::Progress;
+use crate::trace_file::TraceFile;
 
 /// Play a trace on a device, each request at its recorded time; writes become reads unless told otherwise
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
+    /// Block I/O trace: a file, a folder, a tar archive or - for standard input; plain or compressed
+    trace: PathBuf,
+
     #[command(flatten)]
-    input: TraceArguments,
+    read: ReadArguments,
 
     /// Block device, such as /dev/sdb; places beyond its end are wrapped around
     device: PathBuf,
@@ -32,7 +36,7 @@ pub struct Arguments {
     #[arg(long)]
     allow_writes: bool,
 
-    /// Write the requests with the response times measured, as an MSR Cambridge CSV trace
+    /// Write the requests with the response times measured, as a trace: .parquet or .csv (MSR Cambridge)
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -57,7 +61,7 @@ struct Report {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check(arguments.out.as_deref())?;
     let stop = stop_flag()?;
-    let trace = arguments.input.read()?;
+    let trace = arguments.read.whole(std::slice::from_ref(&arguments.trace))?;
     let device = open_device(&arguments.device)?;
     let writes = if arguments.allow_writes { Writes::Destroy } else { Writes::AsReads };
     let progress = Progress::new("playing");
@@ -65,9 +69,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let played = replay(&trace, &device, &options, &stop, &mut |done| progress.share(done))?;
     drop(progress);
     if let Some(path) = &arguments.out {
-        let mut csv = Vec::new();
-        write_msr(&played.trace, &mut csv)?;
-        output::bytes(path, &csv)?;
+        let target = Target::of_path(path).unwrap_or(Target::Parquet);
+        let mut file = TraceFile::create(path, target, &played.trace.provenance)?;
+        file.write(&played.trace.columns)?;
+        file.finish()?;
     }
     let summary = Summary::of(&played);
     let writes = if arguments.allow_writes { "written" } else { "played as reads" };

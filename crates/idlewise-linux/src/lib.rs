@@ -13,4 +13,4 @@ pub mod monitor;
 pub mod replay;
 pub mod scrub;
 
-pub use file::replace_file;
+pub use file::{Replacement, replace_file};

@@ -11,6 +11,7 @@
 //! "DSN 2012" stands for Amvrosiadis, Oprea, Schroeder, *Practical Scrubbing: Getting to the bad sector at the right
 //! time*.
 
+mod cdh;
 pub mod disk;
 pub mod idle;
 pub mod order;
@@ -21,4 +22,5 @@ pub mod trace;
 pub mod tune;
 mod units;
 
+pub use cdh::Cdh;
 pub use units::{Bytes, Nanos, Rate, UnitError};

@@ -46,6 +46,7 @@ enum kind { ARRIVAL = 0, COMPLETION = 1 };
 struct event {
 	__u64 time;    // CLOCK_MONOTONIC, ns
 	__u64 arrival; // of the request; equal to time for an arrival
+	__u64 issue;   // to the driver; zero before it
 	__u64 sector;  // first, of 512 bytes, on the whole disk
 	__u32 bytes;
 	__u8 kind;
@@ -56,6 +57,7 @@ struct event {
 
 struct open_request {
 	__u64 arrival;
+	__u64 issue;
 	__u64 sector;
 	__u32 bytes;
 	__u8 op;
@@ -78,6 +80,8 @@ struct {
 // Set before loading.
 const volatile __s32 disk_major;
 const volatile __s32 disk_minor;
+// Tell of completions only, and wake nobody up: the recorder looks in now and then.
+const volatile _Bool recording;
 
 // Written by user space: the range of its own requests, in sectors; empty when there are none.
 __u64 own_begin;
@@ -106,13 +110,14 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	}
 	event->time = now;
 	event->arrival = open->arrival;
+	event->issue = open->issue;
 	event->sector = open->sector;
 	event->bytes = open->bytes;
 	event->kind = kind;
 	event->op = open->op;
 	event->own = open->own;
 	event->pad = 0;
-	bpf_ringbuf_submit(event, 0);
+	bpf_ringbuf_submit(event, recording ? BPF_RB_NO_WAKEUP : 0);
 }
 
 // Whether another process is at it. Kernel threads issue requests for anyone.
@@ -123,14 +128,21 @@ static __always_inline int from_another(void)
 	return own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != own_tgid;
 }
 
-static __always_inline int seen(struct request *rq)
+static __always_inline int seen(struct request *rq, int issued)
 {
 	__u64 key = (__u64)rq;
-	struct open_request open = {};
+	struct open_request open = {}, *known;
 
-	if (!watched(rq) || bpf_map_lookup_elem(&requests, &key))
+	if (!watched(rq))
 		return 0;
+	known = bpf_map_lookup_elem(&requests, &key);
+	if (known) {
+		if (issued && !known->issue)
+			known->issue = bpf_ktime_get_ns();
+		return 0;
+	}
 	open.arrival = bpf_ktime_get_ns();
+	open.issue = issued ? open.arrival : 0;
 	open.sector = rq->__sector;
 	open.bytes = rq->__data_len;
 	open.op = rq->cmd_flags & REQ_OP_MASK;
@@ -142,7 +154,8 @@ static __always_inline int seen(struct request *rq)
 	}
 	if (!open.own)
 		__sync_fetch_and_add(&foreground_open, 1);
-	tell(&open, open.arrival, ARRIVAL);
+	if (!recording)
+		tell(&open, open.arrival, ARRIVAL);
 	return 0;
 }
 
@@ -171,13 +184,13 @@ int introduce(void *ctx)
 SEC("tp_btf/block_rq_insert")
 int BPF_PROG(on_insert, struct request *rq)
 {
-	return seen(rq);
+	return seen(rq, 0);
 }
 
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request *rq)
 {
-	return seen(rq);
+	return seen(rq, 1);
 }
 
 // A request merged into its neighbour ends here; the neighbour carries its bytes.

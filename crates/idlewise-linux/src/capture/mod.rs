@@ -5,67 +5,97 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use idlewise::Nanos;
-use idlewise::trace::{Columns, Op, Request, Trace};
+use idlewise::trace::{Columns, Op, Request};
 
 use crate::device::Device;
 use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, now};
 
-/// How often the wait looks up.
+/// How often the recorder wakes up: seldom, to cost little, and far more often than the monitor's buffer is full.
 const TICK: Duration = Duration::from_millis(100);
+/// A request that takes longer than this may be recorded out of order.
+const SETTLED: Nanos = Nanos::from_secs(2);
+/// Requests given at a time.
+const BATCH: usize = 1 << 15;
 
 /// What was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The requests that completed, with their response times.
-    pub trace: Trace,
+    /// Requests recorded.
+    pub requests: u64,
     /// Requests that move no data, such as flushes: they are not in the trace.
     pub without_data: u64,
     /// Events that the monitor lost.
     pub lost_events: u64,
 }
 
-/// Records the requests of the disk that `device` is on for `time`, or until `stop`. `watch` is told the share done and
-/// the requests so far.
+/// Why a recording ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The monitor fails.
+    #[error(transparent)]
+    Monitor(#[from] MonitorError),
+    /// The requests cannot be written.
+    #[error(transparent)]
+    Write(#[from] std::io::Error),
+}
+
+/// Records the requests of the disk that `device` is on for `time`, or until `stop`. `write` is given them as they settle,
+/// in order of arrival, the time counted from the start of the recording; `watch` is told the share done.
 ///
 /// # Errors
-/// If the monitor fails.
+/// [`CaptureError`].
 pub fn capture(
     device: &Device,
     monitor: &mut dyn Monitor,
     time: Nanos,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(f64, usize),
-) -> Result<Captured, MonitorError> {
-    let mut columns = Columns::new(true);
-    columns.volume_id(&volume_name(device.disk_folder()));
-    let (mut events, mut without_data) = (Vec::new(), 0);
+    write: &mut dyn FnMut(&Columns) -> std::io::Result<()>,
+    watch: &mut dyn FnMut(f64),
+) -> Result<Captured, CaptureError> {
+    let mut captured = Captured::default();
+    let mut held = Columns::default();
+    held.volume_id(&volume_name(device.disk_folder()));
+    let mut events = Vec::new();
     let began = now();
     loop {
         let elapsed = now().since(began);
         if elapsed >= time || stop.load(Ordering::Relaxed) {
             break;
         }
-        watch(elapsed.0 as f64 / time.0.max(1) as f64, columns.arrival.len());
+        watch(elapsed.0 as f64 / time.0.max(1) as f64);
+        std::thread::sleep(TICK.min(Duration::from_nanos(time.since(elapsed).0)));
         events.clear();
-        monitor.poll(TICK.min(Duration::from_nanos(time.since(elapsed).0)), &mut events)?;
+        monitor.poll(Duration::ZERO, &mut events)?;
         for event in events.iter().filter(|event| event.kind == EventKind::Completion && !event.own) {
-            match request(event) {
-                Some(request) => columns.push(request),
-                None => without_data += 1,
+            match request(event, began) {
+                Some(request) => held.push(request),
+                None => captured.without_data += 1,
             }
         }
+        if held.len() >= BATCH {
+            held.sort_by_arrival();
+            let settled = now().since(began).since(SETTLED);
+            let rest = held.split_off(held.arrival.partition_point(|&arrival| arrival < settled));
+            captured.requests += held.len() as u64;
+            write(&std::mem::replace(&mut held, rest))?;
+        }
     }
-    let trace = Trace::from_columns("msr", Nanos(100), columns);
-    Ok(Captured { trace, without_data, lost_events: monitor.lost() })
+    held.sort_by_arrival();
+    captured.requests += held.len() as u64;
+    write(&held)?;
+    captured.lost_events = monitor.lost();
+    Ok(captured)
 }
 
-fn request(event: &Event) -> Option<Request> {
+fn request(event: &Event, began: Nanos) -> Option<Request> {
     let op = match event.op {
         EventOp::Read => Op::Read,
         EventOp::Write => Op::Write,
         EventOp::Other => return None,
     };
-    let (arrival, response) = (event.arrival, Some(event.at.since(event.arrival)));
-    Some(Request { arrival, offset: event.offset, length: event.length, op, volume: 0, response })
+    let (queued, response) = (event.issue.map(|at| at.since(event.arrival)), Some(event.at.since(event.arrival)));
+    let arrival = event.arrival.since(began);
+    Some(Request { arrival, offset: event.offset, length: event.length, op, queued, response, ..Request::default() })
 }
 
 /// `sda` as the trace formats like it: a host and a number.

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use idlewise::{Bytes, Nanos};
@@ -22,7 +22,7 @@ use skeleton::{MonitorSkel, MonitorSkelBuilder};
 
 const SECTOR: u64 = 512;
 /// Size of the program's `struct event`.
-const RECORD: usize = 32;
+const RECORD: usize = 40;
 const REQ_OP_READ: u8 = 0;
 const REQ_OP_WRITE: u8 = 1;
 
@@ -30,7 +30,7 @@ const REQ_OP_WRITE: u8 = 1;
 pub struct Bpf {
     // Dropped before the skeleton whose map it reads.
     ring: RingBuffer<'static>,
-    events: mpsc::Receiver<Event>,
+    events: Arc<Mutex<Vec<Event>>>,
     skeleton: MonitorSkel<'static>,
 }
 
@@ -40,32 +40,32 @@ unsafe impl Send for Bpf {}
 
 impl Bpf {
     /// Loads and attaches the program for the disk that `device` is on.
-    pub fn open(device: &Device) -> Result<Self, MonitorError> {
+    /// A `recording` one tells of completions only, and is cheaper.
+    pub fn open(device: &Device, recording: bool) -> Result<Self, MonitorError> {
         if let Some(reason) = device.without_requests() {
             return Err(MonitorError { monitor: "bpf", problem: reason });
         }
         silence_libbpf();
-        Self::load(device).map_err(|error| MonitorError { monitor: "bpf", problem: explain(&error) })
+        Self::load(device, recording).map_err(|error| MonitorError { monitor: "bpf", problem: explain(&error) })
     }
 
-    fn load(device: &Device) -> Result<Self, libbpf_rs::Error> {
+    fn load(device: &Device, recording: bool) -> Result<Self, libbpf_rs::Error> {
         // The object lives as long as the program runs: one small allocation a monitor.
         let object: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = MonitorSkelBuilder::default().open(object)?;
         let (major, minor) = device.disk_numbers();
         if let Some(data) = &mut open.maps.rodata_data {
             (data.disk_major, data.disk_minor) = (major as i32, minor as i32);
+            data.recording = recording;
         }
         let mut skeleton = open.load()?;
         skeleton.progs.introduce.test_run(ProgramInput::default())?;
         skeleton.attach()?;
-        let (sender, events) = mpsc::channel();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let seen = events.clone();
         let mut builder = RingBufferBuilder::new();
         builder.add(&skeleton.maps.events, move |record| {
-            if let Some(event) = decode(record) {
-                // The receiver lives as long as the ring.
-                let _ = sender.send(event);
-            }
+            lock(&seen).extend(decode(record));
             0
         })?;
         let ring = builder.build()?;
@@ -94,7 +94,7 @@ impl Monitor for Bpf {
             }
         }
         self.ring.consume().map_err(|e| error(e.to_string()))?;
-        events.extend(self.events.try_iter());
+        events.append(&mut lock(&self.events));
         Ok(())
     }
 
@@ -123,6 +123,11 @@ impl Monitor for Bpf {
     }
 }
 
+/// Only this thread ever locks it; the ring's callback could just not be `Send` without.
+fn lock(events: &Mutex<Vec<Event>>) -> MutexGuard<'_, Vec<Event>> {
+    events.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reads a `struct event`; `None` for a record of another size.
 fn decode(record: &[u8]) -> Option<Event> {
     let record: &[u8; RECORD] = record.try_into().ok()?;
@@ -132,8 +137,9 @@ fn decode(record: &[u8]) -> Option<Event> {
         at: Nanos(word(0)),
         arrival: Nanos(word(8)),
         kind: if kind == 0 { EventKind::Arrival } else { EventKind::Completion },
-        offset: Bytes(word(16) * SECTOR),
-        length: u32::from_ne_bytes(std::array::from_fn(|index| record[24 + index])),
+        issue: Some(Nanos(word(16))).filter(|&issue| issue > Nanos::ZERO),
+        offset: Bytes(word(24) * SECTOR),
+        length: u32::from_ne_bytes(std::array::from_fn(|index| record[32 + index])),
         op: match op {
             REQ_OP_READ => EventOp::Read,
             REQ_OP_WRITE => EventOp::Write,
@@ -162,15 +168,16 @@ mod tests {
     #[test]
     fn decodes_the_programs_record() {
         let mut record = Vec::new();
-        for word in [500u64, 400, 8] {
+        for word in [500u64, 400, 450, 8] {
             record.extend(word.to_ne_bytes());
         }
         record.extend(4096u32.to_ne_bytes());
         record.extend([1, REQ_OP_WRITE, 0, 0]);
         let event = decode(&record).unwrap();
         assert_eq!((event.at, event.arrival, event.offset), (Nanos(500), Nanos(400), Bytes(4096)));
+        assert_eq!(event.issue, Some(Nanos(450)));
         assert_eq!((event.length, event.kind, event.op), (4096, EventKind::Completion, EventOp::Write));
-        record[30] = 1;
+        record[38] = 1;
         assert!(decode(&record).unwrap().own);
         assert_eq!(decode(&record[1..]), None);
     }

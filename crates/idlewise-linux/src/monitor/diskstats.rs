@@ -82,8 +82,16 @@ impl Diskstats {
         let (began, ended, bytes) = self.own.unwrap_or((self.looked, at, 0));
         let count = look.foreign(&self.seen, bytes, self.largest_request);
         let arrival = if self.own.is_some() { Nanos(began.0 + ended.since(began).0 / 2) } else { self.looked };
-        let event =
-            |kind, at, arrival, own| Event { at, arrival, kind, offset: Bytes(0), length: 0, op: EventOp::Other, own };
+        let event = |kind, at, arrival, own| Event {
+            at,
+            arrival,
+            issue: None,
+            kind,
+            offset: Bytes(0),
+            length: 0,
+            op: EventOp::Other,
+            own,
+        };
         if self.own.is_some() {
             events.push(event(EventKind::Arrival, began, began, true));
         }

@@ -25,6 +25,8 @@ pub struct Event {
     pub at: Nanos,
     /// When the request arrived: `at` itself for an arrival.
     pub arrival: Nanos,
+    /// When the driver was given the request, where the monitor sees it and it has happened.
+    pub issue: Option<Nanos>,
     /// Arrival or completion.
     pub kind: EventKind,
     /// First byte on the whole disk; zero where the monitor does not see it.
@@ -110,7 +112,7 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
     if choice == Choice::Diskstats {
         return Ok(Opened { monitor: Box::new(diskstats::Diskstats::open(device)?), fallback: None });
     }
-    match open_bpf(device) {
+    match open_bpf(device, false) {
         Ok(monitor) => Ok(Opened { monitor, fallback: None }),
         Err(error) if choice == Choice::Bpf => Err(error),
         Err(error) => {
@@ -120,13 +122,21 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
     }
 }
 
+/// Opens a monitor that records: it tells of completions only, when it is asked, and costs little.
+///
+/// # Errors
+/// [`MonitorError`] if BPF does not work.
+pub fn recorder(device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
+    open_bpf(device, true)
+}
+
 #[cfg(feature = "bpf")]
-fn open_bpf(device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
-    Ok(Box::new(bpf::Bpf::open(device)?))
+fn open_bpf(device: &Device, recording: bool) -> Result<Box<dyn Monitor>, MonitorError> {
+    Ok(Box::new(bpf::Bpf::open(device, recording)?))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_bpf(_device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
+fn open_bpf(_device: &Device, _recording: bool) -> Result<Box<dyn Monitor>, MonitorError> {
     Err(MonitorError { monitor: "bpf", problem: "this idlewise was built without BPF".into() })
 }
 

@@ -29,8 +29,7 @@ impl Summary {
             played.issued.iter().zip(arrivals).map(|(issued, due)| issued.since(*due).0).collect();
         let span = |times: &[Nanos]| times.last().map_or(0, |last| last.since(times[0]).0) as f64;
         let (played_span, trace_span) = (span(&played.issued), span(arrivals));
-        let responses = played.trace.columns.response.as_deref().unwrap_or_default();
-        let sum: u128 = responses.iter().map(|response| u128::from(response.0)).sum();
+        let sum: u128 = played.trace.columns.responses().map(|response| u128::from(response.0)).sum();
         drift.sort_unstable();
         let at = |share: f64| {
             Nanos(drift.get((drift.len().saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(0))
@@ -40,7 +39,7 @@ impl Summary {
             failed: played.failed,
             drift: [at(0.5), at(0.99), at(1.0)],
             span_error: if trace_span > 0.0 { played_span / trace_span - 1.0 } else { 0.0 },
-            mean_response: Nanos((sum / responses.len().max(1) as u128) as u64),
+            mean_response: Nanos((sum / drift.len().max(1) as u128) as u64),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use idlewise::Nanos;
-use idlewise::trace::{Op, Request, Trace};
+use idlewise::trace::{Op, Provenance, Request, Trace};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 use rustix::fs::OFlags;
@@ -153,13 +153,11 @@ fn fitted(trace: &Trace, device: &Device, options: &Options) -> Result<Vec<Reque
 }
 
 fn as_played(trace: &Trace, requests: &[Request], responses: &[Nanos]) -> Trace {
-    let mut played = Trace { format: trace.format, resolution: Nanos(1), was_sorted: true, ..Trace::default() };
-    played.columns.volumes = trace.columns.volumes.clone();
-    played.columns.response = Some(Vec::new());
+    let mut columns = trace.columns.with_volumes_of();
     for (request, response) in requests.iter().zip(responses) {
-        played.columns.push(Request { response: Some(*response), ..*request });
+        columns.push(Request { queued: None, response: Some(*response), ..*request });
     }
-    played
+    Trace { provenance: Provenance { resolution: Nanos(1), was_sorted: true, ..Provenance::default() }, columns }
 }
 
 struct Player<'a> {

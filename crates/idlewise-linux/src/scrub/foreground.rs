@@ -165,7 +165,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn event(kind: EventKind, own: bool, at: u64, arrival: u64) -> Event {
-        Event { at: Nanos(at), arrival: Nanos(arrival), kind, offset: Bytes(0), length: 0, op: EventOp::Read, own }
+        Event {
+            at: Nanos(at),
+            arrival: Nanos(arrival),
+            issue: None,
+            kind,
+            offset: Bytes(0),
+            length: 0,
+            op: EventOp::Read,
+            own,
+        }
     }
 
     /// A disk that serves first come first served, with our requests issued by Waiting; its events in order of time.

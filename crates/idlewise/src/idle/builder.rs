@@ -3,6 +3,8 @@
 use super::{Idleness, Interval};
 use crate::Nanos;
 
+const HOUR: Nanos = Nanos::from_secs(3600);
+
 /// Builds the [`Idleness`] of one disk from its requests in order of arrival, in memory that grows with the intervals.
 #[derive(Clone, Debug)]
 pub struct IdlenessBuilder {
@@ -31,6 +33,11 @@ impl IdlenessBuilder {
             current.followers += 1;
         }
         disk.requests += 1;
+        let hour = (arrival.0 / HOUR.0) as usize;
+        if hour >= disk.requests_per_hour.len() {
+            disk.requests_per_hour.resize(hour + 1, 0);
+        }
+        disk.requests_per_hour[hour] += 1;
         disk.end = disk.end.max(completion);
         if let Some(response) = response {
             *disk.response_sum.get_or_insert(0) += u128::from(response.0);

@@ -1,10 +1,25 @@
 //! Busy periods and idle intervals: what a trace is reduced to before anything else is asked of it.
 
+mod autocorrelation;
 mod builder;
-mod fcfs;
+mod character;
+pub mod hurst;
+mod lengths;
+pub mod periods;
+mod profile;
+mod reducer;
+mod regression;
+mod special;
 mod statistics;
 
+pub use autocorrelation::Autocorrelation;
 pub use builder::IdlenessBuilder;
+pub use character::{Character, Verdict, burstiness};
+pub use lengths::{Hazard, HazardTest, Lengths};
+pub use periods::Period;
+pub use profile::Profile;
+pub use reducer::Reducer;
+pub use regression::AutoRegression;
 pub use statistics::Statistics;
 
 use crate::Nanos;
@@ -28,6 +43,8 @@ pub struct Idleness {
     pub end: Nanos,
     /// Sum of response times in nanoseconds, where the trace knows them.
     pub response_sum: Option<u128>,
+    /// Arrivals in each hour of the trace's clock, up to the hour of the last.
+    pub requests_per_hour: Vec<u64>,
     /// The idle intervals, in order of time.
     pub intervals: Vec<Interval>,
 }
@@ -42,9 +59,6 @@ pub struct Interval {
     /// Length of the busy period before it.
     pub busy_before: Nanos,
 }
-
-/// Resolution of times that is too coarse to see idle intervals with.
-const TOO_COARSE: Nanos = Nanos::from_secs(1);
 
 /// Why a trace has no idle intervals that mean anything.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,26 +79,14 @@ pub enum IdleError {
 }
 
 impl Idleness {
-    /// The idle times of each volume of a trace. Where the trace has no response times, its requests go first come
-    /// first served through one disk a volume with the model's read and write times.
+    /// The idle times of each volume of a trace in memory, see [`Reducer`].
     ///
     /// # Errors
-    /// [`IdleError`] where those times are needed and the model lacks them, or the trace's clock is too coarse.
+    /// As [`Reducer::requests`].
     pub fn of_trace(trace: &Trace, model: &DiskModel) -> Result<Vec<Self>, IdleError> {
-        if trace.resolution >= TOO_COARSE {
-            return Err(IdleError::TooCoarse(trace.resolution));
-        }
-        let mut builders: Vec<_> = trace.columns.volumes.iter().map(|name| IdlenessBuilder::new(name)).collect();
-        if trace.has_response_times() {
-            for request in trace.requests() {
-                let response = request.response.unwrap_or_default();
-                let completion = Nanos(request.arrival.0.saturating_add(response.0));
-                builders[usize::from(request.volume)].request(request.arrival, completion, Some(response));
-            }
-        } else {
-            fcfs::serve(trace, model, &mut builders)?;
-        }
-        Ok(builders.into_iter().map(IdlenessBuilder::finish).filter(|disk| disk.requests > 0).collect())
+        let mut reducer = Reducer::new(model, trace.provenance.resolution)?;
+        reducer.requests(&trace.columns)?;
+        Ok(reducer.finish())
     }
 
     /// From the first arrival to the last completion.

@@ -7,7 +7,7 @@ const CHUNK: usize = 1 << 20;
 /// Memory that a damaged or hostile .xz file may ask for.
 const XZ_MEMORY: u64 = 256 << 20;
 
-type Reader<'a> = Box<dyn Read + 'a>;
+type Reader<'a> = Box<dyn Read + Send + 'a>;
 
 /// One way to compress a file.
 struct Compression {
@@ -43,7 +43,7 @@ const COMPRESSIONS: &[Compression] = &[
 ];
 
 /// The content of `input`, and how it was compressed, if it was.
-pub fn decompressed<'a>(mut input: impl Read + 'a) -> io::Result<(Reader<'a>, Option<&'static str>)> {
+pub fn decompressed<'a>(mut input: impl Read + Send + 'a) -> io::Result<(Reader<'a>, Option<&'static str>)> {
     let longest = COMPRESSIONS.iter().map(|compression| compression.magic.len()).max().unwrap_or(0);
     let mut head = Vec::new();
     input.by_ref().take(longest as u64).read_to_end(&mut head)?;

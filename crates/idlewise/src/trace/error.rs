@@ -1,16 +1,66 @@
 //! What can be wrong with a trace.
 
+use std::fmt;
+
 /// A record that cannot be read: where it is, what was found and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// `line 12, column 27` or `byte 2203`.
-    pub place: String,
+    /// Where it is.
+    pub place: Place,
     /// What a valid record has there.
     pub expected: String,
     /// What this one has.
     pub found: String,
     /// Bytes of the input that end with this record, so that reading can go on behind it.
     pub consumed: usize,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line and a column, counted from 1.
+    Line {
+        /// The line.
+        line: u64,
+        /// The column in bytes.
+        column: usize,
+    },
+    /// A byte, counted from 0.
+    Byte(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { line, column } => write!(f, "line {line}, column {column}"),
+            Self::Byte(byte) => write!(f, "byte {byte}"),
+        }
+    }
+}
+
+impl Bad {
+    /// A bad record of `consumed` bytes at `place`.
+    pub fn new(place: Place, expected: impl Into<String>, found: &[u8], consumed: usize) -> Self {
+        const SHOWN: usize = 40;
+        let text: String = String::from_utf8_lossy(&found[..found.len().min(SHOWN)]).escape_debug().collect();
+        let more = if found.len() > SHOWN { "..." } else { "" };
+        let found = if found.is_empty() { "nothing".into() } else { format!("'{text}{more}'") };
+        Self { place, expected: expected.into(), found, consumed }
+    }
+
+    /// The same in a file that has `lines` more before it.
+    pub(super) fn after(mut self, lines: u64) -> Self {
+        if let Place::Line { line, .. } = &mut self.place {
+            *line += lines;
+        }
+        self
+    }
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: expected {}, found {}", self.place, self.expected, self.found)
+    }
 }
 
 /// Why a trace cannot be read.
@@ -28,7 +78,7 @@ pub enum TraceError {
     #[error("{0}: empty")]
     Nothing(String),
     /// No reader knows the content.
-    #[error("{path}: not a trace that idlewise reads; it reads {known}")]
+    #[error("{path}: not a trace that idlewise reads; it reads {known}, and other tables with --columns")]
     Unknown {
         /// The file.
         path: String,
@@ -36,7 +86,7 @@ pub enum TraceError {
         known: String,
     },
     /// A record is damaged.
-    #[error("{path}: {}: expected {}, found {}; --skip-bad leaves such records out", bad.place, bad.expected, bad.found)]
+    #[error("{path}: {bad}; --skip-bad leaves such records out")]
     Bad {
         /// The file.
         path: String,
@@ -60,5 +110,22 @@ pub enum TraceError {
         name: String,
         /// Those there are.
         volumes: String,
+    },
+    /// There are more volumes than can be told apart.
+    #[error("{0}: more than 65,536 volumes")]
+    TooManyVolumes(String),
+    /// A stream is so far out of order that it cannot be put in order on the way.
+    #[error("{0}: too far out of order to be read as a stream: read it from a file, which can be sorted")]
+    OutOfOrder(String),
+    /// Traces of requests and of events cannot be mixed.
+    #[error("{0}: blktrace and blkparse events cannot be one trace together with other formats")]
+    Mixed(String),
+    /// A Parquet file that is no trace.
+    #[error("{path}: {problem}")]
+    Parquet {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
     },
 }

@@ -65,9 +65,9 @@ impl Play<'_> {
         let played =
             self.tool.json(&["replay", self.trace, self.device, "--for", &time, "--allow-writes", "--out", &out])?;
         ensure!(played["failed"] == 0, "the emulated disk failed");
-        let trace = open(Path::new(&out), &ReadOptions::default())?;
-        let responses = trace.columns.response.unwrap_or_default();
-        Ok((seconds(&played, "mean_response_s")?, responses.iter().map(|response| response.as_secs_f64()).collect()))
+        let trace = open(&[out.into()], &ReadOptions::default())?;
+        let responses = trace.columns.responses().map(Nanos::as_secs_f64).collect();
+        Ok((seconds(&played, "mean_response_s")?, responses))
     }
 
     /// Plays the foreground with a scrubber beside it.

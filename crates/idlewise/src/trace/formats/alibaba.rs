@@ -1,7 +1,7 @@
 //! Alibaba 2020: `device_id,R|W,offset,length,timestamp`, bytes and microseconds.
 
-use super::Format;
 use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::{Format, Rows};
 use crate::trace::{Columns, Request};
 use crate::{Bytes, Nanos};
 
@@ -9,9 +9,10 @@ pub const FORMAT: Format = Format {
     name: "alibaba",
     about: "Alibaba block traces 2020: arrivals in us, volumes by device, no response times",
     detect: |head| claims(head, Alibaba),
-    has_responses: false,
+    rows: Rows::Alone,
     resolution: Nanos(MICRO),
     parser: || Box::new(Lines::new(Alibaba)),
+    writer: None,
     sample: || b"419,W,8792731648,16384,1577808000000034\n420,R,0,4096,1577808000000120\n".to_vec(),
 };
 
@@ -30,7 +31,7 @@ impl Row for Alibaba {
         let arrival = fields.field("a time in microseconds")?.time(MICRO, "a time in microseconds")?;
         let volume = out.volume_id(&number.to_string());
         let volume = volume.ok_or_else(|| device.mistake("one of at most 65,536 volumes"))?;
-        out.push(Request { arrival, offset, length, op, volume, response: None });
+        out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }
 }

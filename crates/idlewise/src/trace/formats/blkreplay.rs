@@ -1,8 +1,10 @@
 //! blkreplay `.load`: a licence in prose, a line of column names, then `seconds ; sector ; sectors ; R|W ; x ; y`.
 
-use super::Format;
+use std::io::{self, Write};
+
 use super::lines::{Fields, Lines, Mistake, Row, head_lines};
-use crate::trace::{Columns, Request};
+use super::{Format, Output, Rows, Writer};
+use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
 
 pub const FORMAT: Format = Format {
@@ -12,9 +14,10 @@ pub const FORMAT: Format = Format {
         head_lines(head).any(is_column_names)
             || head_lines(head).find(|line| !line.is_empty()).is_some_and(|line| request(line).is_ok())
     },
-    has_responses: false,
+    rows: Rows::InOrder,
     resolution: Nanos(1),
     parser: || Box::new(Lines::new(Load::default())),
+    writer: Some(Output { extension: "load", keeps_responses: false, writer: |_| Box::<Out>::default() }),
     sample: || {
         b"Free to copy.\n\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0
    0.000000000 ;  100 ; 8 ; W ; 0.0 ; 0.0\n   1.5 ;  108 ; 16 ; RA ; 0.0 ; 0.0\n"
@@ -59,8 +62,34 @@ fn request(line: &[u8]) -> Result<Request, Mistake> {
         length: fields.field(SECTORS)?.sectors(SECTORS)?,
         op: fields.field("R or W")?.op()?,
         volume: 0,
-        response: None,
+        ..Request::default()
     })
+}
+
+/// Holds one volume. Offsets are rounded down to sectors, lengths up.
+#[derive(Default)]
+struct Out {
+    began: bool,
+}
+
+impl Writer for Out {
+    fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
+        if requests.volumes.len() > 1 {
+            return Err(io::Error::other(
+                "blkreplay's format holds one volume: choose it with --volume, or --by-volume",
+            ));
+        }
+        if !std::mem::replace(&mut self.began, true) {
+            writeln!(out, "start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0")?;
+        }
+        for request in requests.requests() {
+            let op = if request.op == Op::Read { 'R' } else { 'W' };
+            let (seconds, nanos) = (request.arrival.0 / 1_000_000_000, request.arrival.0 % 1_000_000_000);
+            let (sector, sectors) = (request.offset.0 / 512, request.length.div_ceil(512));
+            writeln!(out, "{seconds:4}.{nanos:09} ; {sector:10} ; {sectors:3} ; {op} ; 0.0 ; 0.0")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! FIU blkparse text: `ts_ns pid process lba size W|R major minor md5`, 512-byte sectors. Process names may hold blanks, so
 //! what follows them is found from the end.
 
-use super::Format;
 use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::{Format, Rows};
 use crate::trace::{Columns, Request};
 use crate::{Bytes, Nanos};
 
@@ -10,9 +10,10 @@ pub const FORMAT: Format = Format {
     name: "fiu",
     about: "FIU (blkparse text with hashes): arrivals in ns, volumes by device number, no response times",
     detect: |head| claims(head, Fiu),
-    has_responses: false,
+    rows: Rows::Alone,
     resolution: Nanos(1),
     parser: || Box::new(Lines::new(Fiu)),
+    writer: None,
     sample: || {
         b"89966056854122 4892 syslogd 904265560 8 W 6 0 531e779d0ff4b8d3\n\
           89966056999999 4893 kjournald 2 904265568 16 R 6 1 00aa779d0ff4b8d3\n"
@@ -40,7 +41,7 @@ impl Row for Fiu {
         fields.field("a hash")?;
         let volume = out.volume_id(&format!("{},{}", numbers.0, numbers.1));
         let volume = volume.ok_or_else(|| major.mistake("one of at most 65,536 volumes"))?;
-        out.push(Request { arrival, offset, length, op, volume, response: None });
+        out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }
 }

@@ -1,8 +1,10 @@
 //! fio iolog: a line `fio version 2 iolog` or `fio version 3 iolog`, then `file action [offset length]`, in version 3
 //! behind a time in microseconds. In version 2 time passes only by `file wait microseconds`.
 
-use super::Format;
+use std::io::{self, Write};
+
 use super::lines::{Fields, Lines, Mistake, Row};
+use super::{Format, Output, Rows, Writer};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
 
@@ -10,9 +12,10 @@ pub const FORMAT: Format = Format {
     name: "iolog",
     about: "fio iolog 2 and 3: arrivals in us, volumes by file, no response times",
     detect: |head| version(head.split(|&byte| byte == b'\n').next().unwrap_or_default()).is_some(),
-    has_responses: false,
+    rows: Rows::InOrder,
     resolution: Nanos(MICRO),
     parser: || Box::new(Lines::new(Iolog::default())),
+    writer: Some(Output { extension: "iolog", keeps_responses: false, writer: |_| Box::<Out>::default() }),
     sample: || {
         b"fio version 3 iolog\n0 /dev/sdb add\n0 /dev/sdb open\n10 /dev/sdb read 4096 8192\n25 /dev/sdb sync\n\
           30 /dev/sdb write 0 512\n40 /dev/sdb close\n"
@@ -68,7 +71,35 @@ impl Row for Iolog {
         let length = fields.field("a length in bytes")?.whole("a length in bytes, under 4 GiB")?;
         let volume = out.volume_id(&String::from_utf8_lossy(file.text));
         let volume = volume.ok_or_else(|| file.mistake("one of at most 65,536 files"))?;
-        out.push(Request { arrival, offset, length, op, volume, response: None });
+        out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
+        Ok(())
+    }
+}
+
+/// Version 3, whose times are rounded down to microseconds. Volumes become files, opened when they first appear.
+#[derive(Default)]
+struct Out {
+    began: bool,
+    files: usize,
+}
+
+impl Writer for Out {
+    fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
+        if !std::mem::replace(&mut self.began, true) {
+            writeln!(out, "fio version 3 iolog")?;
+        }
+        let now = requests.arrival.first().map_or(0, |arrival| arrival.0 / MICRO);
+        // A blank would end the name.
+        let names: Vec<String> = requests.volumes.iter().map(|name| name.replace(char::is_whitespace, "_")).collect();
+        for name in &names[self.files.min(names.len())..] {
+            writeln!(out, "{now} {name} add\n{now} {name} open")?;
+        }
+        self.files = names.len();
+        for request in requests.requests() {
+            let op = if request.op == Op::Read { "read" } else { "write" };
+            let (at, name) = (request.arrival.0 / MICRO, &names[usize::from(request.volume)]);
+            writeln!(out, "{at} {name} {op} {} {}", request.offset.0, request.length)?;
+        }
         Ok(())
     }
 }

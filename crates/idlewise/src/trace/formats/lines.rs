@@ -2,7 +2,7 @@
 
 use super::Parser;
 use crate::Nanos;
-use crate::trace::{Bad, Columns, Op};
+use crate::trace::{Bad, Columns, Op, Place};
 
 /// No line of any trace format is this long; one that is, is no trace.
 const LONGEST_LINE: usize = 64 << 10;
@@ -23,8 +23,8 @@ pub trait Row {
 /// Whether a line near the front of a file is one of this format.
 pub fn claims(head: &[u8], mut row: impl Row) -> bool {
     head_lines(head).take(100).any(|line| {
-        let mut columns = Columns::new(true);
-        row.row(line, &mut columns).is_ok() && !columns.arrival.is_empty()
+        let mut columns = Columns::default();
+        row.row(line, &mut columns).is_ok() && !columns.is_empty()
     })
 }
 
@@ -62,11 +62,15 @@ impl<R: Row> Parser for Lines<R> {
                 self.row.row(line, out)
             };
             checked.map_err(|mistake| {
-                let place = format!("line {}, column {}", self.line, mistake.at + 1);
+                let place = Place::Line { line: self.line, column: mistake.at + 1 };
                 Bad::new(place, mistake.expected, &line[mistake.at..mistake.at + mistake.len], used)
             })?;
         }
         Ok(used)
+    }
+
+    fn lines(&self) -> u64 {
+        self.line
     }
 }
 

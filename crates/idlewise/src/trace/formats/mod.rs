@@ -1,7 +1,11 @@
 //! The trace formats: one file each, one line each in [`FORMATS`].
 
 mod alibaba;
+mod blkparse;
 mod blkreplay;
+mod blktrace;
+mod csv;
+mod etw;
 mod fiu;
 mod iolog;
 mod lines;
@@ -11,12 +15,15 @@ mod nexus;
 mod pixel;
 mod spc;
 mod srt;
+mod systor;
 mod tencent;
 mod vscsi;
 
-pub use msr::write_msr;
+use std::io::{self, Write};
 
-use super::{Bad, Columns};
+pub use csv::CsvLayout;
+
+use super::{Bad, Columns, Provenance};
 use crate::Nanos;
 
 /// Every format, in the order in which detection tries them.
@@ -30,6 +37,10 @@ pub const FORMATS: &[Format] = &[
     iolog::FORMAT,
     alibaba::FORMAT,
     tencent::FORMAT,
+    systor::FORMAT,
+    etw::FORMAT,
+    blkparse::FORMAT,
+    blktrace::FORMAT,
     nexus::FORMAT,
     pixel::FORMAT,
     vscsi::VERSION_2,
@@ -44,14 +55,46 @@ pub struct Format {
     pub about: &'static str,
     /// Whether the first bytes of the (decompressed) content are of this format.
     pub detect: fn(&[u8]) -> bool,
-    /// Whether its records have response times.
-    pub has_responses: bool,
+    /// What its rows are, and whether they depend on each other.
+    pub rows: Rows,
     /// The finest time difference it can express.
     pub resolution: Nanos,
     /// A new parser.
     pub parser: fn() -> Box<dyn Parser>,
+    /// How to write it, where that is possible.
+    pub writer: Option<Output>,
     /// A small valid file of this format, for the tests that walk this table.
     pub sample: fn() -> Vec<u8>,
+}
+
+/// What the rows of a format are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Requests, each readable without the others: pieces of a file can be parsed side by side.
+    Alone,
+    /// Requests that are read one after the other.
+    InOrder,
+    /// Events of requests: queued, issued, completed.
+    Events,
+}
+
+/// How a format is written.
+pub struct Output {
+    /// The end of the names of its files, without the dot.
+    pub extension: &'static str,
+    /// Whether it keeps response times.
+    pub keeps_responses: bool,
+    /// A new writer of a trace that comes from there.
+    pub writer: fn(&Provenance) -> Box<dyn Writer>,
+}
+
+/// Requests in, bytes out.
+pub trait Writer: Send {
+    /// Writes requests in order of arrival, the first of the trace at time zero.
+    ///
+    /// # Errors
+    /// What `out` says, or what this format cannot hold.
+    fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// Bytes in, records out. A parser opens no file and never panics.
@@ -62,6 +105,11 @@ pub trait Parser {
     /// # Errors
     /// The first bad record, with the bytes to skip so that parsing can go on behind it.
     fn parse(&mut self, input: &[u8], last: bool, out: &mut Columns) -> Result<usize, Bad>;
+
+    /// Lines read so far, where the format has lines.
+    fn lines(&self) -> u64 {
+        0
+    }
 }
 
 #[cfg(test)]
@@ -76,8 +124,7 @@ mod tests {
             let claims: Vec<_> = FORMATS.iter().filter(|f| (f.detect)(&sample)).map(|f| f.name).collect();
             assert_eq!(claims, [format.name]);
             let trace = parse_bytes("sample", &sample, &ReadOptions::default()).unwrap();
-            assert_eq!(trace.format, format.name);
-            assert_eq!(trace.has_response_times(), format.has_responses, "{}", format.name);
+            assert_eq!(trace.provenance.format, format.name);
             assert!(trace.len() >= 2, "{}", format.name);
         }
     }
@@ -86,7 +133,7 @@ mod tests {
     fn input_in_pieces_gives_the_same_records() {
         for format in FORMATS {
             let sample = (format.sample)();
-            let (mut parser, mut columns) = ((format.parser)(), Columns::new(format.has_responses));
+            let (mut parser, mut columns) = ((format.parser)(), Columns::default());
             let (mut start, mut end) = (0, 0);
             while end < sample.len() || start < end {
                 end = (end + 7).min(sample.len());
@@ -95,8 +142,13 @@ mod tests {
                     consumed => start += consumed,
                 }
             }
-            let whole = parse_bytes("sample", &sample, &ReadOptions::default()).unwrap();
-            assert_eq!(columns.offset, whole.columns.offset, "{}", format.name);
+            let mut whole = Columns::default();
+            let (mut parser, mut used) = ((format.parser)(), 0);
+            while used < sample.len() {
+                used += parser.parse(&sample[used..], true, &mut whole).unwrap();
+            }
+            assert_eq!(columns.offset, whole.offset, "{}", format.name);
+            assert_eq!(columns.arrival, whole.arrival, "{}", format.name);
         }
     }
 }

@@ -2,18 +2,23 @@
 
 use std::io::{self, Write};
 
-use super::Format;
 use super::lines::{Fields, Lines, Mistake, Row, claims};
-use crate::trace::{Columns, Op, Request, Trace};
+use super::{Format, Output, Rows, Writer};
+use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
 
 pub const FORMAT: Format = Format {
     name: "msr",
     about: "MSR Cambridge CSV: arrival and response in 100 ns, volumes by host and disk number",
     detect: |head| claims(head, Msr::default()),
-    has_responses: true,
+    rows: Rows::Alone,
     resolution: Nanos(TICK),
     parser: || Box::new(Lines::new(Msr::default())),
+    writer: Some(Output {
+        extension: "csv",
+        keeps_responses: true,
+        writer: |provenance| Box::new(Out { origin: provenance.origin }),
+    }),
     sample: || b"128166386783630000,hm,0,Write,4096,512,20\r\n\n128166386783640000,hm,1,read,0,1024,31\n".to_vec(),
 };
 
@@ -57,25 +62,37 @@ impl Row for Msr {
             self.last.1 = out.volume_id(&name).ok_or_else(|| host.mistake("one of at most 65,536 volumes"))?;
             self.last.0 = key.to_vec();
         }
-        out.push(Request { arrival, offset, length, op, volume: self.last.1, response: Some(Nanos(response)) });
+        out.push(Request {
+            arrival,
+            offset,
+            length,
+            op,
+            volume: self.last.1,
+            response: Some(Nanos(response)),
+            ..Request::default()
+        });
         Ok(())
     }
 }
 
-/// Writes a trace as MSR CSV. Times are rounded down to 100 ns; an unknown response is written as zero; a volume that
-/// is not named `host_disk` becomes disk 0 of a host of that name.
-///
-/// # Errors
-/// What `out` says.
-pub fn write_msr(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    let names: Vec<String> = trace.columns.volumes.iter().map(|volume| split_name(volume)).collect();
-    for request in trace.requests() {
-        let op = if request.op == Op::Read { "Read" } else { "Write" };
-        let (arrival, response) = (request.arrival.0 / TICK, request.response.unwrap_or_default().0 / TICK);
-        let name = &names[usize::from(request.volume)];
-        writeln!(out, "{arrival},{name},{op},{},{},{response}", request.offset.0, request.length)?;
+/// Times are rounded down to 100 ns; an unknown response is written as zero; a volume that is not named `host_disk`
+/// becomes disk 0 of a host of that name.
+struct Out {
+    origin: Nanos,
+}
+
+impl Writer for Out {
+    fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
+        let names: Vec<String> = requests.volumes.iter().map(|volume| split_name(volume)).collect();
+        for request in requests.requests() {
+            let op = if request.op == Op::Read { "Read" } else { "Write" };
+            let arrival = (self.origin.0.saturating_add(request.arrival.0)) / TICK;
+            let response = request.response.unwrap_or_default().0 / TICK;
+            let name = &names[usize::from(request.volume)];
+            writeln!(out, "{arrival},{name},{op},{},{},{response}", request.offset.0, request.length)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn split_name(volume: &str) -> String {
@@ -89,7 +106,6 @@ fn split_name(volume: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::trace::{ReadOptions, parse_bytes};
 
     fn error(line: &str) -> String {
@@ -107,14 +123,5 @@ mod tests {
         assert!(error("1,hm,0,Read,0,512").contains("column 18: expected a response time"));
         assert!(error("999999999999999999999,hm,0,Read,0,512,1").contains("expected a time"));
         assert!(error("18446744073709551615,hm,0,Read,0,512,1").contains("expected a time"));
-    }
-
-    #[test]
-    fn what_is_written_reads_back() {
-        let text = "0,hm,0,Write,4096,512,20\n10,hm,1,Read,0,1024,31\n";
-        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
-        let mut written = Vec::new();
-        write_msr(&trace, &mut written).unwrap();
-        assert_eq!(String::from_utf8(written).unwrap(), text);
     }
 }

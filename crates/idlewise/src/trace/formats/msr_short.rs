@@ -1,7 +1,7 @@
 //! MSR Cambridge cut down to `Timestamp Type Offset Size`, between blanks or tabs, times in 100 ns: one volume, no responses.
 
-use super::Format;
 use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::{Format, Rows};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
 
@@ -9,9 +9,10 @@ pub const FORMAT: Format = Format {
     name: "msr-short",
     about: "MSR Cambridge without host, disk and response: arrivals in 100 ns",
     detect: |head| claims(head, MsrShort),
-    has_responses: false,
+    rows: Rows::Alone,
     resolution: Nanos(TICK),
     parser: || Box::new(Lines::new(MsrShort)),
+    writer: None,
     sample: || b"128166465299039000 \tRead\t32256\t8192\n128166465299119000 \tWrite\t64512\t4096\n".to_vec(),
 };
 
@@ -35,7 +36,7 @@ impl Row for MsrShort {
         if out.volumes.is_empty() {
             out.volume_id("disk");
         }
-        out.push(Request { arrival, offset, length, op, volume: 0, response: None });
+        out.push(Request { arrival, offset, length, op, volume: 0, ..Request::default() });
         Ok(())
     }
 }

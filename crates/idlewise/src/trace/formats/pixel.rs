@@ -1,8 +1,8 @@
 //! Pixel 6a UFS traces: `process,device,R|W,sector,size,time`, 512-byte sectors, seconds, after a line of names. Process
 //! names may hold commas, so the fields are found from the end.
 
-use super::Format;
 use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::{Format, Rows};
 use crate::trace::{Columns, Request};
 use crate::{Bytes, Nanos};
 
@@ -10,9 +10,10 @@ pub const FORMAT: Format = Format {
     name: "pixel",
     about: "Pixel 6a UFS (smartphone traces): arrivals in us, volumes by device number, no response times",
     detect: |head| claims(head, Pixel),
-    has_responses: false,
+    rows: Rows::Alone,
     resolution: Nanos(1_000),
     parser: || Box::new(Lines::new(Pixel)),
+    writer: None,
     sample: || {
         b"proces,device,rw_flag,sector,size,timestamp\nloop40-2757,8388608,R,206567552,8,653406.907265
 <...>-21515,8388608,W,206567560,16,653406.908974\n"
@@ -45,7 +46,7 @@ impl Row for Pixel {
         let arrival = fields.field("a time in seconds")?.seconds("a time in seconds")?;
         let volume = out.volume_id(&format!("{},{}", number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1)));
         let volume = volume.ok_or_else(|| device.mistake("one of at most 65,536 volumes"))?;
-        out.push(Request { arrival, offset, length, op, volume, response: None });
+        out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }
 }

@@ -1,17 +1,20 @@
 //! SPC (UMass): `ASU,LBA,Size,Opcode,Timestamp[,...]`, LBA in 512-byte blocks of the ASU, time in seconds.
 
-use super::Format;
+use std::io::{self, Write};
+
 use super::lines::{Fields, Lines, Mistake, Row, claims};
-use crate::trace::{Columns, Request};
+use super::{Format, Output, Rows, Writer};
+use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
 
 pub const FORMAT: Format = Format {
     name: "spc",
     about: "SPC (UMass): arrivals in seconds, volumes by ASU, no response times",
     detect: |head| claims(head, Spc),
-    has_responses: false,
+    rows: Rows::Alone,
     resolution: Nanos(1_000),
     parser: || Box::new(Lines::new(Spc)),
+    writer: Some(Output { extension: "spc", keeps_responses: false, writer: |_| Box::new(Out) }),
     sample: || b"0,20941264,8192,W,0.551706\n1, 20939840, 8192, r, 0.554041, x\n".to_vec(),
 };
 
@@ -28,7 +31,25 @@ impl Row for Spc {
         let arrival = fields.field("a time in seconds")?.seconds("a time in seconds")?;
         let volume = out.volume_id(&format!("asu{number}"));
         let volume = volume.ok_or_else(|| unit.mistake("one of at most 65,536 volumes"))?;
-        out.push(Request { arrival, offset, length, op, volume, response: None });
+        out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
+        Ok(())
+    }
+}
+
+/// The volume called `asu7` is ASU 7, where all are called so; otherwise they are numbered. Offsets are rounded down to
+/// blocks, times to microseconds.
+struct Out;
+
+impl Writer for Out {
+    fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
+        let numbers = requests.volumes.iter().map(|name| name.strip_prefix("asu").and_then(|n| n.parse().ok()));
+        let numbers: Vec<usize> = numbers.collect::<Option<_>>().unwrap_or((0..requests.volumes.len()).collect());
+        for request in requests.requests() {
+            let op = if request.op == Op::Read { 'R' } else { 'W' };
+            let (unit, micros) = (numbers[usize::from(request.volume)], request.arrival.0 / 1_000);
+            let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+            writeln!(out, "{unit},{},{},{op},{seconds}.{fraction:06}", request.offset.0 / 512, request.length)?;
+        }
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 //! Words of a record: 0 size in bytes, 1 version << 16 | type, 2 seconds, 3 microseconds, 4 start and 5 stop (us after
 //! the enqueue), 6 bytes, 7 sector, 8 device, 9 driver type, 10 cylinder, 11 flags (bit 0: read).
 
-use super::{Format, Parser};
-use crate::trace::{Bad, Columns, Op, Request};
+use super::{Format, Parser, Rows};
+use crate::trace::{Bad, Columns, Op, Place, Request};
 use crate::{Bytes, Nanos};
 
 pub const FORMAT: Format = Format {
@@ -13,9 +13,10 @@ pub const FORMAT: Format = Format {
     detect: |head| {
         head.starts_with(b"$$TR_IOREC") || (head.contains(&HEADER_END) && find(head, b"tracedate").is_some())
     },
-    has_responses: true,
+    rows: Rows::InOrder,
     resolution: Nanos(MICRO),
     parser: || Box::<Srt>::default(),
+    writer: None,
     sample,
 };
 
@@ -42,9 +43,8 @@ struct SectorSizes(Vec<(u32, u64)>);
 
 impl Parser for Srt {
     fn parse(&mut self, input: &[u8], last: bool, out: &mut Columns) -> Result<usize, Bad> {
-        let bad = |expected: &str, found: &[u8], consumed| {
-            Err(Bad::new(format!("byte {}", self.at), expected, found, consumed))
-        };
+        let bad =
+            |expected: &str, found: &[u8], consumed| Err(Bad::new(Place::Byte(self.at), expected, found, consumed));
         let Some(sectors) = &self.sectors else {
             let Some(end) = memchr::memchr(HEADER_END, input) else {
                 return match input.is_empty() || !(last || input.len() > LONGEST_HEADER) {
@@ -138,6 +138,7 @@ impl SectorSizes {
             length: word(record, 6),
             op: if word(record, 11) & 1 == 1 { Op::Read } else { Op::Write },
             volume: out.volume_id(&format!("disk{disk}"))?,
+            queued: Some(Nanos(u64::from(word(record, 4)) * MICRO)),
             response: Some(Nanos(u64::from(word(record, 5)) * MICRO)),
         })
     }
@@ -212,7 +213,7 @@ mod tests {
         let mut damaged = sample();
         damaged[first] = 0xff;
         let trace = parse_bytes("t", &damaged, &skipping).unwrap();
-        assert_eq!((trace.len(), trace.bad_records), (1, 1), "the records behind the damaged one are found");
+        assert_eq!((trace.len(), trace.provenance.bad_records), (1, 1), "the records behind the damaged one are found");
         bytes[first + 3] = 7;
         let error = parse_bytes("t", &bytes, &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains(&format!("byte {first}: expected a record size")), "{error}");

@@ -1,7 +1,7 @@
 //! Tencent CBS: `Timestamp,Offset,Size,IOType,VolumeID`, whole seconds, 512-byte sectors, 0 reads and 1 writes.
 
-use super::Format;
 use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::{Format, Rows};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
 
@@ -9,9 +9,10 @@ pub const FORMAT: Format = Format {
     name: "tencent",
     about: "Tencent CBS: arrivals in whole seconds, volumes by number, no response times",
     detect: |head| claims(head, Tencent),
-    has_responses: false,
+    rows: Rows::Alone,
     resolution: Nanos(SECOND),
     parser: || Box::new(Lines::new(Tencent)),
+    writer: None,
     sample: || b"1538323200,12910952,128,0,1063\n1538323201,6318288,8,1,1088\n".to_vec(),
 };
 
@@ -36,7 +37,7 @@ impl Row for Tencent {
         let number: u64 = volume.whole("a volume number")?;
         let id = out.volume_id(&number.to_string());
         let id = id.ok_or_else(|| volume.mistake("one of at most 65,536 volumes"))?;
-        out.push(Request { arrival, offset, length, op, volume: id, response: None });
+        out.push(Request { arrival, offset, length, op, volume: id, ..Request::default() });
         Ok(())
     }
 }

@@ -2,17 +2,18 @@
 //! u64 time. Version 2, 40 bytes: u16 command, u16 version, u32 sn, u32 bytes, u32 nSG, u64 block, u64 time, u64 response.
 //! Times in microseconds, blocks of 512 bytes; the version is in the upper byte of its word.
 
-use super::{Format, Parser};
-use crate::trace::{Bad, Columns, Op, Request};
+use super::{Format, Parser, Rows};
+use crate::trace::{Bad, Columns, Op, Place, Request};
 use crate::{Bytes, Nanos};
 
 pub const VERSION_1: Format = Format {
     name: "vscsi1",
     about: "CloudPhysics vSCSI 1: arrivals in us, no response times",
     detect: |head| !fits(head, LAYOUT_2) && fits(head, LAYOUT_1),
-    has_responses: false,
+    rows: Rows::InOrder,
     resolution: Nanos(MICRO),
     parser: || Box::new(Vscsi { at: 0, layout: LAYOUT_1 }),
+    writer: None,
     sample: || {
         let record = |block: u64, command: u16, time: u64| {
             let mut bytes = Vec::new();
@@ -29,9 +30,10 @@ pub const VERSION_2: Format = Format {
     name: "vscsi2",
     about: "CloudPhysics vSCSI 2: arrivals and responses in us",
     detect: |head| fits(head, LAYOUT_2),
-    has_responses: true,
+    rows: Rows::InOrder,
     resolution: Nanos(MICRO),
     parser: || Box::new(Vscsi { at: 0, layout: LAYOUT_2 }),
+    writer: None,
     sample: || {
         let record = |block: u64, command: u16, time: u64| {
             let mut bytes = Vec::new();
@@ -97,18 +99,25 @@ impl Parser for Vscsi {
             let known = (op(record, layout), offset, arrival, response);
             let (Some(op), Some(offset), Some(arrival), Some(response)) = known else {
                 let expected = "a read or write with a time and a place of under 16 EiB";
-                return Err(Bad::new(format!("byte {place}"), expected, record, used));
+                return Err(Bad::new(Place::Byte(place), expected, record, used));
             };
             if out.volumes.is_empty() {
                 out.volume_id("disk");
             }
             let length = u32::from(half(record, layout.bytes)) | u32::from(half(record, layout.bytes + 2)) << 16;
             let response = layout.response.map(|_| Nanos(response));
-            out.push(Request { arrival: Nanos(arrival), offset: Bytes(offset), length, op, volume: 0, response });
+            out.push(Request {
+                arrival: Nanos(arrival),
+                offset: Bytes(offset),
+                length,
+                op,
+                response,
+                ..Request::default()
+            });
         }
         if last && used < input.len() {
             let rest = &input[used..];
-            return Err(Bad::new(format!("byte {}", self.at), "a whole record", rest, input.len()));
+            return Err(Bad::new(Place::Byte(self.at), "a whole record", rest, input.len()));
         }
         Ok(used)
     }

@@ -1,0 +1,209 @@
+//! `idlewise trace convert` and `merge`: the same requests in another format, of one trace or of several.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use idlewise::trace::write::Target;
+use idlewise::trace::{Columns, Provenance, ReadOptions};
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::input::{ReadArguments, TraceArguments, formats_help};
+use crate::output;
+use crate::trace_file::{OutArguments, TraceFile, targets_help};
+
+/// Write a trace in another format: Parquet for other tools, or text
+#[derive(clap::Args)]
+#[command(after_help = both_helps())]
+pub struct Arguments {
+    #[command(flatten)]
+    input: TraceArguments,
+
+    #[command(flatten)]
+    out: OutArguments,
+
+    /// Write each volume to a file of its own, its name before the ending
+    #[arg(long)]
+    by_volume: bool,
+
+    /// Print one JSON object instead of a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Merge traces by time into one
+#[derive(clap::Args)]
+#[command(after_help = both_helps())]
+pub struct MergeArguments {
+    #[command(flatten)]
+    input: TraceArguments,
+
+    #[command(flatten)]
+    out: OutArguments,
+
+    /// Volumes of the same name in different files are different disks: put the file's name before theirs
+    #[arg(long)]
+    by_file: bool,
+
+    /// Let all traces begin at the same moment, whatever their clocks say
+    #[arg(long)]
+    align: bool,
+
+    /// Print one JSON object instead of a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written.
+#[derive(Serialize)]
+pub struct Written {
+    format: &'static str,
+    requests: u64,
+    files: Vec<String>,
+    /// Whether the trace had response times and the format does not keep them.
+    responses_dropped: bool,
+}
+
+/// What all of the commands that write traces list.
+pub fn both_helps() -> String {
+    format!("{}\n\n{}", targets_help(), formats_help())
+}
+
+/// Runs `convert`.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let Arguments { input, out, by_volume, json } = arguments;
+    let written = write(&input.read, &input.traces, input.read.options(), out, *by_volume)?;
+    written.report(*json)
+}
+
+/// Runs `merge`.
+pub fn run_merge(arguments: &MergeArguments) -> anyhow::Result<Exit> {
+    let MergeArguments { input, out, by_file, align, json } = arguments;
+    let options = ReadOptions { by_file: *by_file, aligned: *align, ..input.read.options() };
+    write(&input.read, &input.traces, options, out, false)?.report(*json)
+}
+
+fn write(
+    read: &ReadArguments,
+    traces: &[PathBuf],
+    options: ReadOptions,
+    out: &OutArguments,
+    by_volume: bool,
+) -> anyhow::Result<Written> {
+    let target = out.target()?;
+    let begin = |_: &Provenance| Ok(Parts::new(out.out.clone(), target));
+    let take = |parts: &mut Parts, columns: Columns, provenance: &Provenance| {
+        if by_volume {
+            return parts.write_volumes(columns, provenance);
+        }
+        parts.write(out.out.clone(), &columns, provenance)
+    };
+    let (parts, _) = read.stream(traces, options, begin, take)?;
+    parts.finish()
+}
+
+/// The files that a trace is written to.
+pub struct Parts {
+    out: PathBuf,
+    target: Target,
+    /// In the order of their first requests.
+    files: Vec<(PathBuf, TraceFile)>,
+    index: HashMap<PathBuf, usize>,
+    requests: u64,
+    had_responses: bool,
+}
+
+impl Parts {
+    /// No file yet; they will be named after `out`.
+    pub fn new(out: PathBuf, target: Target) -> Self {
+        Self { out, target, files: Vec::new(), index: HashMap::new(), requests: 0, had_responses: false }
+    }
+
+    /// Writes requests to the file at `path`, new or begun.
+    pub fn write(&mut self, path: PathBuf, columns: &Columns, provenance: &Provenance) -> anyhow::Result<()> {
+        let index = match self.index.get(&path) {
+            Some(&index) => index,
+            None => {
+                self.files.push((path.clone(), TraceFile::create(&path, self.target, provenance)?));
+                self.index.insert(path, self.files.len() - 1);
+                self.files.len() - 1
+            }
+        };
+        self.requests += columns.len() as u64;
+        self.had_responses |= columns.has_responses();
+        self.files[index].1.write(columns)
+    }
+
+    fn write_volumes(&mut self, columns: Columns, provenance: &Provenance) -> anyhow::Result<()> {
+        let mut volumes: Vec<Columns> = columns
+            .volumes
+            .iter()
+            .map(|name| {
+                let mut columns = Columns::default();
+                columns.volume_id(name);
+                columns
+            })
+            .collect();
+        for request in columns.requests() {
+            let volume = usize::from(request.volume);
+            volumes[volume].push(idlewise::trace::Request { volume: 0, ..request });
+        }
+        for volume in volumes.iter().filter(|volume| !volume.is_empty()) {
+            let path = self.part_path(&volume.volumes[0]);
+            self.write(path, volume, provenance)?;
+        }
+        Ok(())
+    }
+
+    /// `out.csv.gz` and part `usr_0` give `out.usr_0.csv.gz`.
+    pub fn part_path(&self, part: &str) -> PathBuf {
+        part_path(&self.out, part)
+    }
+
+    /// Puts all files in their places.
+    pub fn finish(self) -> anyhow::Result<Written> {
+        let responses_dropped = self.had_responses && !self.target.keeps_responses();
+        let mut files = Vec::new();
+        for (path, file) in self.files {
+            file.finish()?;
+            files.push(path.display().to_string());
+        }
+        Ok(Written { format: self.target.name(), requests: self.requests, files, responses_dropped })
+    }
+}
+
+fn part_path(out: &Path, part: &str) -> PathBuf {
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, ending) = name.split_once('.').map_or((name.as_ref(), String::new()), |(s, e)| (s, format!(".{e}")));
+    let safe: String = part.chars().map(|c| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
+    out.with_file_name(format!("{stem}.{safe}{ending}"))
+}
+
+impl Written {
+    /// Says what was written: on standard error where the trace itself went to standard output.
+    pub fn report(&self, json: bool) -> anyhow::Result<Exit> {
+        if self.responses_dropped {
+            eprintln!("idlewise: {} does not keep response times; parquet and msr do", self.format);
+        }
+        if self.files.iter().any(|file| file == "-") {
+            return Ok(Exit::Clean);
+        }
+        if json {
+            output::json(self)?;
+        } else {
+            output::text(&format!("{} requests ({}): {}\n", self.requests, self.format, self.files.join(", ")))?;
+        }
+        Ok(Exit::Clean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_named_before_the_ending() {
+        assert_eq!(part_path(Path::new("a/out.csv.gz"), "usr_0"), Path::new("a/out.usr_0.csv.gz"));
+        assert_eq!(part_path(Path::new("out"), "/dev/sda"), Path::new("out.-dev-sda"));
+    }
+}

@@ -1,0 +1,149 @@
+//! `idlewise trace info`: what is in a trace.
+
+use idlewise::report::Table;
+use idlewise::trace::{Columns, GapFinder, Op, Provenance};
+use idlewise::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::input::{TraceArguments, formats_help};
+use crate::output;
+use crate::simulate::seconds;
+
+/// Format, requests, span, clock, volumes, and holes that are no idle time
+#[derive(clap::Args)]
+#[command(after_help = formats_help())]
+pub struct Arguments {
+    #[command(flatten)]
+    input: TraceArguments,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    trace: String,
+    format: &'static str,
+    compression: Option<&'static str>,
+    requests: u64,
+    bad_records: u64,
+    without_completion: u64,
+    completions_without_arrival: u64,
+    span_s: f64,
+    resolution_s: f64,
+    has_response_times: bool,
+    read_share: f64,
+    bytes: u64,
+    extent_bytes: u64,
+    volumes: Vec<String>,
+    sorted: bool,
+    gaps: Vec<Gap>,
+}
+
+#[derive(Serialize)]
+struct Gap {
+    at_s: f64,
+    length_s: f64,
+}
+
+/// What is counted while the trace streams by.
+#[derive(Default)]
+struct Count {
+    requests: u64,
+    reads: u64,
+    responses: u64,
+    bytes: u64,
+    extent: u64,
+    end: u64,
+    gaps: GapFinder,
+    volumes: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let Arguments { input, json } = arguments;
+    let begin = |_: &Provenance| Ok(Count::default());
+    let take = |count: &mut Count, columns: Columns, _: &Provenance| {
+        count.add(&columns);
+        Ok(())
+    };
+    let (count, provenance) = input.read.stream(&input.traces, input.read.options(), begin, take)?;
+    let report = Report::new(input.name(), count, &provenance, input.read.volume.as_ref());
+    if *json {
+        output::json(&report)?
+    } else {
+        output::text(&report.text())?
+    }
+    Ok(Exit::Clean)
+}
+
+impl Count {
+    fn add(&mut self, columns: &Columns) {
+        for request in columns.requests() {
+            self.requests += 1;
+            self.reads += u64::from(request.op == Op::Read);
+            self.responses += u64::from(request.response.is_some());
+            self.bytes += u64::from(request.length);
+            self.extent = self.extent.max(request.offset.0.saturating_add(u64::from(request.length)));
+            // As everywhere, the span ends with the last completion, where completions are known.
+            self.end = self.end.max(request.arrival.0.saturating_add(request.response.unwrap_or_default().0));
+            self.gaps.arrival(request.arrival);
+        }
+        self.volumes.clone_from(&columns.volumes);
+    }
+}
+
+impl Report {
+    fn new(trace: String, count: Count, provenance: &Provenance, volume: Option<&String>) -> Self {
+        let gap = |gap: idlewise::trace::Gap| Gap { at_s: gap.at.as_secs_f64(), length_s: gap.length.as_secs_f64() };
+        Self {
+            trace,
+            format: provenance.format,
+            compression: provenance.compression,
+            requests: count.requests,
+            bad_records: provenance.bad_records,
+            without_completion: provenance.unmatched.without_completion,
+            completions_without_arrival: provenance.unmatched.without_arrival,
+            span_s: Nanos(count.end).as_secs_f64(),
+            resolution_s: provenance.resolution.as_secs_f64(),
+            has_response_times: count.responses > 0,
+            read_share: count.reads as f64 / count.requests.max(1) as f64,
+            bytes: count.bytes,
+            extent_bytes: count.extent,
+            volumes: volume.map_or(count.volumes, |name| vec![name.clone()]),
+            sorted: provenance.was_sorted,
+            gaps: count.gaps.gaps().into_iter().map(gap).collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        const SHOWN: usize = 10;
+        let volumes = match self.volumes.len() {
+            count if count > SHOWN => format!("{count}: {}, ...", self.volumes[..SHOWN].join(", ")),
+            count => format!("{count}: {}", self.volumes.join(", ")),
+        };
+        let mut table = Table::of_pairs([
+            ("format", self.format.into()),
+            ("compression", self.compression.unwrap_or("none").into()),
+            ("requests", format!("{} ({:.1} % reads)", self.requests, self.read_share * 100.0)),
+            ("bad records", self.bad_records.to_string()),
+            ("data moved", Bytes(self.bytes).to_string()),
+            ("reaches to", Bytes(self.extent_bytes).to_string()),
+            ("span", seconds(self.span_s)),
+            ("resolution", seconds(self.resolution_s)),
+            ("response times", if self.has_response_times { "recorded" } else { "none" }.into()),
+            ("in order", if self.sorted { "yes" } else { "no (sorted when read)" }.into()),
+            ("volumes", volumes),
+            ("holes", self.gaps.len().to_string()),
+        ]);
+        if self.without_completion + self.completions_without_arrival > 0 {
+            let (requests, completions) = (self.without_completion, self.completions_without_arrival);
+            table.row(["incomplete".into(), format!("{requests} requests, {completions} completions")]);
+        }
+        let holes = self.gaps.iter().map(|gap| format!("  at {} for {}\n", seconds(gap.at_s), seconds(gap.length_s)));
+        let cut = if self.gaps.is_empty() { "" } else { "\n`idlewise trace cut --at-gaps 30min` splits it there.\n" };
+        format!("{}\n\n{table}{}{cut}", self.trace, holes.collect::<String>())
+    }
+}

@@ -1,0 +1,42 @@
+//! `idlewise trace`: look into traces, and make others of them.
+
+mod convert;
+mod cut;
+mod head;
+mod info;
+mod synth;
+
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::input::formats_help;
+
+/// Look into a trace, convert, cut or merge it, or make one up
+#[derive(clap::Args)]
+#[command(after_help = formats_help())]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Info(info::Arguments),
+    Head(head::Arguments),
+    Convert(convert::Arguments),
+    Cut(cut::Arguments),
+    Merge(convert::MergeArguments),
+    Synth(synth::Arguments),
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        Command::Info(arguments) => info::run(arguments),
+        Command::Head(arguments) => head::run(arguments),
+        Command::Convert(arguments) => convert::run(arguments),
+        Command::Cut(arguments) => cut::run(arguments),
+        Command::Merge(arguments) => convert::run_merge(arguments),
+        Command::Synth(arguments) => synth::run(arguments),
+    }
+}

@@ -1,0 +1,131 @@
+//! Traces being written: whole or not at all, compressed as their names say.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use idlewise::trace::write::{Target, TraceWriter};
+use idlewise::trace::{Columns, Provenance};
+use idlewise_linux::Replacement;
+
+use crate::exit::UsageError;
+use crate::input::list;
+
+/// Where a trace goes, and as what.
+#[derive(clap::Args)]
+pub struct OutArguments {
+    /// The trace to write; compressed if its name ends in .gz or .zst; - for standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub out: PathBuf,
+
+    /// Its format, one of the targets listed below; by default the name of the file says it
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+}
+
+impl OutArguments {
+    /// The format to write.
+    pub fn target(&self) -> anyhow::Result<Target> {
+        let names = || Target::all().map(Target::name).collect::<Vec<_>>().join(", ");
+        let usage = |problem: String| UsageError(format!("{problem}: --format takes {}", names()));
+        match &self.format {
+            Some(name) => Ok(Target::named(name).ok_or_else(|| usage(format!("no format '{name}' to write")))?),
+            None => {
+                let unknown =
+                    || usage(format!("{}: the name does not say in which format to write", self.out.display()));
+                Ok(Target::of_path(&self.out).ok_or_else(unknown)?)
+            }
+        }
+    }
+}
+
+/// The part of `--help` that lists what can be written.
+pub fn targets_help() -> String {
+    let targets = Target::all().map(|target| {
+        let about = match (target, target.keeps_responses()) {
+            (Target::Parquet, _) => "keeps everything; .parquet",
+            (_, true) => "keeps response times; .csv",
+            _ => "arrivals only",
+        };
+        (target.name(), about)
+    });
+    list("Targets", targets)
+}
+
+/// One trace being written.
+pub struct TraceFile {
+    path: PathBuf,
+    writer: TraceWriter<Sink>,
+}
+
+enum Sink {
+    Plain(BufWriter<Replacement>),
+    Gzip(GzEncoder<BufWriter<Replacement>>),
+    Zstd(zstd::Encoder<'static, BufWriter<Replacement>>),
+    Stdout(BufWriter<io::Stdout>),
+}
+
+impl TraceFile {
+    /// Begins a file; nothing is seen of it before it is finished.
+    pub fn create(path: &Path, target: Target, provenance: &Provenance) -> anyhow::Result<Self> {
+        let sink = Sink::open(path).with_context(|| path.display().to_string())?;
+        let writer = TraceWriter::new(target, sink, provenance).with_context(|| path.display().to_string())?;
+        Ok(Self { path: path.into(), writer })
+    }
+
+    /// Writes requests in order of arrival.
+    pub fn write(&mut self, requests: &Columns) -> anyhow::Result<()> {
+        self.writer.write(requests).with_context(|| self.path.display().to_string())
+    }
+
+    /// Puts the file in its place.
+    pub fn finish(self) -> anyhow::Result<()> {
+        self.writer.finish().and_then(Sink::commit).with_context(|| self.path.display().to_string())
+    }
+}
+
+impl Sink {
+    fn open(path: &Path) -> io::Result<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Stdout(BufWriter::new(io::stdout())));
+        }
+        let file = BufWriter::new(Replacement::new(path)?);
+        Ok(match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => Self::Gzip(GzEncoder::new(file, Compression::default())),
+            Some("zst") => Self::Zstd(zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?),
+            _ => Self::Plain(file),
+        })
+    }
+
+    fn commit(self) -> io::Result<()> {
+        let file = match self {
+            Self::Plain(file) => file,
+            Self::Gzip(encoder) => encoder.finish()?,
+            Self::Zstd(encoder) => encoder.finish()?,
+            Self::Stdout(mut out) => return out.flush(),
+        };
+        file.into_inner()?.commit()
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.write(bytes),
+            Self::Gzip(encoder) => encoder.write(bytes),
+            Self::Zstd(encoder) => encoder.write(bytes),
+            Self::Stdout(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => file.flush(),
+            Self::Gzip(encoder) => encoder.flush(),
+            Self::Zstd(encoder) => encoder.flush(),
+            Self::Stdout(out) => out.flush(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Do the lengths of idle intervals depend on those before? The autocorrelation function, by Fourier transform.
+
+use realfft::RealFftPlanner;
+use serde::Serialize;
+
+use super::special::chi2_survival;
+
+/// Lags that the verdict looks at.
+const LAGS: usize = 10;
+/// Strong: one of them correlates at least so much ...
+const STRONG: f64 = 0.1;
+/// ... and chance would not have it, all ten taken together.
+const CHANCE: f64 = 0.01;
+
+/// The autocorrelation of a series.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Autocorrelation {
+    /// At lags 1, 2, ...
+    pub lags: Vec<f64>,
+    /// Of a series without any, 95 % of the lags are within plus or minus this: 1.96 / sqrt(n).
+    pub bound_95: f64,
+    /// Probability of the first ten lags without any autocorrelation (Ljung and Box).
+    pub ljung_box_p: f64,
+    /// Whether it is strong: Ljung-Box p below 0.01, and one of the first ten lags at least 0.1.
+    pub strong: bool,
+}
+
+impl Autocorrelation {
+    /// The first `most` lags of a series, or all that it has. `None` for a series that is constant or too short.
+    pub fn of(series: &[f64], most: usize) -> Option<Self> {
+        let covariances = autocovariances(series, most.max(LAGS))?;
+        let lags: Vec<f64> = covariances[1..].iter().map(|covariance| covariance / covariances[0]).collect();
+        let n = series.len() as f64;
+        let first = &lags[..LAGS.min(lags.len())];
+        let q = n * (n + 2.0) * first.iter().zip(1..).map(|(r, k)| r * r / (n - f64::from(k))).sum::<f64>();
+        let ljung_box_p = chi2_survival(q, first.len() as f64);
+        let strong = ljung_box_p < CHANCE && first.iter().any(|&r| r >= STRONG);
+        let lags = lags[..most.min(lags.len())].to_vec();
+        Some(Self { lags, bound_95: 1.96 / n.sqrt(), ljung_box_p, strong })
+    }
+}
+
+/// Autocovariances at lags 0 to `most` (sums over n, as usual), in n log n; `None` for a constant or too short series.
+pub(super) fn autocovariances(series: &[f64], most: usize) -> Option<Vec<f64>> {
+    let n = series.len();
+    if n < 3 {
+        return None;
+    }
+    let most = most.min(n - 2);
+    let mean = series.iter().sum::<f64>() / n as f64;
+    // Zeros behind the series keep its end from touching its beginning.
+    let size = (n + most + 1).next_power_of_two();
+    let mut padded: Vec<f64> = series.iter().map(|value| value - mean).collect();
+    padded.resize(size, 0.0);
+    let mut planner = RealFftPlanner::new();
+    let forward = planner.plan_fft_forward(size);
+    let mut spectrum = forward.make_output_vec();
+    forward.process(&mut padded, &mut spectrum).expect("the lengths are those that the plan made");
+    spectrum.iter_mut().for_each(|value| *value = value.norm_sqr().into());
+    let inverse = planner.plan_fft_inverse(size);
+    inverse.process(&mut spectrum, &mut padded).expect("a spectrum of squares is real at both ends");
+    let scale = 1.0 / (size as f64 * n as f64);
+    let covariances: Vec<f64> = padded[..=most].iter().map(|sum| sum * scale).collect();
+    let smallest = mean * mean * 1e-24;
+    (covariances[0] > smallest && covariances[0].is_finite()).then_some(covariances)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn alternation_and_constancy() {
+        let alternating: Vec<f64> = (0..1_000).map(|k| f64::from(k % 2)).collect();
+        let acf = Autocorrelation::of(&alternating, 3).unwrap();
+        assert!((acf.lags[0] + 0.999).abs() < 1e-9 && (acf.lags[1] - 0.998).abs() < 1e-9, "{acf:?}");
+        assert!(acf.strong && acf.lags.len() == 3);
+        assert_eq!(Autocorrelation::of(&[4.0; 100], 10), None);
+        assert_eq!(Autocorrelation::of(&[1.0, 2.0], 10), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_transform_gives_the_sums(series in prop::collection::vec(0.0f64..1e3, 5..200), most in 1usize..50) {
+            let mean = series.iter().sum::<f64>() / series.len() as f64;
+            for (lag, covariance) in autocovariances(&series, most).unwrap_or_default().into_iter().enumerate() {
+                let pairs = series.iter().zip(&series[lag..]);
+                let sum: f64 = pairs.map(|(a, b)| (a - mean) * (b - mean)).sum();
+                prop_assert!((covariance - sum / series.len() as f64).abs() < 1e-8 * 1e6, "lag {lag}");
+            }
+        }
+    }
+}

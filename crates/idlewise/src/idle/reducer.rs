@@ -1,0 +1,130 @@
+//! From requests to idle intervals, batch by batch.
+
+use super::{IdleError, Idleness, IdlenessBuilder};
+use crate::Bytes;
+use crate::Nanos;
+use crate::disk::DiskModel;
+use crate::trace::{Columns, Op, Request};
+
+/// Resolution of times that is too coarse to see idle intervals with.
+const TOO_COARSE: Nanos = Nanos::from_secs(1);
+
+/// Reduces requests that come in order of arrival to the idle times of each volume. Requests without a recorded response
+/// go first come first served through one disk a volume with the model's read and write times.
+pub struct Reducer<'a> {
+    model: &'a DiskModel,
+    disks: Vec<IdlenessBuilder>,
+    /// When each volume's modelled disk has served what it was given.
+    free_at: Vec<Nanos>,
+    requests: u64,
+    modelled: u64,
+}
+
+impl<'a> Reducer<'a> {
+    /// A reducer for a trace whose times have this resolution.
+    ///
+    /// # Errors
+    /// [`IdleError::TooCoarse`].
+    pub fn new(model: &'a DiskModel, resolution: Nanos) -> Result<Self, IdleError> {
+        if resolution >= TOO_COARSE {
+            return Err(IdleError::TooCoarse(resolution));
+        }
+        Ok(Self { model, disks: Vec::new(), free_at: Vec::new(), requests: 0, modelled: 0 })
+    }
+
+    /// Takes the next requests.
+    ///
+    /// # Errors
+    /// [`IdleError::NoServiceTime`] where the model's times are needed and it lacks them.
+    pub fn requests(&mut self, requests: &Columns) -> Result<(), IdleError> {
+        for name in &requests.volumes[self.disks.len().min(requests.volumes.len())..] {
+            self.disks.push(IdlenessBuilder::new(name));
+            self.free_at.push(Nanos::ZERO);
+        }
+        for request in requests.requests() {
+            let volume = usize::from(request.volume);
+            let completion = match request.response {
+                Some(response) => Nanos(request.arrival.0.saturating_add(response.0)),
+                None => self.serve(&request)?,
+            };
+            self.requests += 1;
+            self.disks[volume].request(request.arrival, completion, Some(completion.since(request.arrival)));
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, request: &Request) -> Result<Nanos, IdleError> {
+        let (access, missing) = match request.op {
+            Op::Read => (self.model.read, "read"),
+            Op::Write => (self.model.write, "write"),
+        };
+        let access = access.ok_or_else(|| IdleError::NoServiceTime { model: self.model.name.clone(), missing })?;
+        let service = access.time(Bytes(u64::from(request.length)));
+        let free_at = &mut self.free_at[usize::from(request.volume)];
+        *free_at = Nanos((*free_at).max(request.arrival).0.saturating_add(service.0));
+        self.modelled += 1;
+        Ok(*free_at)
+    }
+
+    /// Requests whose response was not recorded.
+    pub fn modelled(&self) -> u64 {
+        self.modelled
+    }
+
+    /// The idle times of the volumes that have requests. Where no response was recorded, their sum is none either.
+    pub fn finish(self) -> Vec<Idleness> {
+        let recorded = self.modelled < self.requests;
+        let disks = self.disks.into_iter().map(IdlenessBuilder::finish).filter(|disk| disk.requests > 0);
+        disks.map(|disk| Idleness { response_sum: disk.response_sum.filter(|_| recorded), ..disk }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{ReadOptions, parse_bytes};
+
+    const LOAD: &str = "0.000 ; 0 ; 8 ; R\n0.001 ; 8 ; 8 ; W\n0.100 ; 0 ; 8 ; R\n";
+
+    #[test]
+    fn requests_queue_and_the_gap_begins_when_the_last_one_ends() {
+        let model = DiskModel::ultrastar_15k450();
+        let trace = parse_bytes("t", LOAD.as_bytes(), &ReadOptions::default()).unwrap();
+        let disks = Idleness::of_trace(&trace, &model).unwrap();
+        // 4 KiB: 4 ms + 45.511 us each, the second behind the first.
+        assert_eq!(disks[0].intervals[0].length, Nanos(100_000_000 - 2 * 4_045_511));
+        assert_eq!(disks[0].end, Nanos(104_045_511));
+        assert_eq!(disks[0].response_sum, None);
+    }
+
+    #[test]
+    fn a_model_without_write_times_is_refused_where_they_are_needed() {
+        let model = DiskModel { write: None, ..DiskModel::ultrastar_15k450() };
+        let trace = parse_bytes("t", LOAD.as_bytes(), &ReadOptions::default()).unwrap();
+        let error = Idleness::of_trace(&trace, &model).unwrap_err().to_string();
+        assert!(error.contains("[write]"), "{error}");
+    }
+
+    #[test]
+    fn only_what_was_not_recorded_is_modelled() {
+        let text =
+            "Timestamp,Response,IOType,LUN,Offset,Size\n1.0,0.002,R,0,0,4096\n1.1,,R,0,0,4096\n1.2,0.001,R,0,0,4096\n";
+        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        let model = DiskModel::ultrastar_15k450();
+        let mut reducer = Reducer::new(&model, trace.provenance.resolution).unwrap();
+        reducer.requests(&trace.columns).unwrap();
+        assert_eq!(reducer.modelled(), 1);
+        let disk = reducer.finish().remove(0);
+        let lengths: Vec<u64> = disk.intervals.iter().map(|interval| interval.length.0).collect();
+        assert_eq!(lengths, [98_000_000, 100_000_000 - 4_045_511]);
+        assert_eq!(disk.response_sum, Some(3_000_000 + 4_045_511));
+    }
+
+    #[test]
+    fn whole_seconds_say_nothing_about_idle_times() {
+        let text = "1538323200,12910952,128,0,1063\n1538323205,6318288,8,1,1063\n";
+        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        let error = Idleness::of_trace(&trace, &DiskModel::ultrastar_15k450()).unwrap_err();
+        assert_eq!(error, IdleError::TooCoarse(Nanos::from_secs(1)));
+    }
+}

@@ -1,0 +1,252 @@
+//! From the bytes of one input to batches of requests. Where rows stand alone, pieces of the input are parsed side by side
+//! while the next ones are read and decompressed.
+
+use std::collections::VecDeque;
+use std::io::{self, Cursor, Read};
+
+use rayon::prelude::*;
+
+use super::formats::{FORMATS, Parser, Rows};
+use super::inputs::Input;
+use super::{Bad, Columns, CsvLayout, TraceError};
+use crate::Nanos;
+
+/// Read at a time.
+const BLOCK: usize = 4 << 20;
+/// A piece for one thread is not smaller.
+const SMALLEST_PIECE: usize = 128 << 10;
+/// Longer lines are no records, see `formats::lines`.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// Gives the requests, or the events, of one input in the order of the input.
+pub trait Batches {
+    /// The next ones, at least one; none at the end.
+    fn next(&mut self) -> Result<Option<Columns>, TraceError>;
+    /// Records left out so far.
+    fn bad(&self) -> BadRecords;
+}
+
+/// Records that were left out because they could not be read.
+#[derive(Clone, Debug, Default)]
+pub struct BadRecords {
+    pub count: u64,
+    /// What was wrong with the first few of them.
+    pub samples: Vec<Bad>,
+}
+
+/// How an input is read.
+pub struct Recipe<'a> {
+    pub name: &'static str,
+    pub resolution: Nanos,
+    /// Whether rows are events rather than requests.
+    pub events: bool,
+    rows_stand_alone: bool,
+    parser: Box<dyn Fn() -> Box<dyn Parser> + Sync + Send + 'a>,
+}
+
+impl<'a> Recipe<'a> {
+    /// The format of these first bytes, or the stated one.
+    pub fn of(head: &[u8], stated: Option<&'a CsvLayout>) -> Option<Self> {
+        if let Some(layout) = stated {
+            let parser = Box::new(|| layout.parser());
+            let resolution = layout.resolution();
+            return Some(Self { name: "columns", resolution, events: false, rows_stand_alone: false, parser });
+        }
+        let format = FORMATS.iter().find(|format| (format.detect)(head))?;
+        Some(Self {
+            name: format.name,
+            resolution: format.resolution,
+            events: format.rows == Rows::Events,
+            rows_stand_alone: format.rows == Rows::Alone,
+            parser: Box::new(format.parser),
+        })
+    }
+}
+
+/// Parses one input.
+pub struct Decoder<'a> {
+    name: String,
+    read: Box<dyn Read + Send + 'a>,
+    recipe: Recipe<'a>,
+    skip_bad: bool,
+    /// The parser and what it has parsed, where one must see all of the input.
+    serial: (Box<dyn Parser>, Columns),
+    /// Bytes read and not yet parsed.
+    window: Vec<u8>,
+    ended: bool,
+    /// Lines in what was parsed.
+    lines: u64,
+    ready: VecDeque<Columns>,
+    bad: BadRecords,
+}
+
+/// What came of a piece of the input.
+#[derive(Default)]
+struct Piece {
+    columns: Columns,
+    lines: u64,
+    bad: BadRecords,
+    stopped_at: Option<Bad>,
+}
+
+impl<'a> Decoder<'a> {
+    pub fn new(input: Input<'a>, recipe: Recipe<'a>, skip_bad: bool) -> Self {
+        Self {
+            name: input.name,
+            read: Box::new(Cursor::new(input.head).chain(input.rest)),
+            serial: ((recipe.parser)(), Columns::default()),
+            recipe,
+            skip_bad,
+            window: Vec::new(),
+            ended: false,
+            lines: 0,
+            ready: VecDeque::new(),
+            bad: BadRecords::default(),
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), TraceError> {
+        let read = read_block(&mut self.read, &mut self.window);
+        self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
+        Ok(())
+    }
+
+    /// One parser goes over all of the input.
+    fn next_in_order(&mut self) -> Result<(), TraceError> {
+        self.fill()?;
+        let (parser, columns) = &mut self.serial;
+        let mut start = 0;
+        loop {
+            match parser.parse(&self.window[start..], self.ended, columns) {
+                Ok(0) => break,
+                Ok(used) => start += used,
+                Err(bad) if self.skip_bad => {
+                    start += bad.consumed;
+                    self.bad.add(bad);
+                }
+                Err(bad) => return Err(TraceError::Bad { path: self.name.clone(), bad }),
+            }
+        }
+        self.window.drain(..start);
+        if self.ended {
+            // What a parser leaves at the end it can make nothing of.
+            self.window.clear();
+        }
+        if !columns.is_empty() {
+            let empty = columns.with_volumes_of();
+            self.ready.push_back(std::mem::replace(columns, empty));
+        }
+        Ok(())
+    }
+
+    /// Pieces of the window go to parsers of their own, while the next block is read.
+    fn next_in_pieces(&mut self) -> Result<(), TraceError> {
+        if self.window.is_empty() {
+            self.fill()?;
+        }
+        let whole_lines = match memchr::memrchr(b'\n', &self.window) {
+            _ if self.ended => self.window.len(),
+            Some(end) => end + 1,
+            None if self.window.len() > LONGEST_LINE => self.window.len(),
+            None => return self.fill(),
+        };
+        let (now, later) = self.window.split_at(whole_lines);
+        let mut next = Vec::with_capacity(BLOCK + later.len());
+        next.extend_from_slice(later);
+        let (recipe, skip_bad, read, ended) = (&self.recipe, self.skip_bad, &mut self.read, self.ended);
+        let (read, pieces) = rayon::join(
+            || if ended { Ok(true) } else { read_block(read, &mut next) },
+            || cut(now).into_par_iter().map(|piece| parse(recipe, piece, skip_bad)).collect::<Vec<_>>(),
+        );
+        self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
+        self.window = next;
+        for piece in pieces {
+            if let Some(bad) = piece.stopped_at {
+                return Err(TraceError::Bad { path: self.name.clone(), bad: bad.after(self.lines) });
+            }
+            piece.bad.samples.into_iter().for_each(|bad| self.bad.sample(bad.after(self.lines)));
+            self.bad.count += piece.bad.count;
+            self.lines += piece.lines;
+            if !piece.columns.is_empty() {
+                self.ready.push_back(piece.columns);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Batches for Decoder<'_> {
+    fn next(&mut self) -> Result<Option<Columns>, TraceError> {
+        loop {
+            if let Some(columns) = self.ready.pop_front() {
+                return Ok(Some(columns));
+            }
+            match self.recipe.rows_stand_alone {
+                _ if self.ended && self.window.is_empty() => return Ok(None),
+                true => self.next_in_pieces()?,
+                false => self.next_in_order()?,
+            }
+        }
+    }
+
+    fn bad(&self) -> BadRecords {
+        self.bad.clone()
+    }
+}
+
+impl BadRecords {
+    /// How many are kept as samples.
+    pub const SAMPLES: usize = 10;
+
+    fn add(&mut self, bad: Bad) {
+        self.count += 1;
+        self.sample(bad);
+    }
+
+    fn sample(&mut self, bad: Bad) {
+        if self.samples.len() < Self::SAMPLES {
+            self.samples.push(bad);
+        }
+    }
+}
+
+fn parse(recipe: &Recipe, bytes: &[u8], skip_bad: bool) -> Piece {
+    let mut parser = (recipe.parser)();
+    let mut piece = Piece::default();
+    let mut start = 0;
+    loop {
+        match parser.parse(&bytes[start..], true, &mut piece.columns) {
+            Ok(0) => break,
+            Ok(used) => start += used,
+            Err(bad) if skip_bad => {
+                start += bad.consumed;
+                piece.bad.add(bad);
+            }
+            Err(bad) => {
+                piece.stopped_at = Some(bad);
+                break;
+            }
+        }
+    }
+    piece.lines = parser.lines();
+    piece
+}
+
+/// Reads until a block is full; true at the end of the input.
+fn read_block(read: &mut dyn Read, into: &mut Vec<u8>) -> io::Result<bool> {
+    Ok(read.take(BLOCK as u64).read_to_end(into)? < BLOCK)
+}
+
+/// Cuts at ends of lines into pieces, a few for each thread.
+fn cut(bytes: &[u8]) -> Vec<&[u8]> {
+    let size = (bytes.len() / (4 * rayon::current_num_threads())).max(SMALLEST_PIECE);
+    let mut pieces = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let end = rest.get(size..).and_then(|tail| memchr::memchr(b'\n', tail)).map_or(rest.len(), |at| size + at + 1);
+        let (piece, tail) = rest.split_at(end);
+        pieces.push(piece);
+        rest = tail;
+    }
+    pieces
+}

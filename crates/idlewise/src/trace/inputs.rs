@@ -1,0 +1,179 @@
+//! From paths to plain bytes: files, folders, tar archives, standard input, each perhaps compressed.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::TraceError;
+use super::compression::decompressed;
+
+/// How much of the content the detection sees.
+const HEAD: usize = 64 << 10;
+/// Where a tar archive says that it is one.
+const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+/// A folder's or an archive's file that is not read is named; more than so many are only counted.
+const NAMED: usize = 5;
+
+/// Bytes that can be read once, with what they are called.
+pub struct Input<'a> {
+    /// The file, and the member where it is in an archive.
+    pub name: String,
+    /// How it was compressed, if it was.
+    pub compression: Option<&'static str>,
+    /// The first bytes, which `rest` does not repeat.
+    pub head: Vec<u8>,
+    /// All others.
+    pub rest: Box<dyn Read + Send + 'a>,
+    /// The file itself, where it holds the bytes as they are.
+    pub file: Option<File>,
+}
+
+/// Told how much of all input has been read, from 0 to 1.
+pub type ShareDone<'a> = &'a (dyn Fn(f64) + Sync);
+
+/// The inputs of one trace.
+pub struct Inputs<'a> {
+    pub all: Vec<Input<'a>>,
+    /// Whether some come from a folder or an archive, which may hold other things than traces.
+    pub found: bool,
+}
+
+/// Opens everything that `paths` name. `-` is standard input; a folder stands for its files, an archive for its members,
+/// and `sda` for `sda.blktrace.0`, `.1` and so on if there is no `sda`.
+pub fn open_all<'a>(paths: &[PathBuf], progress: Option<ShareDone<'a>>) -> Result<Inputs<'a>, TraceError> {
+    let mut files = Vec::new();
+    let mut found = false;
+    for path in paths {
+        let expanded = expand(path).map_err(|error| io_error(path, error))?;
+        found |= path.is_dir();
+        files.extend(expanded);
+    }
+    let sizes = files.iter().map(|path| path.metadata().map_or(0, |data| data.len()));
+    let meter = Arc::new(Meter { done: AtomicU64::new(0), size: sizes.sum(), progress });
+    let mut inputs = Inputs { all: Vec::new(), found };
+    for path in &files {
+        let name = path.display().to_string();
+        let (file, read): (_, Box<dyn Read + Send>) = if path.as_os_str() == "-" {
+            (None, Box::new(io::stdin()))
+        } else {
+            let file = File::open(path).map_err(|error| io_error(path, error))?;
+            let again = file.try_clone().map_err(|error| io_error(path, error))?;
+            (Some(again), Box::new(file))
+        };
+        let counted = Counted { read, meter: meter.clone() };
+        inputs.open(name, counted, file, None).map_err(|error| io_error(path, error))?;
+    }
+    Ok(inputs)
+}
+
+/// One input from memory.
+pub fn open_bytes<'a>(name: &str, bytes: &'a [u8]) -> Result<Inputs<'a>, TraceError> {
+    let mut inputs = Inputs { all: Vec::new(), found: false };
+    inputs.open(name.into(), bytes, None, None).map_err(|error| TraceError::Io { path: name.into(), error })?;
+    Ok(inputs)
+}
+
+/// Names of files that were passed over, for people.
+pub fn name_some(files: &[String]) -> String {
+    let named = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if files.len() > NAMED { format!("{named} and {} more", files.len() - NAMED) } else { named }
+}
+
+fn io_error(path: &Path, error: io::Error) -> TraceError {
+    TraceError::Io { path: path.display().to_string(), error }
+}
+
+fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if path.is_dir() {
+        return files_in(path, |_| true);
+    }
+    if !path.exists() && path.as_os_str() != "-" {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let prefix = format!("{}.blktrace.", path.file_name().unwrap_or_default().to_string_lossy());
+        let parts = files_in(folder, |name| name.starts_with(&prefix)).unwrap_or_default();
+        if !parts.is_empty() {
+            return Ok(parts);
+        }
+    }
+    Ok(vec![path.into()])
+}
+
+fn files_in(folder: &Path, pass: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+    let entries = folder.read_dir()?.collect::<io::Result<Vec<_>>>()?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let passes = |path: &PathBuf| path.is_file() && path.file_name().is_some_and(|name| pass(&name.to_string_lossy()));
+    let mut files: Vec<_> = paths.filter(passes).collect();
+    files.sort();
+    Ok(files)
+}
+
+impl<'a> Inputs<'a> {
+    /// Opens one input, which may be an archive; `outer` is how the archive that it is in was compressed.
+    fn open(
+        &mut self,
+        name: String,
+        read: impl Read + Send + 'a,
+        file: Option<File>,
+        outer: Option<&'static str>,
+    ) -> io::Result<()> {
+        let (mut rest, compression) = decompressed(read)?;
+        let mut head = Vec::new();
+        rest.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+        if head.get(TAR_MAGIC.0..).is_some_and(|at| at.starts_with(TAR_MAGIC.1)) {
+            return self.unpack(&name, Cursor::new(head).chain(rest), compression.or(outer));
+        }
+        let file = file.filter(|_| compression.is_none());
+        let compression = compression.or(outer);
+        self.all.push(Input { name, compression, head, rest, file });
+        Ok(())
+    }
+
+    /// Each member becomes an unnamed temporary file: an archive is read once from front to end, but its members are
+    /// merged by time.
+    fn unpack(&mut self, name: &str, archive: impl Read, compression: Option<&'static str>) -> io::Result<()> {
+        self.found = true;
+        for entry in tar::Archive::new(archive).entries()? {
+            let mut entry = entry?;
+            if entry.header().entry_type() != tar::EntryType::Regular {
+                continue;
+            }
+            let member = format!("{name}:{}", entry.path()?.display());
+            let file = spooled(&mut entry)?;
+            self.open(member, file.try_clone()?, Some(file), compression)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that `read` gives in an unnamed temporary file, at its beginning.
+pub fn spooled(read: &mut dyn Read) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(read, &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// How much has been read.
+struct Meter<'a> {
+    done: AtomicU64,
+    size: u64,
+    progress: Option<ShareDone<'a>>,
+}
+
+struct Counted<'a> {
+    read: Box<dyn Read + Send>,
+    meter: Arc<Meter<'a>>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.read.read(buffer)?;
+        let done = self.meter.done.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+        if let Some(progress) = self.meter.progress {
+            progress(done as f64 / self.meter.size.max(done).max(1) as f64);
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,416 @@
+//! From files to a [`Trace`], or to its requests as a stream.
+
+use std::path::PathBuf;
+
+use super::decoder::{BadRecords, Batches, Decoder, Recipe};
+use super::formats::FORMATS;
+use super::inputs::{self, Input, Inputs, ShareDone};
+use super::matcher::{Matcher, Unmatched};
+use super::ordered::{Merged, Ordered};
+use super::store::ParquetBatches;
+use super::{Columns, CsvLayout, Trace, TraceError};
+use crate::Nanos;
+
+/// How to read a trace.
+#[derive(Clone, Copy, Default)]
+pub struct ReadOptions<'a> {
+    /// Count and leave out records that cannot be read, instead of failing on the first.
+    pub skip_bad: bool,
+    /// Only the requests of this volume.
+    pub volume: Option<&'a str>,
+    /// Read a table whose columns are these, instead of finding the format by content.
+    pub columns: Option<&'a CsvLayout>,
+    /// Read all of an input before anything is given, and sort it: the memory is no longer flat.
+    pub whole: bool,
+    /// Put the name of its file before the name of each volume.
+    pub by_file: bool,
+    /// Let each input begin at time zero, whatever its clock says.
+    pub aligned: bool,
+    /// Told the share of the input that has been read.
+    pub progress: Option<ShareDone<'a>>,
+}
+
+/// Where a trace comes from and how it was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Provenance {
+    /// Name of the format it was read from; `several` if its files are of several.
+    pub format: &'static str,
+    /// How the (first) file was compressed, if it was.
+    pub compression: Option<&'static str>,
+    /// The finest difference in time that the source can express.
+    pub resolution: Nanos,
+    /// The first arrival on the clock of the source.
+    pub origin: Nanos,
+    /// Whether the source was in order of arrival.
+    pub was_sorted: bool,
+    /// Records that were skipped because they could not be read.
+    pub bad_records: u64,
+    /// What was wrong with the first few of them.
+    pub bad_samples: Vec<String>,
+    /// Requests of which a trace of events holds only a part.
+    pub unmatched: Unmatched,
+    /// Files of a folder or an archive that are no traces, if any.
+    pub passed_over: Option<String>,
+}
+
+/// A trace as a stream: batches of requests in order of arrival, the first at time zero, in flat memory.
+pub struct Reader<'a> {
+    name: String,
+    merged: Merged<'a>,
+    /// Where rows are events.
+    matcher: Option<Matcher>,
+    volume: Option<&'a str>,
+    /// Knows the volumes so far, so that each keeps its index from batch to batch.
+    volumes: Columns,
+    provenance: Provenance,
+    began: bool,
+    ended: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// Opens the files as one trace: files, folders, tar archives or `-` for standard input, each plain or compressed by
+    /// gzip, xz, zstd or bzip2. Formats are found by content.
+    ///
+    /// # Errors
+    /// [`TraceError`] names the file.
+    pub fn open(paths: &[PathBuf], options: &ReadOptions<'a>) -> Result<Self, TraceError> {
+        let name = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        Self::of_inputs(name, inputs::open_all(paths, options.progress)?, options)
+    }
+
+    /// Reads from memory; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn of_bytes(name: &str, bytes: &'a [u8], options: &ReadOptions<'a>) -> Result<Self, TraceError> {
+        Self::of_inputs(name.into(), inputs::open_bytes(name, bytes)?, options)
+    }
+
+    fn of_inputs(name: String, inputs: Inputs<'a>, options: &ReadOptions<'a>) -> Result<Self, TraceError> {
+        let mut provenance = Provenance::default();
+        let (mut ordered, mut passed_over, mut of_events) = (Vec::new(), Vec::new(), Vec::new());
+        for input in inputs.all {
+            let (input_name, compression) = (input.name.clone(), input.compression);
+            let opened = match open_input(input, options) {
+                Err(TraceError::Unknown { .. } | TraceError::Nothing(_)) if inputs.found => {
+                    passed_over.push(input_name);
+                    continue;
+                }
+                opened => opened?,
+            };
+            provenance.add(&opened, compression);
+            of_events.push(opened.events);
+            ordered.push(Ordered::new(input_name, opened.batches, options));
+        }
+        if ordered.is_empty() {
+            return Err(unknown(name));
+        }
+        let events = of_events[0];
+        if of_events.contains(&!events) {
+            return Err(TraceError::Mixed(name));
+        }
+        provenance.passed_over = (!passed_over.is_empty()).then(|| inputs::name_some(&passed_over));
+        Ok(Self {
+            name,
+            merged: Merged::new(ordered),
+            matcher: events.then(Matcher::default),
+            volume: options.volume,
+            volumes: Columns::default(),
+            provenance,
+            began: false,
+            ended: false,
+        })
+    }
+
+    /// The next requests in order of arrival, at least one; none at the end.
+    ///
+    /// # Errors
+    /// [`TraceError`] names the file, and the place of a damaged record.
+    #[allow(clippy::should_implement_trait, reason = "an iterator would hide the errors")]
+    pub fn next(&mut self) -> Result<Option<Columns>, TraceError> {
+        while !self.ended {
+            let mut columns = match (self.merged.next()?, &mut self.matcher) {
+                (Some(columns), None) => columns,
+                (Some(events), Some(matcher)) => matcher.settle(&events),
+                (None, matcher) => {
+                    self.ended = true;
+                    matcher.as_mut().map(|matcher| matcher.finish(self.volumes.with_volumes_of())).unwrap_or_default()
+                }
+            };
+            self.settle_volumes(&mut columns)?;
+            if !self.began && !columns.is_empty() {
+                self.began = true;
+                self.provenance.origin = columns.arrival[0];
+            }
+            let origin = self.provenance.origin;
+            columns.arrival.iter_mut().for_each(|arrival| *arrival = arrival.since(origin));
+            if !columns.is_empty() {
+                return Ok(Some(columns));
+            }
+        }
+        self.check_end()?;
+        Ok(None)
+    }
+
+    /// Gives volumes the indices that they had in batches before, and leaves out those not asked for.
+    fn settle_volumes(&mut self, columns: &mut Columns) -> Result<(), TraceError> {
+        if columns.volumes != self.volumes.volumes {
+            let mut known = self.volumes.with_volumes_of();
+            let all = known.append(std::mem::take(columns));
+            all.ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;
+            self.volumes = known.with_volumes_of();
+            *columns = known;
+        }
+        if let Some(wanted) = self.volume {
+            let wanted = columns.volumes.iter().position(|name| name == wanted);
+            columns.retain(|request| Some(usize::from(request.volume)) == wanted);
+        }
+        Ok(())
+    }
+
+    fn check_end(&mut self) -> Result<(), TraceError> {
+        self.provenance = self.provenance();
+        if self.began {
+            return Ok(());
+        }
+        if let Some(name) = self.volume.filter(|&name| !self.volumes.volumes.iter().any(|volume| volume == name)) {
+            return Err(TraceError::NoSuchVolume { name: name.into(), volumes: self.volumes.volumes.join(", ") });
+        }
+        let Provenance { format, bad_records, .. } = self.provenance;
+        Err(TraceError::Empty { path: self.name.clone(), format, bad_records })
+    }
+
+    /// How the trace has been read so far; complete at its end.
+    pub fn provenance(&self) -> Provenance {
+        let inputs = &self.merged.inputs;
+        let bad: Vec<BadRecords> = inputs.iter().map(Ordered::bad).collect();
+        let several = inputs.len() > 1;
+        let samples = inputs.iter().zip(&bad).flat_map(|(input, bad)| {
+            bad.samples
+                .iter()
+                .map(move |bad| if several { format!("{}: {bad}", input.name()) } else { bad.to_string() })
+        });
+        Provenance {
+            was_sorted: inputs.iter().all(Ordered::was_sorted),
+            bad_records: bad.iter().map(|bad| bad.count).sum(),
+            bad_samples: samples.take(BadRecords::SAMPLES).collect(),
+            unmatched: self.matcher.as_ref().map(|matcher| matcher.unmatched).unwrap_or_default(),
+            ..self.provenance.clone()
+        }
+    }
+
+    /// Reads everything that is left into memory.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub fn collect(mut self) -> Result<Trace, TraceError> {
+        let mut all = Columns::default();
+        while let Some(columns) = self.next()? {
+            all.append(columns).ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;
+        }
+        if self.volume.is_some() {
+            all = only_used_volumes(all);
+        }
+        Ok(Trace { provenance: self.provenance(), columns: all })
+    }
+}
+
+/// Reads the trace that the files are together.
+///
+/// # Errors
+/// As [`Reader::open`].
+pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Trace, TraceError> {
+    Reader::open(paths, &ReadOptions { whole: true, ..*options })?.collect()
+}
+
+/// Reads a trace from memory; `name` is what errors call it.
+///
+/// # Errors
+/// As [`Reader::open`].
+pub fn parse_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Trace, TraceError> {
+    Reader::of_bytes(name, bytes, &ReadOptions { whole: true, ..*options })?.collect()
+}
+
+/// An input whose format is known.
+struct OpenedInput<'a> {
+    format: &'static str,
+    resolution: Nanos,
+    events: bool,
+    batches: Box<dyn Batches + 'a>,
+}
+
+fn open_input<'a>(input: Input<'a>, options: &ReadOptions<'a>) -> Result<OpenedInput<'a>, TraceError> {
+    if input.head.is_empty() {
+        return Err(TraceError::Nothing(input.name));
+    }
+    if ParquetBatches::claims(&input.head) {
+        let parquet = ParquetBatches::open(input)?;
+        let resolution = parquet.resolution();
+        return Ok(OpenedInput { format: "parquet", resolution, events: false, batches: Box::new(parquet) });
+    }
+    let recipe = Recipe::of(&input.head, options.columns).ok_or_else(|| unknown(input.name.clone()))?;
+    let (format, resolution, events) = (recipe.name, recipe.resolution, recipe.events);
+    let batches = Box::new(Decoder::new(input, recipe, options.skip_bad));
+    Ok(OpenedInput { format, resolution, events, batches })
+}
+
+fn unknown(path: String) -> TraceError {
+    let names = FORMATS.iter().map(|format| format.name).chain(["parquet"]);
+    TraceError::Unknown { path, known: names.collect::<Vec<_>>().join(", ") }
+}
+
+impl Provenance {
+    fn add(&mut self, opened: &OpenedInput, compression: Option<&'static str>) {
+        self.compression = self.compression.or(compression);
+        self.resolution = self.resolution.max(opened.resolution);
+        self.format = match self.format {
+            "" => opened.format,
+            format if format == opened.format => format,
+            _ => "several",
+        };
+    }
+}
+
+/// The same requests, in columns that know no other volumes than theirs.
+fn only_used_volumes(columns: Columns) -> Columns {
+    let mut used = Columns::default();
+    for request in columns.requests() {
+        let volume = used.volume_id(&columns.volumes[usize::from(request.volume)]).unwrap_or_default();
+        used.push(super::Request { volume, ..request });
+    }
+    used
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MSR: &str = "128166386783630000,hm,0,Write,4096,512,20\n128166386783629990,hm,1,Read,0,1024,30\n";
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for (name, bytes) in files {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(bytes.len() as u64);
+            header.set_cksum();
+            archive.append_data(&mut header, name, *bytes).unwrap();
+        }
+        archive.into_inner().unwrap()
+    }
+
+    fn arrivals(trace: &Trace) -> Vec<u64> {
+        trace.columns.arrival.iter().map(|arrival| arrival.0).collect()
+    }
+
+    #[test]
+    fn sorts_rebases_and_decompresses() {
+        for bytes in [MSR.as_bytes().to_vec(), gzip(MSR.as_bytes())] {
+            let trace = parse_bytes("t.csv", &bytes, &ReadOptions::default()).unwrap();
+            let Provenance { format, was_sorted, origin, .. } = trace.provenance;
+            assert_eq!((format, was_sorted, origin), ("msr", false, Nanos(12_816_638_678_362_999_000)));
+            assert_eq!(arrivals(&trace), [0, 1_000]);
+            assert_eq!(trace.columns.volumes, ["hm_0", "hm_1"]);
+            assert!(trace.columns.responses().eq([Nanos(3_000), Nanos(2_000)]));
+            let read =
+                |volume| parse_bytes("t.csv", &bytes, &ReadOptions { volume: Some(volume), ..ReadOptions::default() });
+            let one = read("hm_0").unwrap();
+            assert_eq!((arrivals(&one), &one.columns.volumes[..]), (vec![0], &["hm_0".to_string()][..]));
+            assert!(read("hm_9").unwrap_err().to_string().contains("hm_0, hm_1"));
+        }
+    }
+
+    #[test]
+    fn a_bad_record_is_an_error_or_counted() {
+        let text = format!("{MSR}128166386783640000,hm,0,Wrote,4096,512,20\n{MSR}");
+        let error = parse_bytes("t.csv", text.as_bytes(), &ReadOptions::default()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "t.csv: line 3, column 25: expected Read or Write, found 'Wrote'; --skip-bad leaves such records out"
+        );
+        let options = ReadOptions { skip_bad: true, ..ReadOptions::default() };
+        let trace = parse_bytes("t.csv", text.as_bytes(), &options).unwrap();
+        assert_eq!((trace.len(), trace.provenance.bad_records), (4, 1));
+    }
+
+    #[test]
+    fn bad_records_are_counted_and_placed_across_pieces_and_blocks() {
+        let mut text = "128166386783630000,hm,0,Write,4096,512,20\n".repeat(400_000);
+        let bad: Vec<usize> = vec![7, 123_456, 399_999];
+        for line in &bad {
+            text.replace_range(line * 42..line * 42 + 1, "x");
+        }
+        let options = ReadOptions { skip_bad: true, ..ReadOptions::default() };
+        let trace = parse_bytes("t", text.as_bytes(), &options).unwrap();
+        assert_eq!((trace.len(), trace.provenance.bad_records), (399_997, 3));
+        for (line, sample) in bad.iter().zip(&trace.provenance.bad_samples) {
+            assert!(sample.starts_with(&format!("line {}, column 1:", line + 1)), "{sample}");
+        }
+        text.replace_range(7 * 42..7 * 42 + 1, "1");
+        let error = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("line 123457, column 1"), "{error}");
+    }
+
+    #[test]
+    fn an_archive_is_one_trace_of_its_members() {
+        let early = "1,a,0,Read,0,512,1\n9,a,0,Read,0,512,1\n";
+        let late = gzip(b"5,b,0,Read,0,512,1\n");
+        let archive = gzip(&tar(&[("x/README", b"about"), ("x/late.gz", &late), ("x/early", early.as_bytes())]));
+        let trace = parse_bytes("t.tgz", &archive, &ReadOptions::default()).unwrap();
+        assert_eq!((arrivals(&trace), trace.columns.volumes.len()), (vec![0, 400, 800], 2));
+        assert_eq!(trace.provenance.passed_over.as_deref(), Some("t.tgz:x/README"));
+        let options = ReadOptions { aligned: true, by_file: true, ..ReadOptions::default() };
+        let aligned = parse_bytes("t.tgz", &archive, &options).unwrap();
+        assert_eq!(arrivals(&aligned), [0, 0, 800]);
+        assert_eq!(aligned.columns.volumes, ["late:b_0", "early:a_0"]);
+    }
+
+    #[test]
+    fn events_and_requests_do_not_mix() {
+        let sample = |name| (FORMATS.iter().find(|format| format.name == name).unwrap().sample)();
+        let archive = tar(&[("a", &sample("blkparse")), ("b", &sample("spc"))]);
+        assert!(matches!(parse_bytes("t", &archive, &ReadOptions::default()), Err(TraceError::Mixed(_))));
+    }
+
+    #[test]
+    fn a_truncated_archive_is_an_error() {
+        let bytes = gzip(MSR.repeat(1000).as_bytes());
+        let error = parse_bytes("t.gz", &bytes[..bytes.len() / 2], &ReadOptions::default()).unwrap_err();
+        assert!(matches!(error, TraceError::Io { .. }), "{error}");
+    }
+
+    #[test]
+    fn unknown_content_names_the_known_formats() {
+        let error = parse_bytes("x", b"once upon a time", &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("msr, msr-short, blkreplay"), "{error}");
+    }
+
+    proptest! {
+        // Seeds of failures are printed by proptest and kept in proptest-regressions/.
+        #[test]
+        fn no_damage_panics_or_hangs(cut in 0usize..4000, hits in prop::collection::vec((any::<usize>(), any::<u8>()), 0..20)) {
+            let options = ReadOptions { skip_bad: true, ..ReadOptions::default() };
+            for format in FORMATS {
+                let mut bytes = (format.sample)();
+                for (at, value) in &hits {
+                    let len = bytes.len();
+                    bytes[at % len] = *value;
+                }
+                bytes.truncate(bytes.len().saturating_sub(cut % 200));
+                if let Ok(trace) = parse_bytes("damaged", &bytes, &options) {
+                    prop_assert!(trace.columns.arrival.is_sorted());
+                    prop_assert_eq!(trace.columns.offset.len(), trace.len());
+                }
+            }
+        }
+    }
+}

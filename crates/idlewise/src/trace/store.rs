@@ -1,0 +1,298 @@
+//! Traces as Parquet files, version 1: a row a request.
+//!
+//! | column | type | unit |
+//! |---|---|---|
+//! | `arrival` | int64 | nanoseconds since the first arrival |
+//! | `issue` | int64, may be null | nanoseconds since the first arrival |
+//! | `completion` | int64, may be null | nanoseconds since the first arrival |
+//! | `offset` | uint64 | bytes |
+//! | `length` | uint32 | bytes |
+//! | `op` | dictionary of strings | `read`, `write` |
+//! | `volume` | dictionary of strings | |
+//!
+//! Each column states its unit in its metadata. The file's metadata hold `idlewise.version`, `idlewise.resolution_ns` and
+//! `idlewise.origin_ns`, the first arrival on the clock of the source.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, Write};
+use std::sync::Arc;
+
+use arrow_array::builder::{Int64Builder, StringDictionaryBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::decoder::{BadRecords, Batches};
+use super::inputs::{Input, spooled};
+use super::{Columns, Op, Provenance, Request, TraceError};
+use crate::{Bytes, Nanos};
+
+/// The version of the schema that is written, and the newest that is read.
+pub const VERSION: u64 = 1;
+const MAGIC: &[u8] = b"PAR1";
+/// Rows decoded at a time.
+const ROWS: usize = 1 << 16;
+/// Rows in a group: what a reader must hold.
+const GROUP: usize = 1 << 20;
+const VERSION_KEY: &str = "idlewise.version";
+const RESOLUTION_KEY: &str = "idlewise.resolution_ns";
+const ORIGIN_KEY: &str = "idlewise.origin_ns";
+
+/// The schema of a trace that comes from there.
+fn schema(provenance: &Provenance) -> SchemaRef {
+    let field = |name: &str, kind: DataType, nullable: bool, unit: &str| {
+        Field::new(name, kind, nullable).with_metadata(HashMap::from([("unit".to_string(), unit.to_string())]))
+    };
+    let names = |key: DataType| DataType::Dictionary(Box::new(key), Box::new(DataType::Utf8));
+    let fields = vec![
+        field("arrival", DataType::Int64, false, "ns"),
+        field("issue", DataType::Int64, true, "ns"),
+        field("completion", DataType::Int64, true, "ns"),
+        field("offset", DataType::UInt64, false, "bytes"),
+        field("length", DataType::UInt32, false, "bytes"),
+        field("op", names(DataType::Int8), false, "read or write"),
+        field("volume", names(DataType::Int32), false, "name"),
+    ];
+    let metadata =
+        [(VERSION_KEY, VERSION), (RESOLUTION_KEY, provenance.resolution.0), (ORIGIN_KEY, provenance.origin.0)];
+    let metadata = metadata.map(|(key, value)| (key.to_string(), value.to_string()));
+    Arc::new(Schema::new_with_metadata(fields, HashMap::from(metadata)))
+}
+
+/// Writes a trace as Parquet.
+pub struct ParquetWriter<W: Write + Send> {
+    schema: SchemaRef,
+    writer: ArrowWriter<W>,
+}
+
+impl<W: Write + Send> ParquetWriter<W> {
+    /// Begins a file for a trace that comes from there.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn new(out: W, provenance: &Provenance) -> std::io::Result<Self> {
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_row_count(Some(GROUP))
+            .build();
+        let schema = schema(provenance);
+        let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties))?;
+        Ok(Self { schema, writer })
+    }
+
+    /// Writes requests, in order of arrival.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn write(&mut self, requests: &Columns) -> std::io::Result<()> {
+        let volumes = StringArray::from_iter_values(&requests.volumes);
+        let keys = requests.volume.iter().map(|&volume| i32::from(volume));
+        let volume = DictionaryArray::<Int32Type>::try_new(keys.collect::<Vec<_>>().into(), Arc::new(volumes));
+        let mut op = StringDictionaryBuilder::<Int8Type>::new();
+        requests.op.iter().for_each(|&kind| op.append_value(if kind == Op::Read { "read" } else { "write" }));
+        let (mut issue, mut completion) = (Int64Builder::new(), Int64Builder::new());
+        for request in requests.requests() {
+            let after = |time: Option<Nanos>| time.map(|time| (request.arrival.0.saturating_add(time.0)) as i64);
+            issue.append_option(after(request.queued));
+            completion.append_option(after(request.response));
+        }
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values(requests.arrival.iter().map(|arrival| arrival.0 as i64))),
+            Arc::new(issue.finish()),
+            Arc::new(completion.finish()),
+            Arc::new(UInt64Array::from_iter_values(requests.offset.iter().map(|offset| offset.0))),
+            Arc::new(UInt32Array::from_iter_values(requests.length.iter().copied())),
+            Arc::new(op.finish()),
+            Arc::new(volume.map_err(std::io::Error::other)?),
+        ];
+        let batch = RecordBatch::try_new(self.schema.clone(), columns).map_err(std::io::Error::other)?;
+        Ok(self.writer.write(&batch)?)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn finish(self) -> std::io::Result<W> {
+        Ok(self.writer.into_inner()?)
+    }
+}
+
+/// Reads a trace from Parquet.
+pub struct ParquetBatches {
+    name: String,
+    reader: ParquetRecordBatchReader,
+    origin: Nanos,
+    resolution: Nanos,
+    row: u64,
+}
+
+impl ParquetBatches {
+    /// Whether the first bytes are of a Parquet file.
+    pub(super) fn claims(head: &[u8]) -> bool {
+        head.starts_with(MAGIC)
+    }
+
+    pub(super) fn open(input: Input) -> Result<Self, TraceError> {
+        let name = input.name;
+        let io_error = |error| TraceError::Io { path: name.clone(), error };
+        // The end of the file says where its parts are.
+        let file = match input.file {
+            Some(mut file) => file.rewind().map(|()| file),
+            None => spooled(&mut Cursor::new(input.head).chain(input.rest)),
+        };
+        let file = file.map_err(io_error)?;
+        Self::of_file(file)
+            .map_err(|problem| TraceError::Parquet { path: name.clone(), problem })
+            .map(|batches| Self { name: name.clone(), ..batches })
+    }
+
+    fn of_file(file: File) -> Result<Self, String> {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| error.to_string())?;
+        let metadata = builder.schema().metadata();
+        let number = |key: &str| metadata.get(key).and_then(|value| value.parse::<u64>().ok());
+        if let Some(version) = number(VERSION_KEY).filter(|&version| version > VERSION) {
+            return Err(format!("a trace of version {version}; this idlewise reads up to version {VERSION}"));
+        }
+        let (origin, resolution) = (number(ORIGIN_KEY), number(RESOLUTION_KEY));
+        for name in ["arrival", "offset", "length", "op"] {
+            builder.schema().field_with_name(name).map_err(|_| {
+                let columns = builder.schema().fields().iter().map(|field| field.name().as_str());
+                format!("not a trace: no column '{name}' among {}", columns.collect::<Vec<_>>().join(", "))
+            })?;
+        }
+        let reader = builder.with_batch_size(ROWS).build().map_err(|error| error.to_string())?;
+        let (origin, resolution) = (Nanos(origin.unwrap_or(0)), Nanos(resolution.unwrap_or(1)));
+        Ok(Self { name: String::new(), reader, origin, resolution, row: 0 })
+    }
+
+    /// The finest difference in time of the source.
+    pub(super) fn resolution(&self) -> Nanos {
+        self.resolution
+    }
+
+    fn columns(&mut self, batch: &RecordBatch) -> Result<Columns, String> {
+        let arrival = numbers::<Int64Type>(batch, "arrival")?.ok_or("no column 'arrival'")?;
+        let issue = numbers::<Int64Type>(batch, "issue")?;
+        let completion = numbers::<Int64Type>(batch, "completion")?;
+        let offset = numbers::<UInt64Type>(batch, "offset")?.ok_or("no column 'offset'")?;
+        let length = numbers::<UInt32Type>(batch, "length")?.ok_or("no column 'length'")?;
+        let op = texts(batch, "op")?.ok_or("no column 'op'")?;
+        let volume = texts(batch, "volume")?;
+        let mut columns = Columns::default();
+        for index in 0..batch.num_rows() {
+            let row = self.row + index as u64;
+            let null = [arrival.is_null(index), offset.is_null(index), length.is_null(index)].contains(&true);
+            let arrived = u64::try_from(arrival.value(index)).ok().filter(|_| !null);
+            let arrived = arrived.and_then(|at| at.checked_add(self.origin.0));
+            let arrived = arrived.ok_or_else(|| format!("row {row}: expected an arrival, an offset and a length"))?;
+            let since_arrival = |times: Option<&Int64Array>, name: &str| match times {
+                Some(times) if times.is_valid(index) => {
+                    let time = times.value(index).checked_sub(arrival.value(index)).and_then(|t| u64::try_from(t).ok());
+                    time.map(|time| Some(Nanos(time))).ok_or_else(|| format!("row {row}: {name} before the arrival"))
+                }
+                _ => Ok(None),
+            };
+            let op = match op.value(index) {
+                "read" => Op::Read,
+                "write" => Op::Write,
+                other => return Err(format!("row {row}: op '{}' is not read or write", other.escape_debug())),
+            };
+            let name = volume.as_ref().map_or("disk", |volume| volume.value(index));
+            let id = columns.volume_id(name).ok_or("more than 65,536 volumes")?;
+            columns.push(Request {
+                arrival: Nanos(arrived),
+                offset: Bytes(offset.value(index)),
+                length: length.value(index),
+                op,
+                volume: id,
+                queued: since_arrival(issue, "issue")?,
+                response: since_arrival(completion, "completion")?,
+            });
+        }
+        self.row += batch.num_rows() as u64;
+        Ok(columns)
+    }
+}
+
+impl Batches for ParquetBatches {
+    fn next(&mut self) -> Result<Option<Columns>, TraceError> {
+        let problem = |problem: String| TraceError::Parquet { path: self.name.clone(), problem };
+        match self.reader.next() {
+            None => Ok(None),
+            Some(Err(error)) => Err(problem(error.to_string())),
+            Some(Ok(batch)) => {
+                let columns = self.columns(&batch);
+                columns.map(Some).map_err(|problem| TraceError::Parquet { path: self.name.clone(), problem })
+            }
+        }
+    }
+
+    fn bad(&self) -> BadRecords {
+        BadRecords::default()
+    }
+}
+
+fn numbers<'a, T: arrow_array::ArrowPrimitiveType>(
+    batch: &'a RecordBatch,
+    name: &str,
+) -> Result<Option<&'a arrow_array::PrimitiveArray<T>>, String> {
+    let Some(column) = batch.column_by_name(name) else { return Ok(None) };
+    let numbers = column.as_primitive_opt::<T>();
+    numbers.map(Some).ok_or_else(|| format!("column '{name}' is {}, not {}", column.data_type(), T::DATA_TYPE))
+}
+
+/// A column of strings, plain or with a dictionary.
+struct Texts<'a> {
+    values: &'a StringArray,
+    keys: Option<Vec<usize>>,
+}
+
+impl Texts<'_> {
+    fn value(&self, index: usize) -> &str {
+        let index = self.keys.as_ref().map_or(index, |keys| keys[index]);
+        if index < self.values.len() && self.values.is_valid(index) { self.values.value(index) } else { "" }
+    }
+}
+
+fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<Option<Texts<'a>>, String> {
+    let Some(column) = batch.column_by_name(name) else { return Ok(None) };
+    let wrong = || format!("column '{name}' is {}, not strings", column.data_type());
+    if let Some(values) = column.as_string_opt::<i32>() {
+        return Ok(Some(Texts { values, keys: None }));
+    }
+    let dictionary = column.as_any_dictionary_opt().ok_or_else(wrong)?;
+    let values = dictionary.values().as_string_opt::<i32>().ok_or_else(wrong)?;
+    let keys = if values.is_empty() { vec![0; column.len()] } else { dictionary.normalized_keys() };
+    Ok(Some(Texts { values, keys: Some(keys) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{ReadOptions, parse_bytes};
+
+    #[test]
+    fn what_is_written_reads_back_with_every_time() {
+        let text = "BeginHeader\nEndHeader\nDiskRead,22450,a (1),1,0x1,0x1000,0x4000,2450,3,0x6,2350\n\
+            DiskWrite,30000,a (1),1,0x1,0x2000,0x200,500,4,0x6,500\n";
+        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        let mut writer = ParquetWriter::new(Vec::new(), &trace.provenance).unwrap();
+        writer.write(&trace.columns).unwrap();
+        let bytes = writer.finish().unwrap();
+        let again = parse_bytes("t.parquet", &bytes, &ReadOptions::default()).unwrap();
+        assert_eq!(again.requests().collect::<Vec<_>>(), trace.requests().collect::<Vec<_>>());
+        assert_eq!(again.columns.volumes, ["disk3", "disk4"]);
+        let (before, after) = (&trace.provenance, &again.provenance);
+        assert_eq!((after.format, after.resolution, after.origin), ("parquet", before.resolution, before.origin));
+        for cut in [5, 100, bytes.len() - 1] {
+            assert!(parse_bytes("t.parquet", &bytes[..cut], &ReadOptions::default()).is_err());
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Traces made up: the foreground loads of the papers, and stand-ins for traces that nobody can download.
+
+mod load;
+mod published;
+mod shaped;
+
+pub use load::{Load, LoadKind};
+pub use published::{PUBLISHED, Published};
+pub use shaped::{Shape, SynthError};
+
+use rand_pcg::Pcg64;
+
+/// The generator of all synthetic traces: named, so that a seed gives the same trace everywhere.
+fn generator(seed: u64) -> Pcg64 {
+    rand::SeedableRng::seed_from_u64(seed)
+}

@@ -1,0 +1,273 @@
+//! Traces with given idle-time statistics.
+
+use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution, Exp1, Gamma, Geometric, LogNormal};
+
+use super::generator;
+use crate::trace::{Columns, Op, Provenance, Request, Trace};
+use crate::{Bytes, Nanos};
+
+/// What the trace is to be like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// Requests in all.
+    pub requests: u64,
+    /// Mean length of the idle intervals.
+    pub idle_mean: Nanos,
+    /// Their coefficient of variation. Up to 1 they are of a gamma distribution, beyond of a lognormal one.
+    pub idle_cov: f64,
+    /// How much likelier an interval longer than the mean is after another such one: see
+    /// [`crate::idle::burstiness`]. Zero for independent intervals.
+    pub burstiness: f64,
+    /// Mean requests in a busy period, at least 1; geometrically distributed.
+    pub requests_per_busy: f64,
+    /// Mean service time; exponentially distributed.
+    pub service: Nanos,
+    /// Share of the requests that read.
+    pub read_share: f64,
+    /// Bytes of each request.
+    pub length: u32,
+    /// Requests are anywhere on a disk of this size.
+    pub capacity: Bytes,
+}
+
+/// Why there is no such trace.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SynthError {
+    /// A number makes no sense.
+    #[error("{what} of {value}: expected {expected}")]
+    Senseless {
+        /// Which one.
+        what: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it could be.
+        expected: &'static str,
+    },
+    /// So few intervals cannot vary so much.
+    #[error("{intervals} idle intervals cannot have a coefficient of variation of {cov}; ask for more requests")]
+    TooFew {
+        /// Idle intervals of the trace.
+        intervals: usize,
+        /// The coefficient asked for.
+        cov: f64,
+    },
+    /// A disk model that serves no reads.
+    #[error("the disk model '{0}' has no [read] section to compute response times with")]
+    NoReads(String),
+}
+
+impl Shape {
+    /// Makes the trace. Mean and coefficient of variation of its idle intervals, its requests and their mean service time are
+    /// those of the shape but for rounding to nanoseconds; the mean number of requests in a busy period and the burstiness
+    /// are so to within one interval.
+    ///
+    /// # Errors
+    /// [`SynthError`].
+    pub fn trace(&self, seed: u64) -> Result<Trace, SynthError> {
+        self.check()?;
+        let mut random = generator(seed);
+        let periods =
+            ((self.requests as f64 / self.requests_per_busy).round() as usize).clamp(1, self.requests as usize);
+        let idle = self.idle_lengths(periods - 1, &mut random)?;
+        let sizes = self.period_sizes(periods, &mut random);
+        let mut service: Vec<f64> = (0..self.requests).map(|_| Exp1.sample(&mut random)).collect();
+        let scale = self.service.0 as f64 * self.requests as f64 / service.iter().sum::<f64>();
+        service.iter_mut().for_each(|time| *time *= scale);
+
+        let places = (self.capacity.0.saturating_sub(u64::from(self.length)) >> 12).max(1);
+        let mut columns = Columns::default();
+        columns.volume_id("synthetic_0");
+        let mut services = service.into_iter();
+        let mut free_at = 0u64;
+        for (period, &size) in sizes.iter().enumerate() {
+            let mut arrival = free_at + period.checked_sub(1).map_or(0, |before| idle[before]);
+            let mut begin = arrival;
+            for _ in 0..size {
+                let time = services.next().map_or(1, |time| (time.round() as u64).max(1));
+                let op = if random.random_bool(self.read_share) { Op::Read } else { Op::Write };
+                let offset = Bytes(random.random_range(0..places) << 12);
+                free_at = begin + time;
+                let (queued, response) = (Some(Nanos(begin - arrival)), Some(Nanos(free_at - arrival)));
+                let arrival_time = Nanos(arrival);
+                columns.push(Request {
+                    arrival: arrival_time,
+                    offset,
+                    length: self.length,
+                    op,
+                    queued,
+                    response,
+                    volume: 0,
+                });
+                // The next one of the period comes while this one is served.
+                arrival = begin + random.random_range(0..time);
+                begin = free_at;
+            }
+        }
+        let provenance = Provenance { format: "synthetic", resolution: Nanos(1), ..Provenance::default() };
+        Ok(Trace::from_columns(provenance, columns))
+    }
+
+    fn check(&self) -> Result<(), SynthError> {
+        let check = |what, value: f64, right: bool, expected| match right {
+            true => Ok(()),
+            false => Err(SynthError::Senseless { what, value, expected }),
+        };
+        check("a number of requests", self.requests as f64, self.requests > 0, "at least 1")?;
+        check("a mean idle length", self.idle_mean.0 as f64, self.idle_mean.0 > 0, "more than zero")?;
+        check("a coefficient of variation", self.idle_cov, (0.0..=1e4).contains(&self.idle_cov), "0 to 10,000")?;
+        check("a burstiness", self.burstiness, (-1.0..1.0).contains(&self.burstiness), "-1 to below 1")?;
+        let per_busy = self.requests_per_busy;
+        check("requests per busy period", per_busy, (1.0..=1e9).contains(&per_busy), "at least 1")?;
+        check("a mean service time", self.service.0 as f64, self.service.0 > 0, "more than zero")?;
+        check("a share of reads", self.read_share, (0.0..=1.0).contains(&self.read_share), "0 to 1")
+    }
+
+    /// Lengths of the idle intervals in their order.
+    fn idle_lengths(&self, count: usize, random: &mut impl Rng) -> Result<Vec<u64>, SynthError> {
+        let cov = self.idle_cov;
+        if count == 0 || cov == 0.0 {
+            return Ok(vec![self.idle_mean.0; count]);
+        }
+        let mut logs: Vec<f64> = if cov <= 1.0 {
+            let gamma = Gamma::new(1.0 / (cov * cov), 1.0).expect("a positive shape");
+            (0..count).map(|_| f64::ln(gamma.sample(random).max(f64::MIN_POSITIVE))).collect()
+        } else {
+            let sigma = (1.0 + cov * cov).ln().sqrt();
+            let normal = LogNormal::new(0.0, sigma).expect("a positive deviation");
+            (0..count).map(|_| f64::ln(normal.sample(random))).collect()
+        };
+        // A sample of a long-tailed distribution varies less or more than the distribution: a power of it is just right.
+        let (mut low, mut high) = (0.0, 64.0);
+        if coefficient(&logs, high) < cov {
+            return Err(SynthError::TooFew { intervals: count, cov });
+        }
+        for _ in 0..100 {
+            let middle = (low + high) / 2.0;
+            if coefficient(&logs, middle) < cov { low = middle } else { high = middle }
+        }
+        let longest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        logs.iter_mut().for_each(|log| *log = ((*log - longest) * high).exp());
+        let scale = self.idle_mean.0 as f64 * count as f64 / logs.iter().sum::<f64>();
+        let lengths = logs.into_iter().map(|length| ((length * scale).round() as u64).max(1)).collect();
+        Ok(self.ordered(lengths, random))
+    }
+
+    /// Puts lengths in an order in which those longer than the mean come in runs of the right number.
+    fn ordered(&self, mut lengths: Vec<u64>, random: &mut impl Rng) -> Vec<u64> {
+        lengths.shuffle(random);
+        let (mut long, mut short): (Vec<u64>, Vec<u64>) =
+            lengths.iter().partition(|&&length| length > self.idle_mean.0);
+        let share = long.len() as f64 / lengths.len() as f64;
+        let runs = (long.len() as f64 * (1.0 - share) * (1.0 - self.burstiness)).round() as usize;
+        let runs = runs.clamp(1, long.len().min(short.len()).max(1));
+        if long.is_empty() || short.is_empty() {
+            return lengths;
+        }
+        let (long_runs, short_runs) = (composition(long.len(), runs, random), composition(short.len(), runs, random));
+        let mut ordered = Vec::with_capacity(lengths.len());
+        for (long_run, short_run) in long_runs.into_iter().zip(short_runs) {
+            ordered.extend(short.drain(short.len() - short_run..));
+            ordered.extend(long.drain(long.len() - long_run..));
+        }
+        ordered
+    }
+
+    /// Requests of each busy period, of which there are no more than requests.
+    fn period_sizes(&self, periods: usize, random: &mut impl Rng) -> Vec<u64> {
+        let more = Geometric::new((1.0 / self.requests_per_busy).min(1.0)).expect("a share of one");
+        let mut sizes: Vec<u64> = (0..periods).map(|_| 1 + more.sample(random)).collect();
+        let mut sum: u64 = sizes.iter().sum();
+        while sum != self.requests {
+            let size = &mut sizes[random.random_range(0..periods)];
+            if sum < self.requests {
+                *size += 1;
+                sum += 1;
+            } else if *size > 1 {
+                *size -= 1;
+                sum -= 1;
+            }
+        }
+        sizes
+    }
+}
+
+/// Standard deviation over mean of the exponentials of `logs` times `power`.
+fn coefficient(logs: &[f64], power: f64) -> f64 {
+    let longest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for log in logs {
+        let length = ((log - longest) * power).exp();
+        sum += length;
+        squares += length * length;
+    }
+    let (mean, count) = (sum / logs.len() as f64, logs.len() as f64);
+    (squares / count / (mean * mean) - 1.0).max(0.0).sqrt()
+}
+
+/// Cuts `total` into so many parts of at least one, any such cutting being as likely.
+fn composition(total: usize, parts: usize, random: &mut impl Rng) -> Vec<usize> {
+    let mut cuts = rand::seq::index::sample(random, total - 1, parts - 1).into_vec();
+    cuts.sort_unstable();
+    let ends = cuts.iter().map(|cut| cut + 1).chain([total]);
+    let begins = std::iter::once(0).chain(cuts.iter().map(|cut| cut + 1));
+    begins.zip(ends).map(|(begin, end)| end - begin).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::DiskModel;
+    use crate::idle::{Idleness, Statistics, burstiness};
+
+    fn shape(idle_cov: f64, burstiness: f64) -> Shape {
+        Shape {
+            requests: 40_000,
+            idle_mean: Nanos::from_millis(90),
+            idle_cov,
+            burstiness,
+            requests_per_busy: 1.8,
+            service: Nanos::from_millis(10),
+            read_share: 0.7,
+            length: 8192,
+            capacity: Bytes(40_000_000_000),
+        }
+    }
+
+    #[test]
+    fn the_trace_has_the_statistics_of_its_shape() {
+        for (cov, bursty) in [(0.0, 0.0), (0.98, 0.0), (1.0, 0.3), (6.2, 0.0), (8.5, 0.5), (30.0, 0.0)] {
+            let trace = shape(cov, bursty).trace(7).unwrap();
+            let disks = Idleness::of_trace(&trace, &DiskModel::ultrastar_15k450()).unwrap();
+            let numbers = Statistics::of(&disks);
+            let close = |what: &str, value: f64, expected: f64, tolerance: f64| {
+                assert!((value - expected).abs() <= tolerance, "{what} {value} for {expected}, cov {cov}");
+            };
+            close("mean", numbers.idle_mean_s.unwrap(), 0.09, 1e-6);
+            close("cov", numbers.idle_cov.unwrap(), cov, 1e-3);
+            let per_busy = numbers.requests as f64 / (numbers.idle_intervals + 1) as f64;
+            close("requests per busy period", per_busy, 1.8, 1e-3);
+            let busy = numbers.utilisation.unwrap() * numbers.span_s;
+            close("service", busy / numbers.requests as f64, 0.01, 1e-6);
+            if cov > 0.0 {
+                close("burstiness", burstiness(&disks[0]).unwrap(), bursty, 0.01);
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_trace_again_and_another_another() {
+        let trace = |seed| shape(2.0, 0.2).trace(seed).unwrap().requests().collect::<Vec<_>>();
+        assert_eq!(trace(1), trace(1));
+        assert_ne!(trace(1), trace(2));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let error = |shape: Shape| shape.trace(1).unwrap_err().to_string();
+        assert!(error(Shape { requests: 0, ..shape(1.0, 0.0) }).contains("at least 1"));
+        assert!(error(Shape { idle_cov: f64::NAN, ..shape(1.0, 0.0) }).contains("0 to 10,000"));
+        assert!(error(Shape { requests: 10, ..shape(30.0, 0.0) }).contains("ask for more requests"));
+    }
+}
