@@ -99,7 +99,17 @@ impl Columns {
         self.arrival.is_empty()
     }
 
+    /// Makes room for so many more.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.arrival.reserve(more);
+        self.offset.reserve(more);
+        self.length.reserve(more);
+        self.op.reserve(more);
+        self.volume.reserve(more);
+    }
+
     /// Adds a request.
+    #[inline]
     pub fn push(&mut self, request: Request) {
         let before = self.len();
         self.arrival.push(request.arrival);

@@ -15,6 +15,8 @@ use crate::Nanos;
 const BLOCK: usize = 4 << 20;
 /// A piece for one thread is not smaller.
 const SMALLEST_PIECE: usize = 128 << 10;
+/// Records are mostly longer.
+const SHORTEST_RECORD: usize = 40;
 /// Longer lines are no records, see `formats::lines`.
 const LONGEST_LINE: usize = 64 << 10;
 
@@ -72,7 +74,9 @@ pub struct Decoder<'a> {
     /// The parser and what it has parsed, where one must see all of the input.
     serial: (Box<dyn Parser>, Columns),
     /// Bytes read and not yet parsed.
-    window: Vec<u8>,
+    window: Window,
+    /// The window after it, kept for its memory.
+    spare: Window,
     ended: bool,
     /// Lines in what was parsed.
     lines: u64,
@@ -97,7 +101,8 @@ impl<'a> Decoder<'a> {
             serial: ((recipe.parser)(), Columns::default()),
             recipe,
             skip_bad,
-            window: Vec::new(),
+            window: Window::default(),
+            spare: Window::default(),
             ended: false,
             lines: 0,
             ready: VecDeque::new(),
@@ -106,7 +111,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn fill(&mut self) -> Result<(), TraceError> {
-        let read = read_block(&mut self.read, &mut self.window);
+        let read = self.window.read_block(&mut self.read);
         self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
         Ok(())
     }
@@ -117,7 +122,7 @@ impl<'a> Decoder<'a> {
         let (parser, columns) = &mut self.serial;
         let mut start = 0;
         loop {
-            match parser.parse(&self.window[start..], self.ended, columns) {
+            match parser.parse(&self.window.bytes()[start..], self.ended, columns) {
                 Ok(0) => break,
                 Ok(used) => start += used,
                 Err(bad) if self.skip_bad => {
@@ -127,11 +132,8 @@ impl<'a> Decoder<'a> {
                 Err(bad) => return Err(TraceError::Bad { path: self.name.clone(), bad }),
             }
         }
-        self.window.drain(..start);
-        if self.ended {
-            // What a parser leaves at the end it can make nothing of.
-            self.window.clear();
-        }
+        // What a parser leaves at the end it can make nothing of.
+        self.window.keep_from(if self.ended { self.window.bytes().len() } else { start });
         if !columns.is_empty() {
             let empty = columns.with_volumes_of();
             self.ready.push_back(std::mem::replace(columns, empty));
@@ -141,25 +143,26 @@ impl<'a> Decoder<'a> {
 
     /// Pieces of the window go to parsers of their own, while the next block is read.
     fn next_in_pieces(&mut self) -> Result<(), TraceError> {
-        if self.window.is_empty() {
+        if self.window.bytes().is_empty() {
             self.fill()?;
         }
-        let whole_lines = match memchr::memrchr(b'\n', &self.window) {
-            _ if self.ended => self.window.len(),
+        let read = self.window.bytes();
+        let whole_lines = match memchr::memrchr(b'\n', read) {
+            _ if self.ended => read.len(),
             Some(end) => end + 1,
-            None if self.window.len() > LONGEST_LINE => self.window.len(),
+            None if read.len() > LONGEST_LINE => read.len(),
             None => return self.fill(),
         };
-        let (now, later) = self.window.split_at(whole_lines);
-        let mut next = Vec::with_capacity(BLOCK + later.len());
-        next.extend_from_slice(later);
+        let (now, later) = read.split_at(whole_lines);
+        let next = &mut self.spare;
+        next.begin_with(later);
         let (recipe, skip_bad, read, ended) = (&self.recipe, self.skip_bad, &mut self.read, self.ended);
         let (read, pieces) = rayon::join(
-            || if ended { Ok(true) } else { read_block(read, &mut next) },
+            || if ended { Ok(true) } else { next.read_block(read) },
             || cut(now).into_par_iter().map(|piece| parse(recipe, piece, skip_bad)).collect::<Vec<_>>(),
         );
         self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
-        self.window = next;
+        std::mem::swap(&mut self.window, &mut self.spare);
         for piece in pieces {
             if let Some(bad) = piece.stopped_at {
                 return Err(TraceError::Bad { path: self.name.clone(), bad: bad.after(self.lines) });
@@ -182,7 +185,7 @@ impl Batches for Decoder<'_> {
                 return Ok(Some(columns));
             }
             match self.recipe.rows_stand_alone {
-                _ if self.ended && self.window.is_empty() => return Ok(None),
+                _ if self.ended && self.window.bytes().is_empty() => return Ok(None),
                 true => self.next_in_pieces()?,
                 false => self.next_in_order()?,
             }
@@ -213,6 +216,7 @@ impl BadRecords {
 fn parse(recipe: &Recipe, bytes: &[u8], skip_bad: bool) -> Piece {
     let mut parser = (recipe.parser)();
     let mut piece = Piece::default();
+    piece.columns.reserve(bytes.len() / SHORTEST_RECORD);
     let mut start = 0;
     loop {
         match parser.parse(&bytes[start..], true, &mut piece.columns) {
@@ -232,9 +236,49 @@ fn parse(recipe: &Recipe, bytes: &[u8], skip_bad: bool) -> Piece {
     piece
 }
 
-/// Reads until a block is full; true at the end of the input.
-fn read_block(read: &mut dyn Read, into: &mut Vec<u8>) -> io::Result<bool> {
-    Ok(read.take(BLOCK as u64).read_to_end(into)? < BLOCK)
+/// Bytes that were read, in memory that is used again and again.
+#[derive(Default)]
+struct Window {
+    memory: Vec<u8>,
+    len: usize,
+}
+
+impl Window {
+    fn bytes(&self) -> &[u8] {
+        &self.memory[..self.len]
+    }
+
+    fn begin_with(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len());
+        self.memory[..bytes.len()].copy_from_slice(bytes);
+        self.len = bytes.len();
+    }
+
+    fn keep_from(&mut self, start: usize) {
+        self.memory.copy_within(start..self.len, 0);
+        self.len -= start;
+    }
+
+    fn make_room(&mut self, len: usize) {
+        if self.memory.len() < len {
+            self.memory.resize(len, 0);
+        }
+    }
+
+    /// Reads another block behind what is there; true at the end of the input.
+    fn read_block(&mut self, read: &mut dyn Read) -> io::Result<bool> {
+        let full = self.len + BLOCK;
+        self.make_room(full);
+        while self.len < full {
+            match read.read(&mut self.memory[self.len..full]) {
+                Ok(0) => return Ok(true),
+                Ok(count) => self.len += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Cuts at ends of lines into pieces, a few for each thread.

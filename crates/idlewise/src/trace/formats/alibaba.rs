@@ -26,9 +26,9 @@ impl Row for Alibaba {
         let device = fields.field("a device number")?;
         let number: u64 = device.whole("a device number")?;
         let op = fields.field("R or W")?.op()?;
-        let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
-        let length = fields.field("a length in bytes")?.whole("a length in bytes, under 4 GiB")?;
-        let arrival = fields.field("a time in microseconds")?.time(MICRO, "a time in microseconds")?;
+        let offset = Bytes(fields.whole("an offset in bytes")?);
+        let length = fields.whole("a length in bytes, under 4 GiB")?;
+        let arrival = fields.time(MICRO, "a time in microseconds")?;
         let volume = out.volume_id(&number.to_string());
         let volume = volume.ok_or_else(|| device.mistake("one of at most 65,536 volumes"))?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });

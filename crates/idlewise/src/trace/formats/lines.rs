@@ -7,6 +7,9 @@ use crate::trace::{Bad, Columns, Op, Place};
 /// No line of any trace format is this long; one that is, is no trace.
 const LONGEST_LINE: usize = 64 << 10;
 
+/// So many digits always fit 64 bits.
+const MOST_DIGITS: usize = 19;
+
 /// A mistake in a line: the byte where it begins and what should be there.
 pub struct Mistake {
     pub at: usize,
@@ -110,7 +113,63 @@ impl<'a> Fields<'a> {
         Self { line, separator: Some(separator), next: start }
     }
 
+    /// Steps over `text`, fields with the separator behind them, if it comes next.
+    #[inline]
+    pub fn skip(&mut self, text: &[u8]) -> bool {
+        let next = self.line.get(self.next..).is_some_and(|rest| rest.starts_with(text));
+        self.next += if next { text.len() } else { 0 };
+        next
+    }
+
+    /// The next field as a whole number that fits its type.
+    #[inline]
+    pub fn whole<T: TryFrom<u64>>(&mut self, expected: &'static str) -> Result<T, Mistake> {
+        match self.digits().and_then(|(value, next)| Some((T::try_from(value).ok()?, next))) {
+            Some((value, next)) => {
+                self.next = next;
+                Ok(value)
+            }
+            None => self.field(expected)?.whole(expected),
+        }
+    }
+
+    /// The next field as a time in some unit of nanoseconds.
+    #[inline]
+    pub fn time(&mut self, unit: u64, expected: &'static str) -> Result<Nanos, Mistake> {
+        match self.digits().and_then(|(value, next)| Some((value.checked_mul(unit)?, next))) {
+            Some((time, next)) => {
+                self.next = next;
+                Ok(Nanos(time))
+            }
+            None => self.field(expected)?.time(unit, expected),
+        }
+    }
+
+    /// The next field, if it is but 1 to 19 digits up to the separator, with the place of the field behind it. This finds the
+    /// end of the field and its value in one go.
+    #[inline]
+    fn digits(&self) -> Option<(u64, usize)> {
+        let (separator, rest) = (self.separator?, self.line.get(self.next..)?);
+        let (mut value, mut at) = (0, 0);
+        while at < 16
+            && let Some(digits) = rest.get(at..).and_then(|rest| rest.first_chunk::<8>())
+            && let Some(eight) = eight_digits(*digits)
+        {
+            value = value * 100_000_000 + eight;
+            at += 8;
+        }
+        while at < MOST_DIGITS
+            && let Some(digit) = rest.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9)
+        {
+            value = value * 10 + u64::from(digit);
+            at += 1;
+        }
+        let ends = rest.get(at).is_none_or(|&byte| byte == separator);
+        (ends && at > 0).then_some((value, self.next + at + 1))
+    }
+
     /// The next field; `expected` says what it should have been where the line ends too early.
+    #[inline]
     pub fn field(&mut self, expected: &'static str) -> Result<Field<'a>, Mistake> {
         if self.separator.is_none() {
             self.next += self.line.iter().skip(self.next).take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -120,7 +179,8 @@ impl<'a> Fields<'a> {
             return Err(Mistake { at: self.line.len(), len: 0, expected });
         };
         let end = match self.separator {
-            Some(separator) => memchr::memchr(separator, rest),
+            // Fields are so short that a search by vectors would cost more.
+            Some(separator) => rest.iter().position(|&byte| byte == separator),
             None => rest.iter().position(u8::is_ascii_whitespace),
         };
         let len = end.unwrap_or(rest.len());
@@ -132,6 +192,50 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A whole number in decimal digits, eight at a time.
+#[inline]
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = match text.len() {
+        0 => return None,
+        len if len > MOST_DIGITS => {
+            let (zeros, rest) = text.split_at(len - MOST_DIGITS);
+            // 20 digits may just fit.
+            let above = zeros.iter().try_fold(0u64, |value, digit| digit_after(value, *digit))?;
+            return above.checked_mul(10u64.pow(MOST_DIGITS as u32))?.checked_add(number(rest)?);
+        }
+        _ => text,
+    };
+    let (eights, rest) = digits.as_chunks::<8>();
+    let value = eights.iter().try_fold(0u64, |value, digits| Some(value * 100_000_000 + eight_digits(*digits)?))?;
+    rest.iter().try_fold(value, |value, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        (digit <= 9).then(|| value * 10 + u64::from(digit))
+    })
+}
+
+fn digit_after(value: u64, digit: u8) -> Option<u64> {
+    let digit = digit.wrapping_sub(b'0');
+    value.checked_mul(10)?.checked_add(u64::from(digit)).filter(|_| digit <= 9)
+}
+
+/// Eight digits as a number, by three multiplications: pairs, then fours, then all.
+#[inline]
+fn eight_digits(digits: [u8; 8]) -> Option<u64> {
+    const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let word = u64::from_le_bytes(digits);
+    // A byte below '0' borrows, one above '9' carries, into its high bit.
+    let above = word.wrapping_add(u64::from_ne_bytes([0x7f - b'9'; 8]));
+    if (word | above | word.wrapping_sub(ZEROS)) & HIGH != 0 {
+        return None;
+    }
+    let word = word - ZEROS;
+    let word = (word * 10) + (word >> 8);
+    let fours = (word & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let ones = ((word >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    Some(fours.wrapping_add(ones) >> 32)
+}
+
 impl Field<'_> {
     /// The mistake of this field not being what was expected.
     pub fn mistake(&self, expected: &'static str) -> Mistake {
@@ -140,13 +244,7 @@ impl Field<'_> {
 
     /// A whole number that fits its type.
     pub fn whole<T: TryFrom<u64>>(&self, expected: &'static str) -> Result<T, Mistake> {
-        let mut value = 0u64;
-        for &byte in self.text {
-            let digit = byte.wrapping_sub(b'0');
-            let next = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit)));
-            value = next.filter(|_| digit <= 9).ok_or_else(|| self.mistake(expected))?;
-        }
-        T::try_from(value).ok().filter(|_| !self.text.is_empty()).ok_or_else(|| self.mistake(expected))
+        number(self.text).and_then(|value| T::try_from(value).ok()).ok_or_else(|| self.mistake(expected))
     }
 
     /// A count of 512-byte sectors as bytes, in a type that it fits.
@@ -183,5 +281,33 @@ impl Field<'_> {
         let seconds: u64 = Field { text: whole, at: self.at }.whole(expected).map_err(|_| self.mistake(expected))?;
         let total = seconds.checked_mul(1_000_000_000).and_then(|s| s.checked_add(nanos));
         total.filter(|_| fraction.iter().all(u8::is_ascii_digit)).map(Nanos).ok_or_else(|| self.mistake(expected))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn digits_by_eights_are_digits_one_by_one(text in "[0-9]{0,24}", at in 0usize..24, byte in any::<u8>(), hit in any::<bool>()) {
+            let mut bytes = text.into_bytes();
+            if hit && !bytes.is_empty() {
+                let len = bytes.len();
+                bytes[at % len] = byte;
+            }
+            let plain = std::str::from_utf8(&bytes).ok().filter(|text| !text.starts_with('+'));
+            let expected = plain.and_then(|text| text.parse::<u64>().ok());
+            prop_assert_eq!(number(&bytes), expected);
+            // The same as a field of a line, where a separator or blanks may have hit it.
+            let line = [&bytes[..], b",77"].concat();
+            let mut fields = Fields::new(&line, b',');
+            if !bytes.iter().any(|byte| *byte == b',' || byte.is_ascii_whitespace()) {
+                prop_assert_eq!(fields.whole::<u64>("").ok(), expected);
+                prop_assert_eq!(fields.whole::<u64>("").ok(), Some(77));
+            }
+        }
     }
 }

@@ -24,54 +24,61 @@ pub const FORMAT: Format = Format {
 
 /// The unit of time.
 const TICK: u64 = 100;
+/// Volumes that are remembered.
+const KNOWN: usize = 8;
 
 #[derive(Default)]
 struct Msr {
-    /// Host and disk number of the last line with the volume they stand for: most lines are on the same one.
-    last: (Vec<u8>, u16),
+    /// Fields of host and disk number with the volumes they stand for, the newest first: most lines are on one of few.
+    known: Vec<(Vec<u8>, u16)>,
 }
 
 impl Row for Msr {
     fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
         const TIME: &str = "a time in 100 ns since 1601";
         let mut fields = Fields::new(line, b',');
-        let arrival = fields.field(TIME)?.time(TICK, TIME)?;
+        let arrival = fields.time(TICK, TIME)?;
+        let volume = match self.known.iter().find(|(known, _)| fields.skip(known)) {
+            Some(&(_, id)) => id,
+            None => self.volume(&mut fields, line, out)?,
+        };
+        let op = match () {
+            () if fields.skip(b"Read,") => Op::Read,
+            () if fields.skip(b"Write,") => Op::Write,
+            () => {
+                let kind = fields.field("Read or Write")?;
+                match kind.text {
+                    text if text.eq_ignore_ascii_case(b"read") => Op::Read,
+                    text if text.eq_ignore_ascii_case(b"write") => Op::Write,
+                    _ => return Err(kind.mistake("Read or Write")),
+                }
+            }
+        };
+        let offset = Bytes(fields.whole("an offset in bytes")?);
+        let length = fields.whole("a size in bytes, under 4 GiB")?;
+        let response = fields.time(TICK, "a response time in 100 ns")?;
+        if response.0.checked_add(arrival.0).is_none() {
+            return Err(Mistake { at: 0, len: line.len(), expected: "a completion before the year 2186" });
+        }
+        out.push(Request { arrival, offset, length, op, volume, response: Some(response), ..Request::default() });
+        Ok(())
+    }
+}
+
+impl Msr {
+    /// The volume that the next two fields name.
+    fn volume(&mut self, fields: &mut Fields, line: &[u8], out: &mut Columns) -> Result<u16, Mistake> {
         let host = fields.field("a host name")?;
         let disk = fields.field("a disk number")?;
         disk.whole::<u32>("a disk number")?;
-        let kind = fields.field("Read or Write")?;
-        let op = match kind.text {
-            text if text.eq_ignore_ascii_case(b"read") => Op::Read,
-            text if text.eq_ignore_ascii_case(b"write") => Op::Write,
-            _ => return Err(kind.mistake("Read or Write")),
-        };
-        let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
-        let length = fields.field("a size in bytes")?.whole("a size in bytes, under 4 GiB")?;
-        let response = fields.field("a response time in 100 ns")?;
-        let response_ticks: u64 = response.whole("a response time in 100 ns")?;
-        let response = response_ticks
-            .checked_mul(TICK)
-            .filter(|response| response.checked_add(arrival.0).is_some())
-            .ok_or_else(|| response.mistake("a response time in 100 ns"))?;
         if host.text.is_empty() {
             return Err(host.mistake("a host name"));
         }
-        let key = &line[host.at..disk.at + disk.text.len()];
-        if self.last.0 != key {
-            let name = format!("{}_{}", String::from_utf8_lossy(host.text), String::from_utf8_lossy(disk.text));
-            self.last.1 = out.volume_id(&name).ok_or_else(|| host.mistake("one of at most 65,536 volumes"))?;
-            self.last.0 = key.to_vec();
-        }
-        out.push(Request {
-            arrival,
-            offset,
-            length,
-            op,
-            volume: self.last.1,
-            response: Some(Nanos(response)),
-            ..Request::default()
-        });
-        Ok(())
+        let name = format!("{}_{}", String::from_utf8_lossy(host.text), String::from_utf8_lossy(disk.text));
+        let id = out.volume_id(&name).ok_or_else(|| host.mistake("one of at most 65,536 volumes"))?;
+        self.known.truncate(KNOWN - 1);
+        self.known.insert(0, ([&line[host.at..disk.at + disk.text.len()], b","].concat(), id));
+        Ok(id)
     }
 }
 

@@ -24,15 +24,15 @@ impl Row for MsrShort {
     fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
         const TIME: &str = "a time in 100 ns since 1601";
         let mut fields = Fields::words(line);
-        let arrival = fields.field(TIME)?.time(TICK, TIME)?;
+        let arrival = fields.time(TICK, TIME)?;
         let kind = fields.field("Read or Write")?;
         let op = match kind.text {
             b"Read" => Op::Read,
             b"Write" => Op::Write,
             _ => return Err(kind.mistake("Read or Write")),
         };
-        let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
-        let length = fields.field("a size in bytes")?.whole("a size in bytes, under 4 GiB")?;
+        let offset = Bytes(fields.whole("an offset in bytes")?);
+        let length = fields.whole("a size in bytes, under 4 GiB")?;
         if out.volumes.is_empty() {
             out.volume_id("disk");
         }

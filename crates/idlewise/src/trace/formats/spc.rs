@@ -26,7 +26,7 @@ impl Row for Spc {
         let unit = fields.field("an ASU number")?;
         let number: u32 = unit.whole("an ASU number")?;
         let offset = Bytes(fields.field("a block number")?.sectors("a block number")?);
-        let length = fields.field("a size in bytes")?.whole("a size in bytes, under 4 GiB")?;
+        let length = fields.whole("a size in bytes, under 4 GiB")?;
         let op = fields.field("R or W")?.op()?;
         let arrival = fields.field("a time in seconds")?.seconds("a time in seconds")?;
         let volume = out.volume_id(&format!("asu{number}"));

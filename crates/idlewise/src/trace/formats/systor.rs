@@ -42,8 +42,8 @@ impl Row for Systor {
         let op = fields.field("R or W")?.op()?;
         let lun = fields.field("a LUN")?;
         let number: u32 = lun.whole("a LUN")?;
-        let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
-        let length = fields.field("a size in bytes")?.whole("a size in bytes, under 4 GiB")?;
+        let offset = Bytes(fields.whole("an offset in bytes")?);
+        let length = fields.whole("a size in bytes, under 4 GiB")?;
         let volume = out.volume_id(&format!("lun{number}"));
         let volume = volume.ok_or_else(|| lun.mistake("one of at most 65,536 LUNs"))?;
         out.push(Request { arrival, offset, length, op, volume, response, ..Request::default() });

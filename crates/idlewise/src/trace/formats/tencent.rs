@@ -24,7 +24,7 @@ impl Row for Tencent {
     fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
         const SECTORS: &str = "a count of 512-byte sectors, under 4 GiB in all";
         let mut fields = Fields::new(line, b',');
-        let arrival = fields.field("a time in seconds")?.time(SECOND, "a time in seconds")?;
+        let arrival = fields.time(SECOND, "a time in seconds")?;
         let offset = Bytes(fields.field("a sector number")?.sectors("a sector number")?);
         let length = fields.field(SECTORS)?.sectors(SECTORS)?;
         let kind = fields.field("0 (read) or 1 (write)")?;
