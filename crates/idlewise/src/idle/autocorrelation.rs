@@ -6,10 +6,10 @@ use serde::Serialize;
 use super::special::chi2_survival;
 
 /// Lags that the verdict looks at.
-const LAGS: usize = 10;
+const LAGS: usize = 20;
 /// Strong: one of them correlates at least so much ...
 const STRONG: f64 = 0.1;
-/// ... and chance would not have it, all ten taken together.
+/// ... and chance would not have it, all of them taken together.
 const CHANCE: f64 = 0.01;
 
 /// The autocorrelation of a series.
@@ -19,9 +19,9 @@ pub struct Autocorrelation {
     pub lags: Vec<f64>,
     /// Of a series without any, 95 % of the lags are within plus or minus this: 1.96 / sqrt(n).
     pub bound_95: f64,
-    /// Probability of the first ten lags without any autocorrelation (Ljung and Box).
+    /// Probability of the first twenty lags without any autocorrelation (Ljung and Box).
     pub ljung_box_p: f64,
-    /// Whether it is strong: Ljung-Box p below 0.01, and one of the first ten lags at least 0.1.
+    /// Whether it is strong: Ljung-Box p below 0.01, and one of the first twenty lags at least 0.1.
     pub strong: bool,
 }
 

@@ -1,9 +1,11 @@
 //! Results for people: text tables, SVG charts, and one self-contained HTML page.
 
 mod chart;
+mod idleness;
 mod page;
 mod text;
 
-pub use chart::{Curve, cdf_chart};
+pub use chart::{Chart, Curve, Scale, cdf_chart};
+pub use idleness::idle_page;
 pub use page::{Page, Section};
 pub use text::Table;

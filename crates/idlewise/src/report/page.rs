@@ -16,17 +16,19 @@ pub struct Page {
     pub sections: Vec<Section>,
 }
 
-/// A heading with a text, a table and a drawing, each of which may be empty.
+/// A heading with a text, notes, a table and drawings, each of which may be empty.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     /// Heading.
     pub heading: String,
     /// Plain words.
     pub text: String,
+    /// What is to be said of each of several things: a name and a sentence.
+    pub notes: Vec<(String, String)>,
     /// Numbers.
     pub table: Table,
-    /// An SVG drawing, set as it is.
-    pub svg: String,
+    /// Names and SVG drawings, set as they are; several are set beside each other.
+    pub drawings: Vec<(String, String)>,
 }
 
 impl Page {
@@ -43,7 +45,13 @@ mod tests {
     #[test]
     fn text_is_escaped_and_nothing_is_fetched() {
         let table = Table::of_pairs([("a<b", "1 & 2".into())]);
-        let section = Section { heading: "<h>".into(), text: "t".into(), table, svg: "<svg></svg>".into() };
+        let section = Section {
+            heading: "<h>".into(),
+            text: "t".into(),
+            notes: vec![("a".into(), "b".into())],
+            table,
+            drawings: vec![(String::new(), "<svg></svg>".into())],
+        };
         let html = Page { title: "T".into(), lead: "L".into(), sections: vec![section] }.html();
         assert!(html.contains("&#60;h&#62;") && html.contains("a&#60;b") && html.contains("<svg></svg>"), "{html}");
         assert!(!html.contains("http") && !html.contains("<script"), "{html}");

@@ -35,13 +35,14 @@ pub fn html(result: &Measured) -> String {
             result.rows[1].response
         ),
         table: table(&result.rows),
-        svg: String::new(),
+        ..Section::default()
     };
     let responses = Section {
         heading: "Response times of the foreground".into(),
         text: "The closer a line is to the one without a scrubber, the less the foreground notices.".into(),
         table: percentiles,
-        svg: cdf_chart("response time", &curves),
+        drawings: vec![(String::new(), cdf_chart("response time", &curves))],
+        ..Section::default()
     };
     Page {
         title: "idlewise: a scrub that fits into the gaps".into(),
