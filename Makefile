@@ -18,6 +18,7 @@ demo: setup
 	cargo run --release --locked --quiet -p idlewise-testbed --bin idlewise-demo
 
 test: setup
+	@./tests/oracle/setup.sh
 	cargo test --locked --workspace
 	cargo build --locked --quiet -p idlewise-cli --no-default-features
 

@@ -1,0 +1,188 @@
+//! `trace` through the command: head, convert, cut, merge, synth, and what cannot be read.
+
+mod common;
+
+use std::io::Write;
+use std::process::Stdio;
+
+use common::{close, idlewise, json, real_trace, run, stderr, stdout};
+
+/// Two sessions, an hour apart, of two volumes.
+const TRACE: &str = "0,a,0,Read,0,4096,100
+5000,b,1,Write,8192,512,20
+36000000000,a,0,Write,4096,4096,50
+36000001000,a,0,Read,8192,4096,80
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        std::fs::write(folder.path("trace.csv"), TRACE).unwrap();
+        folder
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        let output = run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    }
+
+    fn info(&self, name: &str) -> serde_json::Value {
+        json(&["trace", "info", &self.path(name), "--json"])
+    }
+}
+
+#[test]
+fn parquet_keeps_everything_and_text_what_it_can() {
+    let folder = Folder::new();
+    let trace = folder.path("trace.csv");
+    for name in ["t.parquet", "t.csv.gz", "t.csv.zst", "t.spc", "t.iolog"] {
+        folder.run(&["trace", "convert", &trace, "-o", &folder.path(name)]);
+        let info = folder.info(name);
+        assert_eq!((&info["requests"], &info["bytes"]), (&4.into(), &12_800.into()), "{name}");
+        assert_eq!(info["volumes"].as_array().unwrap().len(), 2, "{name}");
+        assert_eq!(info["has_response_times"], name.contains("csv") || name.contains("parquet"), "{name}");
+    }
+    // There and back again, to the byte.
+    folder.run(&["trace", "convert", &folder.path("t.parquet"), "-o", &folder.path("back.csv")]);
+    assert_eq!(std::fs::read_to_string(folder.path("back.csv")).unwrap(), TRACE);
+    let lost = run(&["trace", "convert", &trace, "-o", &folder.path("t.spc")]);
+    assert!(stderr(&lost).contains("spc does not keep response times"), "{}", stderr(&lost));
+}
+
+#[test]
+fn one_volume_formats_take_volumes_one_by_one() {
+    let folder = Folder::new();
+    let (trace, out) = (folder.path("trace.csv"), folder.path("t.load"));
+    let refused = run(&["trace", "convert", &trace, "-o", &out]);
+    assert!(!refused.status.success() && stderr(&refused).contains("--by-volume"), "{}", stderr(&refused));
+    assert!(!std::path::Path::new(&out).exists(), "a part of a file was left behind");
+    folder.run(&["trace", "convert", &trace, "-o", &out, "--by-volume"]);
+    assert_eq!(
+        (&folder.info("t.a_0.load")["requests"], &folder.info("t.b_1.load")["requests"]),
+        (&3.into(), &1.into())
+    );
+}
+
+#[test]
+fn cutting_at_gaps_gives_sessions_and_merging_gives_them_back() {
+    let folder = Folder::new();
+    let trace = folder.path("trace.csv");
+    folder.run(&["trace", "cut", &trace, "--at-gaps", "30min", "-o", &folder.path("s.parquet")]);
+    let (first, second) = (folder.path("s.1.parquet"), folder.path("s.2.parquet"));
+    assert_eq!(
+        (&folder.info("s.1.parquet")["requests"], &folder.info("s.2.parquet")["requests"]),
+        (&2.into(), &2.into())
+    );
+    close(&folder.info("s.2.parquet")["span_s"], 0.000_108);
+    // Parts know when they were.
+    folder.run(&["trace", "merge", &second, &first, "-o", &folder.path("m.csv")]);
+    assert_eq!(std::fs::read_to_string(folder.path("m.csv")).unwrap(), TRACE);
+    folder.run(&["trace", "merge", "--align", "--by-file", &first, &second, "-o", &folder.path("a.parquet")]);
+    assert_eq!(folder.info("a.parquet")["volumes"], serde_json::json!(["s:a_0", "s:b_1"]));
+    folder.run(&["trace", "cut", &trace, "--from", "1h", "-o", &folder.path("late.csv")]);
+    assert_eq!(folder.info("late.csv")["requests"], 2);
+    let nothing = run(&["trace", "cut", &trace, "--from", "2h", "-o", &folder.path("no.csv")]);
+    assert_eq!(nothing.status.code(), Some(2));
+}
+
+#[test]
+fn standard_input_and_head() {
+    let mut child = idlewise(&["trace", "head", "-n", "2", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(TRACE.as_bytes()).unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!((rows.as_array().unwrap().len(), &rows[1]["volume"]), (2, &"b_1".into()));
+    close(&rows[1]["arrival_s"], 0.0005);
+    close(&rows[1]["completion_s"], 0.000_502);
+    assert_eq!(rows[1]["issue_s"], serde_json::Value::Null);
+}
+
+#[test]
+fn any_table_reads_when_its_columns_are_named() {
+    let folder = Folder::new();
+    let table = folder.path("table.txt");
+    std::fs::write(&table, "when\twhere\thow_much\twhat\n10\t8\t1\tR\n30\t16\t2\tW\n").unwrap();
+    let unknown = run(&["trace", "info", &table]);
+    assert!(stderr(&unknown).contains("--columns"), "{}", stderr(&unknown));
+    let columns = "separator=tab,time=1:ms,offset=2:sectors512,length=3:sectors512,op=4";
+    let info = json(&["trace", "info", &table, "--columns", columns, "--json"]);
+    assert_eq!((&info["requests"], &info["bytes"], &info["extent_bytes"]), (&2.into(), &1536.into(), &9216.into()));
+    close(&info["span_s"], 0.02);
+    let wrong = run(&["trace", "info", &table, "--columns", "time=1"]);
+    assert_eq!(wrong.status.code(), Some(64));
+}
+
+#[test]
+fn synthetic_traces_are_as_asked_for_and_reproducible() {
+    let folder = Folder::new();
+    for name in ["one.parquet", "two.parquet"] {
+        folder.run(&["trace", "synth", "--like", "dsn2008-t3", "--requests", "30000", "-o", &folder.path(name)]);
+    }
+    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    assert_eq!(bytes("one.parquet"), bytes("two.parquet"));
+    let idle = json(&["idle", &folder.path("one.parquet"), "--json"]);
+    assert!((idle["idle_mean_s"].as_f64().unwrap() / 0.76084 - 1.0).abs() < 1e-4);
+    assert!((idle["idle_cov"].as_f64().unwrap() / 3.79 - 1.0).abs() < 1e-3);
+    assert_eq!(idle["verdict"]["character"], "tail-bursty");
+    for (arguments, hint) in [
+        (&["--like", "t9"][..], "dsn2008-t1"),
+        (&["--idle-mean", "1s", "--idle-cov", "50", "--requests", "20"], "ask for more requests"),
+        (&[], "--idle-mean"),
+    ] {
+        let refused = run(&[&["trace", "synth", "-o", &folder.path("x.csv")], arguments].concat());
+        assert_eq!(refused.status.code(), Some(64));
+        assert!(stderr(&refused).contains(hint), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn every_shared_trace_loads() {
+    for (name, format, requests, left_out) in [
+        ("hplajw.1week.srt", "srt", 44_519, 0),
+        ("msr/wdev_1.csv", "msr", 1_055, 0),
+        ("msr/wdev_3.csv", "msr", 682, 0),
+        ("msr/hm_0.excerpt.csv", "msr", 7_016, 0),
+        ("msr/web_3.damaged.txt.xz", "msr-short", 31_294, 86),
+        ("blkreplay_linux-mysql.load.gz", "blkreplay", 80_794, 0),
+        ("blkreplay_windows-mssql.load.gz", "blkreplay", 42_976, 0),
+        ("blkreplay_windows-shared-server.load.gz", "blkreplay", 1_371, 0),
+        ("cloudPhysicsIO.vscsi", "vscsi1", 113_872, 0),
+        ("nexus5/log176_Booting.txt.xz", "nexus", 18_417, 0),
+        ("pixel6a/telegram_exec.csv.gz", "pixel", 251_879, 0),
+        ("pixel6a/genshin_impact_exec.csv.gz", "pixel", 91_317, 0),
+        ("blktrace-hadoop/nvme.blkparse.txt.xz", "blkparse", 1_695, 0),
+        ("blktrace-hadoop/e9.cpu0-3.tar.xz", "blktrace", 17_205, 0),
+    ] {
+        let Some(path) = real_trace(name) else { return };
+        let info = json(&["trace", "info", path.to_str().unwrap(), "--skip-bad", "--json"]);
+        assert_eq!((&info["format"], &info["requests"]), (&format.into(), &requests.into()), "{name}");
+        assert_eq!(info["bad_records"], left_out, "{name}");
+    }
+}
+
+#[test]
+fn a_trace_that_is_none_is_one_line_of_error() {
+    let folder = Folder::new();
+    for (name, content, hint) in [
+        ("empty", &b""[..], "empty"),
+        ("prose", b"once upon a time\n", "not a trace that idlewise reads"),
+        ("torn.parquet", b"PAR1 and nothing else", "torn.parquet"),
+        ("torn.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff", "torn.gz"),
+    ] {
+        std::fs::write(folder.path(name), content).unwrap();
+        let output = run(&["trace", "info", &folder.path(name)]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let error = stderr(&output);
+        assert!(error.contains(hint) && error.trim_end().lines().count() == 1, "{error}");
+        assert_eq!(stdout(&output), "");
+    }
+}
