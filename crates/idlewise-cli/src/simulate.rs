@@ -1,5 +1,6 @@
 //! `idlewise simulate`: one policy with given parameters on a trace.
 
+use idlewise::idle::Idleness;
 use idlewise::policy::{POLICIES, Parameters, build};
 use idlewise::report::Table;
 use idlewise::simulate::{Summary, simulate};
@@ -33,6 +34,10 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME")]
     delay: Option<Nanos>,
 
+    /// Say what it does to each volume too
+    #[arg(long)]
+    by_volume: bool,
+
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -43,6 +48,16 @@ struct Report {
     #[serde(flatten)]
     source: Source,
     policy: String,
+    #[serde(flatten)]
+    summary: Summary,
+    /// Each disk for itself, with `--by-volume`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    volumes: Vec<Volume>,
+}
+
+#[derive(Serialize)]
+struct Volume {
+    volume: String,
     #[serde(flatten)]
     summary: Summary,
 }
@@ -59,33 +74,46 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     build(&arguments.policy, &parameters).map_err(|error| UsageError(error.to_string()))?;
     let input = arguments.input.read()?;
     let make = || build(&arguments.policy, &parameters).expect("built a moment ago");
-    let summary = Summary::new(&simulate(&input.disks, &input.model, make), &input.disks);
-    let report = Report { source: input.source, policy: arguments.policy.clone(), summary };
+    let summary = |disks: &[Idleness]| Summary::new(&simulate(disks, &input.model, make), disks);
+    let of_one = |disk: &Idleness| Volume { volume: disk.volume.clone(), summary: summary(std::slice::from_ref(disk)) };
+    let report = Report {
+        policy: arguments.policy.clone(),
+        summary: summary(&input.disks),
+        volumes: input.disks.iter().filter(|_| arguments.by_volume).map(of_one).collect(),
+        source: input.source,
+    };
     if arguments.json {
         output::json(&report)?;
     } else {
         let title =
             format!("{}policy {}, simulated on {}\n\n", report.source.line(), report.policy, report.source.disk);
-        output::text(&(title + &table(&report.summary).to_string()))?;
+        output::text(&(title + &table(&report).to_string()))?;
     }
     Ok(Exit::Clean)
 }
 
-fn table(summary: &Summary) -> Table {
-    let mut table = Table::of_pairs([
-        ("scrubbed", Bytes(summary.scrubbed_bytes).to_string()),
-        ("throughput", Rate(summary.throughput_bytes_per_s as u64).to_string()),
-        ("mean slowdown", seconds(summary.mean_slowdown_s)),
-        ("max slowdown", seconds(summary.max_slowdown_s)),
-        ("background requests", summary.background_requests.to_string()),
-        (
-            "collisions",
-            format!("{} ({:.2} % of foreground requests)", summary.collisions, summary.collision_rate * 100.0),
-        ),
-        ("idle time used", format!("{:.2} %", summary.utilised_idle * 100.0)),
-    ]);
-    if let Some(relative) = summary.relative_delay {
-        table.row(["relative delay".into(), format!("{:.2} %", relative * 100.0)]);
+/// A column for all, and one for each volume if asked for.
+fn table(report: &Report) -> Table {
+    let mut columns = vec![("all", &report.summary)];
+    columns.extend(report.volumes.iter().map(|volume| (volume.volume.as_str(), &volume.summary)));
+    let mut table = Table { head: Vec::new(), rows: Vec::new() };
+    if !report.volumes.is_empty() {
+        table.head = std::iter::once("").chain(columns.iter().map(|(name, _)| *name)).map(String::from).collect();
+    }
+    let mut row = |name: &str, cell: &dyn Fn(&Summary) -> String| {
+        let cells = columns.iter().map(|(_, summary)| cell(summary));
+        table.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
+    };
+    row("scrubbed", &|s| Bytes(s.scrubbed_bytes).to_string());
+    row("throughput", &|s| Rate(s.throughput_bytes_per_s as u64).to_string());
+    row("mean slowdown", &|s| seconds(s.mean_slowdown_s));
+    row("max slowdown", &|s| seconds(s.max_slowdown_s));
+    row("background requests", &|s| s.background_requests.to_string());
+    row("collisions", &|s| s.collisions.to_string());
+    row("  per foreground request", &|s| format!("{:.2} %", s.collision_rate * 100.0));
+    row("idle time used", &|s| format!("{:.2} %", s.utilised_idle * 100.0));
+    if report.summary.relative_delay.is_some() {
+        row("relative delay", &|s| s.relative_delay.map_or("-".into(), |delay| format!("{:.2} %", delay * 100.0)));
     }
     table
 }

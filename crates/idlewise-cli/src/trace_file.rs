@@ -129,3 +129,22 @@ impl Write for Sink {
         }
     }
 }
+
+/// The file of a part: `out.csv.gz` and `usr_0` give `out.usr_0.csv.gz`.
+pub fn part_path(out: &Path, part: &str) -> PathBuf {
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, ending) = name.split_once('.').map_or((name.as_ref(), String::new()), |(s, e)| (s, format!(".{e}")));
+    let safe: String = part.chars().map(|c| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
+    out.with_file_name(format!("{stem}.{safe}{ending}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_named_before_the_ending() {
+        assert_eq!(part_path(Path::new("a/out.csv.gz"), "usr_0"), Path::new("a/out.usr_0.csv.gz"));
+        assert_eq!(part_path(Path::new("out"), "/dev/sda"), Path::new("out.-dev-sda"));
+    }
+}

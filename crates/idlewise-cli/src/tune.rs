@@ -10,10 +10,11 @@ use idlewise::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::input::{Source, TraceOnDisk, formats_help};
+use crate::input::{Input, Source, TraceOnDisk, formats_help};
 use crate::output;
 use crate::progress::Progress;
 use crate::simulate::seconds;
+use crate::trace_file::part_path;
 
 /// Choose request size and idle wait so that a scrub is fastest while the slowdown stays within the goal
 #[derive(clap::Args)]
@@ -39,11 +40,15 @@ pub struct Arguments {
     #[arg(long)]
     any_moment: bool,
 
-    /// Write the plan to a file that `idlewise scrub --plan` takes
+    /// A plan for each volume: each has the whole slowdown goal and the whole capacity
+    #[arg(long)]
+    by_volume: bool,
+
+    /// Write the plan to a file that `idlewise scrub --plan` takes; with --by-volume one a volume, its name before the ending
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Print one JSON object instead of a table
+    /// Print one JSON object instead of a table; with --by-volume a list of them
     #[arg(long)]
     json: bool,
 }
@@ -52,6 +57,8 @@ pub struct Arguments {
 struct Report {
     #[serde(flatten)]
     source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volume: Option<String>,
     goal: GoalSeconds,
     capacity_bytes: u64,
     #[serde(flatten)]
@@ -86,40 +93,59 @@ struct Row {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check(arguments.out.as_deref())?;
-    let goal = Goal { mean_slowdown: arguments.mean_slowdown, max_slowdown: arguments.max_slowdown };
     let input = arguments.input.read()?;
-    let progress = Progress::new("tuning");
-    let arrivals = if arguments.any_moment { Arrivals::AnyMoment } else { Arrivals::Recorded };
-    let plan = tune(&input.disks, &input.model, &goal, arrivals, &|done| progress.share(done))?;
-    drop(progress);
-    let summary = Summary::new(&plan.outcome, &input.disks);
-    if let Some(path) = &arguments.out {
-        let file = PlanFile::new(&plan, goal, &summary, &input.source.trace, &input.model.name);
-        output::file(path, &file.to_toml())?;
+    let parts: Vec<&[Idleness]> =
+        if arguments.by_volume { input.disks.chunks(1).collect() } else { vec![&input.disks] };
+    let mut reports = Vec::new();
+    for disks in parts {
+        reports.push(arguments.report(disks, &input)?);
     }
-    let row = |size: Bytes, wait: Nanos, summary: Summary| Row {
-        request_size_bytes: size.0,
-        idle_wait_s: wait.as_secs_f64(),
-        full_pass_s: Some(arguments.capacity.0 as f64 / summary.throughput_bytes_per_s).filter(|s| s.is_finite()),
-        summary,
-    };
-    let named = |base: Baseline| Named { name: base.name, row: row(base.request_size, base.wait, base.summary) };
-    let report = Report {
-        goal: GoalSeconds {
-            mean_slowdown_s: goal.mean_slowdown.as_secs_f64(),
-            max_slowdown_s: goal.max_slowdown.as_secs_f64(),
-        },
-        capacity_bytes: arguments.capacity.0,
-        chosen: row(plan.request_size, plan.idle_wait, summary),
-        baselines: baselines(&input.disks, &input.model).into_iter().map(named).collect(),
-        source: input.source,
-    };
-    if arguments.json {
-        output::json(&report)?;
-    } else {
-        output::text(&text(&report, &plan, goal, &input.disks))?;
+    match (&reports[..], arguments.json) {
+        ([(report, _)], true) if !arguments.by_volume => output::json(report)?,
+        (reports, true) => output::json(&reports.iter().map(|(report, _)| report).collect::<Vec<_>>())?,
+        (reports, false) => {
+            output::text(&reports.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n"))?
+        }
     }
     Ok(Exit::Clean)
+}
+
+impl Arguments {
+    /// Tunes for some disks, writes the plan, and says what it is.
+    fn report(&self, disks: &[Idleness], input: &Input) -> anyhow::Result<(Report, String)> {
+        let goal = Goal { mean_slowdown: self.mean_slowdown, max_slowdown: self.max_slowdown };
+        let volume = disks.first().filter(|_| self.by_volume).map(|disk| disk.volume.clone());
+        let progress = Progress::new("tuning");
+        let arrivals = if self.any_moment { Arrivals::AnyMoment } else { Arrivals::Recorded };
+        let plan = tune(disks, &input.model, &goal, arrivals, &|done| progress.share(done))?;
+        drop(progress);
+        let summary = Summary::new(&plan.outcome, disks);
+        if let Some(path) = &self.out {
+            let file = PlanFile::new(&plan, goal, &summary, &input.source.trace, &input.model.name);
+            let path = volume.as_ref().map_or(path.clone(), |volume| part_path(path, volume));
+            output::file(&path, &file.to_toml())?;
+        }
+        let row = |size: Bytes, wait: Nanos, summary: Summary| Row {
+            request_size_bytes: size.0,
+            idle_wait_s: wait.as_secs_f64(),
+            full_pass_s: Some(self.capacity.0 as f64 / summary.throughput_bytes_per_s).filter(|s| s.is_finite()),
+            summary,
+        };
+        let named = |base: Baseline| Named { name: base.name, row: row(base.request_size, base.wait, base.summary) };
+        let report = Report {
+            goal: GoalSeconds {
+                mean_slowdown_s: goal.mean_slowdown.as_secs_f64(),
+                max_slowdown_s: goal.max_slowdown.as_secs_f64(),
+            },
+            volume,
+            capacity_bytes: self.capacity.0,
+            chosen: row(plan.request_size, plan.idle_wait, summary),
+            baselines: baselines(disks, &input.model).into_iter().map(named).collect(),
+            source: input.source.clone(),
+        };
+        let text = text(&report, &plan, goal, disks);
+        Ok((report, text))
+    }
 }
 
 fn text(report: &Report, plan: &Plan, goal: Goal, disks: &[Idleness]) -> String {
@@ -154,9 +180,10 @@ fn text(report: &Report, plan: &Plan, goal: Goal, disks: &[Idleness]) -> String 
         add(baseline.name, &baseline.row);
     }
     let mut text = format!(
-        "{}goal: mean slowdown {}, max slowdown {}; simulated on {}\n\nPlan: once the disk has been idle for {}, issue \
+        "{}{}goal: mean slowdown {}, max slowdown {}; simulated on {}\n\nPlan: once the disk has been idle for {}, issue \
          requests of {} back to back.\n\n{table}",
         report.source.line(),
+        report.volume.as_ref().map(|volume| format!("volume {volume}, ")).unwrap_or_default(),
         goal.mean_slowdown,
         goal.max_slowdown,
         report.source.disk,
@@ -167,7 +194,10 @@ fn text(report: &Report, plan: &Plan, goal: Goal, disks: &[Idleness]) -> String 
         text += "\nThe goal allows no background work on this trace: allow a higher mean slowdown.\n";
     }
     if disks.len() > 1 {
-        text += &format!("\nOne plan for {} disks together; --volume NAME tunes for one of them.\n", disks.len());
+        text += &format!(
+            "\nOne plan for {} disks together; --volume NAME tunes for one of them, --by-volume for each.\n",
+            disks.len()
+        );
     }
     text
 }

@@ -1,7 +1,7 @@
 //! `idlewise trace convert` and `merge`: the same requests in another format, of one trace or of several.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use idlewise::trace::write::Target;
 use idlewise::trace::{Columns, Provenance, ReadOptions};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::input::{ReadArguments, TraceArguments, formats_help};
 use crate::output;
-use crate::trace_file::{OutArguments, TraceFile, targets_help};
+use crate::trace_file::{OutArguments, TraceFile, part_path, targets_help};
 
 /// Write a trace in another format: Parquet for other tools, or text
 #[derive(clap::Args)]
@@ -155,7 +155,7 @@ impl Parts {
         Ok(())
     }
 
-    /// `out.csv.gz` and part `usr_0` give `out.usr_0.csv.gz`.
+    /// The file of a part.
     pub fn part_path(&self, part: &str) -> PathBuf {
         part_path(&self.out, part)
     }
@@ -170,13 +170,6 @@ impl Parts {
         }
         Ok(Written { format: self.target.name(), requests: self.requests, files, responses_dropped })
     }
-}
-
-fn part_path(out: &Path, part: &str) -> PathBuf {
-    let name = out.file_name().unwrap_or_default().to_string_lossy();
-    let (stem, ending) = name.split_once('.').map_or((name.as_ref(), String::new()), |(s, e)| (s, format!(".{e}")));
-    let safe: String = part.chars().map(|c| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
-    out.with_file_name(format!("{stem}.{safe}{ending}"))
 }
 
 impl Written {
@@ -194,16 +187,5 @@ impl Written {
             output::text(&format!("{} requests ({}): {}\n", self.requests, self.format, self.files.join(", ")))?;
         }
         Ok(Exit::Clean)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_named_before_the_ending() {
-        assert_eq!(part_path(Path::new("a/out.csv.gz"), "usr_0"), Path::new("a/out.usr_0.csv.gz"));
-        assert_eq!(part_path(Path::new("out"), "/dev/sda"), Path::new("out.-dev-sda"));
     }
 }

@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// A request that takes longer than this may be recorded out of order.
 const SETTLED: Nanos = Nanos::from_secs(2);
 /// Requests given at a time.
-const BATCH: usize = 1 << 15;
+const BATCH: usize = 1 << 17;
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,8 @@ pub fn capture(
         if held.len() >= BATCH {
             held.sort_by_arrival();
             let settled = now().since(began).since(SETTLED);
-            let rest = held.split_off(held.arrival.partition_point(|&arrival| arrival < settled));
+            let mut rest = held.split_off(held.arrival.partition_point(|&arrival| arrival < settled));
+            rest.reserve(2 * BATCH);
             captured.requests += held.len() as u64;
             write(&std::mem::replace(&mut held, rest))?;
         }

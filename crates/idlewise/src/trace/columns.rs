@@ -100,12 +100,13 @@ impl Columns {
     }
 
     /// Makes room for so many more.
-    pub(super) fn reserve(&mut self, more: usize) {
+    pub fn reserve(&mut self, more: usize) {
         self.arrival.reserve(more);
         self.offset.reserve(more);
         self.length.reserve(more);
         self.op.reserve(more);
         self.volume.reserve(more);
+        each_column!(self, times => times.reserve(more), queued response);
     }
 
     /// Adds a request.
