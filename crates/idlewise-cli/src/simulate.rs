@@ -34,6 +34,34 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME")]
     delay: Option<Nanos>,
 
+    /// Predicted length that an interval must exceed (ar, ar-waiting)
+    #[arg(long, value_name = "TIME")]
+    threshold: Option<Nanos>,
+
+    /// Share of the intervals to use, the longest, such as 0.1 (oracle)
+    #[arg(long, value_name = "SHARE")]
+    longest: Option<f64>,
+
+    /// Factor from one request size to the next (exponential, linear)
+    #[arg(long, value_name = "FACTOR")]
+    growth: Option<f64>,
+
+    /// What each request is larger than that (linear)
+    #[arg(long, value_name = "SIZE")]
+    increment: Option<Bytes>,
+
+    /// Idle time from which on requests are as large as they may be (swapping)
+    #[arg(long, value_name = "TIME")]
+    swap_at: Option<Nanos>,
+
+    /// Size that no growing request exceeds [default: 4MiB]
+    #[arg(long, value_name = "SIZE")]
+    largest_size: Option<Bytes>,
+
+    /// Hold the policy, whichever it is, within this mean slowdown: it pauses while its account is overdrawn
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Nanos>,
+
     /// Say what it does to each volume too
     #[arg(long)]
     by_volume: bool,
@@ -69,11 +97,12 @@ fn policies_and_formats() -> String {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let Arguments { idle_wait, request_size, delay, .. } = *arguments;
-    let parameters = Parameters { request_size, idle_wait, delay };
-    build(&arguments.policy, &parameters).map_err(|error| UsageError(error.to_string()))?;
+    let parameters = arguments.parameters();
+    let check =
+        |disk: &Idleness| build(&arguments.policy, &parameters, disk).map_err(|error| UsageError(error.to_string()));
+    check(&Idleness::default())?;
     let input = arguments.input.read()?;
-    let make = || build(&arguments.policy, &parameters).expect("built a moment ago");
+    let make = |disk: &Idleness| check(disk).expect("built a moment ago");
     let summary = |disks: &[Idleness]| Summary::new(&simulate(disks, &input.model, make), disks);
     let of_one = |disk: &Idleness| Volume { volume: disk.volume.clone(), summary: summary(std::slice::from_ref(disk)) };
     let report = Report {
@@ -90,6 +119,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         output::text(&(title + &table(&report).to_string()))?;
     }
     Ok(Exit::Clean)
+}
+
+impl Arguments {
+    fn parameters(&self) -> Parameters {
+        Parameters {
+            request_size: self.request_size,
+            idle_wait: self.idle_wait,
+            delay: self.delay,
+            threshold: self.threshold,
+            longest: self.longest,
+            growth: self.growth,
+            increment: self.increment,
+            swap_at: self.swap_at,
+            largest_size: self.largest_size,
+            budget: self.budget,
+        }
+    }
 }
 
 /// A column for all, and one for each volume if asked for.

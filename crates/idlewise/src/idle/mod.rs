@@ -106,6 +106,6 @@ impl Idleness {
 
     /// Requests in the first busy period, which no interval precedes.
     pub fn leading_requests(&self) -> u64 {
-        self.requests - self.intervals.iter().map(|interval| interval.followers).sum::<u64>()
+        self.requests.saturating_sub(self.intervals.iter().map(|interval| interval.followers).sum())
     }
 }

@@ -47,12 +47,20 @@ impl Simulation {
         } else {
             let length = interval.length.0 - self.carried;
             self.since_arrival = 0;
+            policy.interval_foreseen(Nanos(length));
             policy.idle_began(Nanos(busy));
             self.carried = self.background(length, policy, model);
             policy.foreground_arrived(Nanos(length), Nanos(self.carried));
         }
-        self.outcome.delay_sum += u128::from(self.carried) * u128::from(interval.followers);
+        let delays = u128::from(self.carried) * u128::from(interval.followers);
+        policy.foreground_served(interval.followers, delays);
+        self.outcome.delay_sum += delays;
         self.outcome.longest_delay = self.outcome.longest_delay.max(Nanos(self.carried));
+    }
+
+    /// Delay of each request of the last busy period.
+    pub fn carried(&self) -> u64 {
+        self.carried
     }
 
     /// Background work in an interval of `length`; returns by how much the last request overruns it.
@@ -104,8 +112,8 @@ mod tests {
     use super::super::{naive, simulate};
     use super::*;
     use crate::disk::Point;
-    use crate::idle::IdlenessBuilder;
-    use crate::policy::{FixedDelay, Waiting};
+    use crate::idle::{AutoRegression, Idleness, IdlenessBuilder};
+    use crate::policy::{Budget, Clairvoyant, FixedDelay, Growing, Growth, Predicting, Waiting};
 
     /// 1,000 bytes take `time`, and every further 1,000 as much again.
     fn model(time: u64) -> DiskModel {
@@ -114,7 +122,7 @@ mod tests {
         DiskModel { name: "test".into(), verify, read: None, write: None }
     }
 
-    fn disk(requests: &[(u64, u64)]) -> crate::idle::Idleness {
+    fn disk(requests: &[(u64, u64)]) -> Idleness {
         let mut builder = IdlenessBuilder::new("d");
         for &(arrival, response) in requests {
             builder.request(Nanos(arrival), Nanos(arrival + response), Some(Nanos(response)));
@@ -126,7 +134,8 @@ mod tests {
     fn a_collision_by_hand() {
         // Idle [10, 100), one request; idle [110, 113), two requests; idle [120, 200).
         let disk = disk(&[(0, 10), (100, 10), (113, 7), (114, 6), (200, 1)]);
-        let policy = || Box::new(Waiting { idle_wait: Nanos(30), request_size: Bytes(1_000) }) as Box<dyn Policy>;
+        let policy =
+            |_: &Idleness| Box::new(Waiting { idle_wait: Nanos(30), request_size: Bytes(1_000) }) as Box<dyn Policy>;
         let outcome = simulate(&[disk], &model(22), policy);
         // First: at 40, 62, 84 to 106: W = 6. Second vanishes, 3 carried. Third begins at 123, 77 long: at 153, 175,
         // 197 to 219: W = 19.
@@ -141,7 +150,8 @@ mod tests {
     #[test]
     fn a_request_that_ends_as_the_foreground_arrives_is_no_collision() {
         let disk = disk(&[(0, 10), (100, 10)]);
-        let policy = || Box::new(Waiting { idle_wait: Nanos(30), request_size: Bytes(1_000) }) as Box<dyn Policy>;
+        let policy =
+            |_: &Idleness| Box::new(Waiting { idle_wait: Nanos(30), request_size: Bytes(1_000) }) as Box<dyn Policy>;
         let outcome = simulate(&[disk], &model(20), policy);
         assert_eq!((outcome.background_requests, outcome.collisions, outcome.delay_sum), (3, 0, 0));
     }
@@ -168,11 +178,20 @@ mod tests {
             requests in requests(), wait in prop_oneof![0u64..20, 0u64..200], service in 1u64..60, kb in 1u64..4,
         ) {
             let size = Bytes(kb * 1_000);
-            let waiting = || Box::new(Waiting { idle_wait: Nanos(wait), request_size: size }) as Box<dyn Policy>;
-            let fixed = || Box::new(FixedDelay::new(Nanos(wait), size)) as Box<dyn Policy>;
-            let makes: [&dyn Fn() -> Box<dyn Policy>; 2] = [&waiting, &fixed];
+            let waiting = Waiting { idle_wait: Nanos(wait), request_size: size };
+            let model_of = AutoRegression { mean: 4e-8, coefficients: vec![0.6, -0.2], variance: 1.0, series_variance: 1.0 };
+            let grows = |growth| Growing::new(Nanos(wait), size, Bytes(9_000), growth);
+            let makes: [&dyn Fn() -> Box<dyn Policy>; 7] = [
+                &|| Box::new(waiting),
+                &|| Box::new(FixedDelay::new(Nanos(wait), size)),
+                &|| Box::new(Predicting::new(model_of.clone(), Nanos(wait), Nanos(wait / 4), size)),
+                &|| Box::new(Clairvoyant::new(Nanos(wait), size)),
+                &|| Box::new(grows(Growth::Each { factor: 1.5, increment: Bytes(500) })),
+                &|| Box::new(grows(Growth::Once { at: Nanos(2 * wait) })),
+                &|| Box::new(Budget::new(waiting, Nanos(kb))),
+            ];
             for make in makes {
-                let fast = simulate(&[disk(&requests)], &model(service), make);
+                let fast = simulate(&[disk(&requests)], &model(service), |_| make());
                 let naive = naive::simulate(&requests, make().as_mut(), &model(service));
                 prop_assert_eq!(fast, naive);
             }

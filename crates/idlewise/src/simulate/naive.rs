@@ -16,6 +16,7 @@ pub fn simulate(requests: &[(u64, u64)], policy: &mut dyn Policy, model: &DiskMo
         {
             let idle_from = end + delay;
             if arrival > idle_from {
+                policy.interval_foreseen(Nanos(arrival - idle_from));
                 policy.idle_began(Nanos(idle_from - work_began));
                 let free_at = background(idle_from, arrival, policy, model, &mut outcome);
                 delay = free_at.saturating_sub(arrival);
@@ -28,6 +29,7 @@ pub fn simulate(requests: &[(u64, u64)], policy: &mut dyn Policy, model: &DiskMo
         if recorded_end.is_none() {
             work_began = arrival;
         }
+        policy.foreground_served(1, u128::from(delay));
         outcome.delay_sum += u128::from(delay);
         outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
         recorded_end = recorded_end.max(Some(arrival + response));

@@ -33,7 +33,8 @@ pub fn baselines(disks: &[Idleness], model: &DiskModel) -> Vec<Baseline> {
         .map(|(name, policy, wait)| {
             let delay = (policy == "fixed-delay").then_some(wait);
             let parameters = Parameters { delay, ..Parameters::default() };
-            let make = || build(policy, &parameters).expect("the baselines' parameters are complete");
+            let make =
+                |disk: &Idleness| build(policy, &parameters, disk).expect("the baselines' parameters are complete");
             let summary = Summary::new(&simulate(disks, model, make), disks);
             Baseline { name, request_size: SMALLEST_REQUEST, wait, summary }
         })

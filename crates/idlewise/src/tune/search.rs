@@ -343,7 +343,7 @@ mod tests {
             let goal = goal(mean_us, 30);
             let model = DiskModel::ultrastar_15k450();
             let allowed = u128::from(goal.mean_slowdown.0) * u128::from(disk.requests);
-            let run = |policy| simulate(std::slice::from_ref(&disk), &model, || Box::new(policy));
+            let run = |policy| simulate(std::slice::from_ref(&disk), &model, |_| Box::new(policy));
             for arrivals in [Arrivals::Recorded, Arrivals::AnyMoment] {
                 let plan = tuned_for(&disk, &goal, arrivals).unwrap();
                 let outcome = run(plan.policy());

@@ -103,7 +103,7 @@ mod tests {
             let mut fast = Waits::new(&disk.intervals);
             for wait in sorted.into_iter().map(Nanos) {
                 fast.raise(wait);
-                let policy = || Box::new(Policy { idle_wait: wait, request_size: Bytes(1_000) }) as Box<_>;
+                let policy = |_: &Idleness| Box::new(Policy { idle_wait: wait, request_size: Bytes(1_000) }) as Box<_>;
                 let expected = simulate(std::slice::from_ref(&disk), &model, policy);
                 prop_assert_eq!(fast.outcome(wait, Nanos(service), Bytes(1_000)), expected);
             }

@@ -150,13 +150,18 @@ impl<'a> Fields<'a> {
     #[inline]
     fn digits(&self) -> Option<(u64, usize)> {
         let (separator, rest) = (self.separator?, self.line.get(self.next..)?);
-        let (mut value, mut at) = (0, 0);
+        let (mut value, mut at) = (0u64, 0);
+        // 16 digits and 3 fit; so does whatever stops before.
         while at < 16
-            && let Some(digits) = rest.get(at..).and_then(|rest| rest.first_chunk::<8>())
-            && let Some(eight) = eight_digits(*digits)
+            && let Some(bytes) = rest.get(at..).and_then(|rest| rest.first_chunk::<8>())
         {
-            value = value * 100_000_000 + eight;
-            at += 8;
+            let (part, count) = leading_digits(*bytes);
+            value = value * TENS[count] + part;
+            at += count;
+            if count < 8 {
+                let ends = rest[at] == separator;
+                return (ends && at > 0 && at <= MOST_DIGITS).then_some((value, self.next + at + 1));
+            }
         }
         while at < MOST_DIGITS
             && let Some(digit) = rest.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9)
@@ -206,7 +211,10 @@ fn number(text: &[u8]) -> Option<u64> {
         _ => text,
     };
     let (eights, rest) = digits.as_chunks::<8>();
-    let value = eights.iter().try_fold(0u64, |value, digits| Some(value * 100_000_000 + eight_digits(*digits)?))?;
+    let value = eights.iter().try_fold(0u64, |value, digits| match leading_digits(*digits) {
+        (part, 8) => Some(value * TENS[8] + part),
+        _ => None,
+    })?;
     rest.iter().try_fold(value, |value, digit| {
         let digit = digit.wrapping_sub(b'0');
         (digit <= 9).then(|| value * 10 + u64::from(digit))
@@ -218,22 +226,24 @@ fn digit_after(value: u64, digit: u8) -> Option<u64> {
     value.checked_mul(10)?.checked_add(u64::from(digit)).filter(|_| digit <= 9)
 }
 
-/// Eight digits as a number, by three multiplications: pairs, then fours, then all.
+/// Powers of ten.
+const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The digits at the front of eight bytes as a number, and how many they are. No loop, no branch: the digits are moved to the
+/// end, which puts zeros in front, and three multiplications make pairs, fours, and all of them.
 #[inline]
-fn eight_digits(digits: [u8; 8]) -> Option<u64> {
+fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
     const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let word = u64::from_le_bytes(digits);
-    // A byte below '0' borrows, one above '9' carries, into its high bit.
-    let above = word.wrapping_add(u64::from_ne_bytes([0x7f - b'9'; 8]));
-    if (word | above | word.wrapping_sub(ZEROS)) & HIGH != 0 {
-        return None;
-    }
-    let word = word - ZEROS;
-    let word = (word * 10) + (word >> 8);
+    let values = u64::from_le_bytes(bytes) ^ ZEROS;
+    // From 10 on, adding 0x76 reaches the high bit; what it carries goes behind the first byte that is no digit.
+    let others = (values.wrapping_add(u64::from_ne_bytes([0x76; 8])) | values) & HIGH;
+    let count = (others.trailing_zeros() / 8) as usize;
+    let word = values.checked_shl(64 - 8 * count as u32).unwrap_or(0);
+    let word = word.wrapping_mul(10).wrapping_add(word >> 8);
     let fours = (word & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
     let ones = ((word >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
-    Some(fours.wrapping_add(ones) >> 32)
+    (fours.wrapping_add(ones) >> 32, count)
 }
 
 impl Field<'_> {
@@ -302,11 +312,12 @@ mod tests {
             let expected = plain.and_then(|text| text.parse::<u64>().ok());
             prop_assert_eq!(number(&bytes), expected);
             // The same as a field of a line, where a separator or blanks may have hit it.
-            let line = [&bytes[..], b",77"].concat();
+            let line = [&bytes[..], b",77,123456789"].concat();
             let mut fields = Fields::new(&line, b',');
             if !bytes.iter().any(|byte| *byte == b',' || byte.is_ascii_whitespace()) {
                 prop_assert_eq!(fields.whole::<u64>("").ok(), expected);
                 prop_assert_eq!(fields.whole::<u64>("").ok(), Some(77));
+                prop_assert_eq!(fields.whole::<u64>("").ok(), Some(123_456_789));
             }
         }
     }

@@ -1,0 +1,134 @@
+//! Any policy, within a budget of slowdown that holds whatever the workload does.
+
+use super::{Decision, Policy};
+use crate::Nanos;
+
+/// Lets a policy work only while its account is not overdrawn. Every foreground request earns the target mean slowdown;
+/// every delay spends what it cost.
+///
+/// **The bound.** Let T be the target, N the foreground requests served so far, and C the most that one collision has cost:
+/// the sum of the delays of all requests that it delayed. Then the sum of all delays is at most T N + C, and the
+/// mean slowdown at most T + C / N.
+///
+/// *Proof.* The balance is T N less the sum of delays. Background work starts in an interval only if the balance is not
+/// negative then, and only one request of it collides, at the interval's end. Until the delay of that collision is
+/// absorbed no other interval is used, as none begins. So between the start of that work and the next time that work may
+/// start, delays are those of one collision, at most C, while earnings only raise the balance: it never falls below -C.
+#[derive(Debug)]
+pub struct Budget<P> {
+    inner: P,
+    target: Nanos,
+    /// Earned less spent, in nanoseconds of delay.
+    balance: i128,
+}
+
+impl<P: Policy> Budget<P> {
+    /// `inner` within a mean slowdown of `target`, its account empty.
+    pub fn new(inner: P, target: Nanos) -> Self {
+        Self { inner, target, balance: 0 }
+    }
+}
+
+impl<P: Policy> Policy for Budget<P> {
+    fn interval_foreseen(&mut self, length: Nanos) {
+        self.inner.interval_foreseen(length);
+    }
+
+    fn idle_began(&mut self, busy: Nanos) {
+        self.inner.idle_began(busy);
+    }
+
+    fn decide(&mut self, elapsed: Nanos) -> Decision {
+        if self.balance < 0 { Decision::Stop } else { self.inner.decide(elapsed) }
+    }
+
+    fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
+        self.inner.foreground_arrived(idle, collision);
+    }
+
+    fn foreground_served(&mut self, requests: u64, delays: u128) {
+        self.inner.foreground_served(requests, delays);
+        let earned = i128::from(requests) * i128::from(self.target.0);
+        // Delays of 10^22 years are cut short.
+        self.balance = (self.balance + earned).saturating_sub(i128::try_from(delays).unwrap_or(i128::MAX));
+    }
+}
+
+impl Policy for Box<dyn Policy> {
+    fn interval_foreseen(&mut self, length: Nanos) {
+        self.as_mut().interval_foreseen(length);
+    }
+
+    fn idle_began(&mut self, busy: Nanos) {
+        self.as_mut().idle_began(busy);
+    }
+
+    fn decide(&mut self, elapsed: Nanos) -> Decision {
+        self.as_mut().decide(elapsed)
+    }
+
+    fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
+        self.as_mut().foreground_arrived(idle, collision);
+    }
+
+    fn foreground_served(&mut self, requests: u64, delays: u128) {
+        self.as_mut().foreground_served(requests, delays);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Bytes;
+    use crate::disk::{DiskModel, Point};
+    use crate::idle::Interval;
+    use crate::policy::Waiting;
+    use crate::simulate::Simulation;
+
+    const SIZE: Bytes = Bytes(1_000);
+
+    fn model(service: u64) -> DiskModel {
+        let verify = [(1_000, service), (2_000, 2 * service)];
+        let verify = verify.map(|(size, time)| Point { size: Bytes(size), time: Nanos(time) }).to_vec();
+        DiskModel { name: "test".into(), verify, read: None, write: None }
+    }
+
+    #[test]
+    fn an_overdrawn_account_stops_work_until_it_has_earned_enough() {
+        let mut policy = Budget::new(Waiting { idle_wait: Nanos::ZERO, request_size: SIZE }, Nanos(10));
+        assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
+        policy.foreground_served(2, 50);
+        assert_eq!(policy.decide(Nanos::ZERO), Decision::Stop);
+        policy.foreground_served(3, 0);
+        assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        /// Whatever the intervals, the sum of delays stays within the target times the requests, plus one collision.
+        #[test]
+        fn the_bound_holds_on_adversarial_intervals(
+            intervals in prop::collection::vec((prop_oneof![1u64..5, 1u64..100, 1u64..5_000], prop_oneof![1u64..4, 1u64..500]), 1..200),
+            target in 0u64..300, service in 1u64..500, wait in 0u64..200,
+        ) {
+            let (mut simulation, model) = (Simulation::default(), model(service));
+            let mut policy = Budget::new(Waiting { idle_wait: Nanos(wait), request_size: SIZE }, Nanos(target));
+            let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);
+            for (length, followers) in intervals {
+                let interval = Interval { length: Nanos(length), followers, busy_before: Nanos(1) };
+                simulation.interval(&interval, &mut policy, &model);
+                requests += u128::from(followers);
+                if simulation.outcome.collisions > collisions {
+                    (before, collisions) = (simulation.outcome.delay_sum, simulation.outcome.collisions);
+                    // The delays of this interval's busy period are this collision's already.
+                    before -= u128::from(simulation.carried()) * u128::from(followers);
+                }
+                costliest = costliest.max(simulation.outcome.delay_sum - before);
+                prop_assert!(simulation.outcome.delay_sum <= u128::from(target) * requests + costliest);
+            }
+        }
+    }
+}

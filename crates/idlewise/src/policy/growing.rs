@@ -1,0 +1,120 @@
+//! Waiting with request sizes that grow inside an interval (DSN 2012, section V-C): the longer the device has been idle, the
+//! longer it will stay so, and the larger a request may be.
+
+use super::{Decision, Policy};
+use crate::{Bytes, Nanos};
+
+/// How the size grows from one request to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Growth {
+    /// Times `factor`, plus `increment`: exponential without an increment, the paper's linear with one.
+    Each {
+        /// The paper's a, at least 1.
+        factor: f64,
+        /// The paper's b.
+        increment: Bytes,
+    },
+    /// From the first to the largest size once the device has been idle for so long: swapping, with the paper's t'.
+    Once {
+        /// Elapsed idle time.
+        at: Nanos,
+    },
+}
+
+/// Waits, then issues requests of growing size back to back.
+#[derive(Clone, Copy, Debug)]
+pub struct Growing {
+    /// The threshold t.
+    pub idle_wait: Nanos,
+    /// Size of the first request.
+    pub first: Bytes,
+    /// Size that no request exceeds.
+    pub largest: Bytes,
+    /// How it grows.
+    pub growth: Growth,
+    /// Size of the next request; none before the first.
+    next: Option<Bytes>,
+}
+
+/// Sizes are whole blocks of the largest kind in use.
+const BLOCK: u64 = 4096;
+
+impl Growing {
+    /// A policy whose requests grow from `first` to `largest`.
+    pub fn new(idle_wait: Nanos, first: Bytes, largest: Bytes, growth: Growth) -> Self {
+        Self { idle_wait, first, largest, growth, next: None }
+    }
+
+    fn grown(&self, size: Bytes, elapsed: Nanos) -> Bytes {
+        match self.growth {
+            Growth::Each { factor, increment } => {
+                let grown = size.0 as f64 * factor + increment.0 as f64;
+                // Rounded to whole blocks, but never so that it does not grow.
+                let blocks = (grown / BLOCK as f64).round() * BLOCK as f64;
+                Bytes((blocks as u64).max(size.0)).min(self.largest)
+            }
+            Growth::Once { at } if elapsed >= at => self.largest,
+            Growth::Once { .. } => size,
+        }
+    }
+}
+
+impl Policy for Growing {
+    fn idle_began(&mut self, _busy: Nanos) {
+        self.next = None;
+    }
+
+    fn decide(&mut self, elapsed: Nanos) -> Decision {
+        if elapsed < self.idle_wait {
+            return Decision::Wait { until: self.idle_wait };
+        }
+        let size = match self.next {
+            None => self.first.min(self.largest),
+            Some(size) => self.grown(size, elapsed),
+        };
+        // A size that stays is issued for as long as the device is idle.
+        let stays = match self.growth {
+            Growth::Each { .. } => self.next == Some(size),
+            Growth::Once { at } => elapsed >= at,
+        };
+        self.next = Some(size);
+        Decision::Issue { size, count: if stays || size == self.largest { u64::MAX } else { 1 } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn sizes(growth: Growth) -> Vec<(u64, u64)> {
+        let (first, largest) = (Bytes::from_kib(64), Bytes::from_kib(512));
+        let mut policy = Growing::new(Nanos(10 * MS), first, largest, growth);
+        policy.idle_began(Nanos(1));
+        assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: Nanos(10 * MS) });
+        let mut issued = Vec::new();
+        for step in 0.. {
+            let Decision::Issue { size, count } = policy.decide(Nanos((10 + 5 * step) * MS)) else {
+                panic!("it waits")
+            };
+            issued.push((size.0 >> 10, count));
+            if count == u64::MAX {
+                break;
+            }
+        }
+        issued
+    }
+
+    #[test]
+    fn grows_as_the_paper_says() {
+        let last = u64::MAX;
+        let exponential = Growth::Each { factor: 2.0, increment: Bytes(0) };
+        assert_eq!(sizes(exponential), [(64, 1), (128, 1), (256, 1), (512, last)]);
+        let linear = Growth::Each { factor: 1.0, increment: Bytes::from_kib(200) };
+        assert_eq!(sizes(linear), [(64, 1), (264, 1), (464, 1), (512, last)]);
+        assert_eq!(sizes(Growth::Once { at: Nanos(18 * MS) }), [(64, 1), (64, 1), (512, last)]);
+        let never = Growth::Each { factor: 1.0, increment: Bytes(0) };
+        assert_eq!(sizes(never), [(64, 1), (64, last)]);
+    }
+}
