@@ -1,6 +1,7 @@
 //! The `idlewise` command: arguments are validated here, everything is computed in the libraries.
 
 mod capture;
+mod compare;
 mod exit;
 mod idle;
 mod input;
@@ -31,6 +32,7 @@ enum Command {
     Idle(idle::Arguments),
     Trace(trace::Arguments),
     Simulate(simulate::Arguments),
+    Compare(compare::Arguments),
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),
     Probe(probe::Arguments),
@@ -48,6 +50,7 @@ fn main() -> std::process::ExitCode {
         Command::Idle(arguments) => idle::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),

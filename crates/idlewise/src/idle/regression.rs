@@ -52,6 +52,12 @@ impl AutoRegression {
         self.mean + terms.map(|(a, value)| a * (value - self.mean)).sum::<f64>()
     }
 
+    /// What it would have predicted for each value of a series.
+    pub fn predictions(&self, series: &[f64]) -> Vec<f64> {
+        let order = self.coefficients.len();
+        (0..series.len()).map(|at| self.predict(&series[at.saturating_sub(order)..at])).collect()
+    }
+
     /// Share of the variance that the past explains.
     pub fn explained(&self) -> f64 {
         1.0 - self.variance / self.series_variance

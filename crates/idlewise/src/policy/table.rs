@@ -78,8 +78,10 @@ pub struct Entry {
     /// The options that it takes besides `--request-size` and `--budget`.
     pub options: &'static [&'static str],
     /// Builds it for a disk whose past is this.
-    build: fn(&Asked, &Idleness) -> Result<Box<dyn Policy>, ParameterError>,
+    build: Build,
 }
+
+type Build = fn(&Asked, &Idleness) -> Result<Box<dyn Policy>, ParameterError>;
 
 /// Request size of the baselines: the smallest that DSN 2012 finds worth issuing (section IV-A).
 pub const SMALLEST_REQUEST: Bytes = Bytes::from_kib(64);
