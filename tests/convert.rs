@@ -84,7 +84,10 @@ fn cutting_at_gaps_gives_sessions_and_merging_gives_them_back() {
     folder.run(&["trace", "merge", &second, &first, "-o", &folder.path("m.csv")]);
     assert_eq!(std::fs::read_to_string(folder.path("m.csv")).unwrap(), TRACE);
     folder.run(&["trace", "merge", "--align", "--by-file", &first, &second, "-o", &folder.path("a.parquet")]);
-    assert_eq!(folder.info("a.parquet")["volumes"], serde_json::json!(["s:a_0", "s:b_1"]));
+    assert_eq!(
+        folder.info("a.parquet")["volumes"],
+        serde_json::json!(["s.1.parquet:a_0", "s.2.parquet:a_0", "s.1.parquet:b_1"])
+    );
     folder.run(&["trace", "cut", &trace, "--from", "1h", "-o", &folder.path("late.csv")]);
     assert_eq!(folder.info("late.csv")["requests"], 2);
     let nothing = run(&["trace", "cut", &trace, "--from", "2h", "-o", &folder.path("no.csv")]);

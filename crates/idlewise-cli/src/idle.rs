@@ -80,7 +80,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(path) = &arguments.report {
         let names = names(&reports);
         let profiles: Vec<_> = names.into_iter().zip(reports.iter().map(|report| report.profile.clone())).collect();
-        output::file(path, &idle_page(&profiles).html())?;
+        let source = |report: &Report| {
+            let Source { trace, format, responses_modelled, disk, bad_records, holes, .. } = &report.source;
+            let file = trace.rsplit('/').next().unwrap_or(trace).to_string();
+            let modelled = match responses_modelled {
+                0 => "all response times recorded".to_string(),
+                count => format!("{count} response times by the model of {disk}"),
+            };
+            let holes = if *holes > 0 { format!(", {holes} holes counted as idle time") } else { String::new() };
+            (file, format!("{format}, {modelled}, {bad_records} bad records left out{holes}"))
+        };
+        let mut sources: Vec<_> = reports.iter().map(source).collect();
+        sources.dedup();
+        output::file(path, &idle_page(&profiles, sources).html())?;
     }
     match (&reports[..], arguments.json) {
         ([report], true) => output::json(report)?,
@@ -159,7 +171,8 @@ fn table(reports: &[Report]) -> Table {
     });
     row("autocorrelation, lag 1", &|_, p| {
         let acf = p?.autocorrelation.as_ref()?;
-        Some(format!("{:.3} ({})", acf.lags[0], if acf.strong { "strong" } else { "weak" }))
+        let (lag, r) = acf.strongest();
+        Some(format!("{:.3} ({}: {r:.2} at {lag})", acf.lags[0], if acf.strong { "strong" } else { "weak" }))
     });
     row("variance that AR explains", &|_, p| {
         let model = p?.autoregression.as_ref()?;

@@ -7,7 +7,9 @@ use clap::Args;
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Idleness, Reducer};
 use idlewise::trace::formats::FORMATS;
-use idlewise::trace::{self, Columns, CsvLayout, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched};
+use idlewise::trace::{
+    self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
+};
 use serde::Serialize;
 
 use crate::progress::Progress;
@@ -69,7 +71,7 @@ const PARQUET: (&str, &str) =
 
 /// A list for `--help`, from a table.
 pub fn list<'a>(title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let lines = lines.map(|(name, about)| format!("\n  {name:<14}{about}"));
+    let lines = lines.map(|(name, about)| format!("\n  {name:<14} {about}"));
     format!("{title}:{}", lines.collect::<String>())
 }
 
@@ -98,6 +100,8 @@ pub struct Source {
     pub response_times: &'static str,
     /// Requests whose response time is the model's.
     pub responses_modelled: u64,
+    /// Holes between sessions, or jumps of the clock, that count as idle time.
+    pub holes: usize,
 }
 
 impl TraceOnDisk {
@@ -166,9 +170,21 @@ impl ReadArguments {
 
     /// Reads a trace and reduces it to idle intervals.
     pub fn idleness(&self, paths: &[PathBuf], model: DiskModel) -> anyhow::Result<Input> {
-        let begin = |provenance: &Provenance| Ok(Reducer::new(&model, provenance.resolution)?);
-        let (reducer, provenance) =
-            self.stream(paths, self.options(), begin, |reducer, columns, _| Ok(reducer.requests(&columns)?))?;
+        let begin = |provenance: &Provenance| Ok((Reducer::new(&model, provenance.resolution)?, GapFinder::default()));
+        let take = |(reducer, gaps): &mut (Reducer, GapFinder), columns: Columns, _: &Provenance| {
+            columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
+            Ok(reducer.requests(&columns)?)
+        };
+        let ((reducer, gaps), provenance) = self.stream(paths, self.options(), begin, take)?;
+        Reducer::check(provenance.resolution)?;
+        let holes = gaps.gaps().len();
+        if holes > 0 {
+            eprintln!(
+                "idlewise: {}: {holes} holes between sessions, or jumps of the clock, count as idle time here: `idlewise trace \
+                 cut --at-gaps 30min` splits them off",
+                name(paths)
+            );
+        }
         let modelled = reducer.modelled();
         let disks = reducer.finish();
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
@@ -183,6 +199,7 @@ impl ReadArguments {
                 _ => "partly recorded",
             },
             responses_modelled: modelled,
+            holes,
         };
         Ok(Input { disks, model, source })
     }

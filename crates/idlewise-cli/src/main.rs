@@ -42,6 +42,7 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     quiet_parquet();
+    allow_many_files();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
@@ -69,4 +70,12 @@ fn quiet_parquet() {
             usual(panic);
         }
     }));
+}
+
+/// A trace may be thousands of files, all open while they are merged.
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Without it, opening too many says so.
+    let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
 }

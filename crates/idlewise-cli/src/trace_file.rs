@@ -41,6 +41,16 @@ impl OutArguments {
     }
 }
 
+impl OutArguments {
+    /// Several files cannot all go to standard output.
+    pub fn check_parts(&self, several: bool) -> anyhow::Result<()> {
+        if several && self.out.as_os_str() == "-" {
+            return Err(UsageError("--out -: several files need a name, to which their parts are added".into()).into());
+        }
+        Ok(())
+    }
+}
+
 /// The part of `--help` that lists what can be written.
 pub fn targets_help() -> String {
     let targets = Target::all().map(|target| {

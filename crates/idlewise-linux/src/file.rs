@@ -1,25 +1,46 @@
 //! Files that are whole or not there.
 
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
 /// A file that takes the place of another when it is whole: whoever reads it sees the old or the new, also after a crash.
-pub struct Replacement {
-    path: PathBuf,
-    file: NamedTempFile,
+/// What is no regular file, such as a pipe or `/dev/null`, is written as it is; a block device never is.
+pub enum Replacement {
+    /// A new file beside the one that it will replace.
+    Beside {
+        /// The file to replace.
+        path: PathBuf,
+        /// The new one.
+        file: NamedTempFile,
+    },
+    /// A pipe, a terminal or the like.
+    Straight(File),
 }
 
 impl Replacement {
-    /// Begins a new file beside `path`, which is not touched before [`Self::commit`].
+    /// Begins a new file beside `path`, which is not touched before [`Self::commit`]. A symbolic link is followed.
     ///
     /// # Errors
-    /// What the file system says.
+    /// What the file system says, or that `path` is a block device.
     pub fn new(path: &Path) -> io::Result<Self> {
-        let readable = std::fs::Permissions::from_mode(0o644);
-        let create = tempfile::Builder::new().prefix(".idlewise-").permissions(readable).tempfile_in(folder_of(path));
+        // A link whose target does not exist yet is replaced itself.
+        let path = path.canonicalize().unwrap_or(path.into());
+        let old = path.metadata().ok();
+        match old.as_ref().map(|old| old.file_type()) {
+            Some(kind) if kind.is_block_device() => {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "is a block device, which is never written"));
+            }
+            Some(kind) if !kind.is_file() && !kind.is_dir() => {
+                return Ok(Self::Straight(File::options().write(true).open(&path)?));
+            }
+            _ => {}
+        }
+        let mode = old.map_or(std::fs::Permissions::from_mode(0o644), |old| old.permissions());
+        let create = tempfile::Builder::new().prefix(".idlewise-").permissions(mode).tempfile_in(folder_of(&path));
         // The name of the file beside means nothing to anyone.
         let file = create.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, "there is no such folder"),
@@ -28,7 +49,7 @@ impl Replacement {
             }
             _ => error,
         })?;
-        Ok(Self { path: path.into(), file })
+        Ok(Self::Beside { path, file })
     }
 
     /// Puts the file in its place.
@@ -36,20 +57,30 @@ impl Replacement {
     /// # Errors
     /// What the file system says; the old file is then untouched.
     pub fn commit(self) -> io::Result<()> {
-        self.file.as_file().sync_all()?;
-        self.file.persist(&self.path)?;
+        let (path, file) = match self {
+            Self::Straight(mut file) => return file.flush(),
+            Self::Beside { path, file } => (path, file),
+        };
+        file.as_file().sync_all()?;
+        file.persist(&path)?;
         // The rename itself must survive a crash.
-        std::fs::File::open(folder_of(&self.path))?.sync_all()
+        File::open(folder_of(&path))?.sync_all()
     }
 }
 
 impl Write for Replacement {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match self {
+            Self::Beside { file, .. } => file.as_file_mut().write(bytes),
+            Self::Straight(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        match self {
+            Self::Beside { file, .. } => file.as_file_mut().flush(),
+            Self::Straight(file) => file.flush(),
+        }
     }
 }
 
@@ -81,5 +112,20 @@ mod tests {
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(replace_file(&folder.path().join("no/such/folder"), b"x").is_err());
+    }
+
+    #[test]
+    fn links_and_modes_stay_and_what_is_no_file_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace_file(&link, b"new").unwrap();
+        assert!(link.is_symlink() && std::fs::read_to_string(&file).unwrap() == "new");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        // The null device swallows it, and stays.
+        replace_file(Path::new("/dev/null"), b"x").unwrap();
+        assert!(Path::new("/dev/null").metadata().unwrap().file_type().is_char_device());
     }
 }

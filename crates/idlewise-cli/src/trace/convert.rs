@@ -62,6 +62,8 @@ pub struct Written {
     files: Vec<String>,
     /// Whether the trace had response times and the format does not keep them.
     responses_dropped: bool,
+    /// Requests whose response is not known, and was written as zero because the format has no way to say so.
+    zero_responses: u64,
 }
 
 /// What all of the commands that write traces list.
@@ -91,6 +93,7 @@ fn write(
     by_volume: bool,
 ) -> anyhow::Result<Written> {
     let target = out.target()?;
+    out.check_parts(by_volume)?;
     let begin = |_: &Provenance| Ok(Parts::new(out.out.clone(), target));
     let take = |parts: &mut Parts, columns: Columns, provenance: &Provenance| {
         if by_volume {
@@ -109,14 +112,26 @@ pub struct Parts {
     /// In the order of their first requests.
     files: Vec<(PathBuf, TraceFile)>,
     index: HashMap<PathBuf, usize>,
+    /// The files of volumes, where each has its own.
+    volumes: HashMap<String, PathBuf>,
     requests: u64,
     had_responses: bool,
+    unknown_responses: u64,
 }
 
 impl Parts {
     /// No file yet; they will be named after `out`.
     pub fn new(out: PathBuf, target: Target) -> Self {
-        Self { out, target, files: Vec::new(), index: HashMap::new(), requests: 0, had_responses: false }
+        Self {
+            out,
+            target,
+            files: Vec::new(),
+            index: HashMap::new(),
+            volumes: HashMap::new(),
+            requests: 0,
+            had_responses: false,
+            unknown_responses: 0,
+        }
     }
 
     /// Writes requests to the file at `path`, new or begun.
@@ -130,6 +145,7 @@ impl Parts {
             }
         };
         self.requests += columns.len() as u64;
+        self.unknown_responses += (columns.len() - columns.responses().count()) as u64;
         self.had_responses |= columns.has_responses();
         self.files[index].1.write(columns)
     }
@@ -149,10 +165,23 @@ impl Parts {
             volumes[volume].push(idlewise::trace::Request { volume: 0, ..request });
         }
         for volume in volumes.iter().filter(|volume| !volume.is_empty()) {
-            let path = self.part_path(&volume.volumes[0]);
+            let path = self.path_of_volume(&volume.volumes[0]);
             self.write(path, volume, provenance)?;
         }
         Ok(())
+    }
+
+    /// The file of a volume, which is that of no other whose name differs only by what files cannot be called.
+    fn path_of_volume(&mut self, volume: &str) -> PathBuf {
+        if let Some(path) = self.volumes.get(volume) {
+            return path.clone();
+        }
+        let taken = |path: &PathBuf| self.volumes.values().any(|other| other == path);
+        let numbered = (2..).map(|number| self.part_path(&format!("{volume}-{number}")));
+        let path =
+            std::iter::once(self.part_path(volume)).chain(numbered).find(|path| !taken(path)).unwrap_or_default();
+        self.volumes.insert(volume.into(), path.clone());
+        path
     }
 
     /// The file of a part.
@@ -168,7 +197,8 @@ impl Parts {
             file.finish()?;
             files.push(path.display().to_string());
         }
-        Ok(Written { format: self.target.name(), requests: self.requests, files, responses_dropped })
+        let zero_responses = if self.target.name() == "msr" { self.unknown_responses } else { 0 };
+        Ok(Written { format: self.target.name(), requests: self.requests, files, responses_dropped, zero_responses })
     }
 }
 
@@ -177,6 +207,12 @@ impl Written {
     pub fn report(&self, json: bool) -> anyhow::Result<Exit> {
         if self.responses_dropped {
             eprintln!("idlewise: {} does not keep response times; parquet and msr do", self.format);
+        }
+        if self.zero_responses > 0 {
+            eprintln!(
+                "idlewise: {} requests have no response time, which msr cannot say: it is written as 0; parquet keeps it unknown",
+                self.zero_responses
+            );
         }
         if self.files.iter().any(|file| file == "-") {
             return Ok(Exit::Clean);

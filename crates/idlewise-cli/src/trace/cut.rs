@@ -52,6 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Err(UsageError(format!("--from {} is not before --until {}", from.exact(), until.exact())).into());
     }
     let target = out.target()?;
+    out.check_parts(at_gaps.is_some())?;
     let begin = |_: &Provenance| {
         Ok(Cutter { parts: Parts::new(out.out.clone(), target), part: 1, begin: None, last: Nanos::ZERO })
     };

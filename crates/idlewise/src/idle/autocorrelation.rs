@@ -40,6 +40,14 @@ impl Autocorrelation {
     }
 }
 
+impl Autocorrelation {
+    /// The lag among the first twenty at which the autocorrelation is highest, and how high.
+    pub fn strongest(&self) -> (usize, f64) {
+        let first = (1..).zip(self.lags.iter().copied()).take(LAGS);
+        first.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((1, 0.0))
+    }
+}
+
 /// Autocovariances at lags 0 to `most` (sums over n, as usual), in n log n; `None` for a constant or too short series.
 pub(super) fn autocovariances(series: &[f64], most: usize) -> Option<Vec<f64>> {
     let n = series.len();

@@ -33,11 +33,11 @@ impl IdlenessBuilder {
             current.followers += 1;
         }
         disk.requests += 1;
-        let hour = (arrival.0 / HOUR.0) as usize;
-        if hour >= disk.requests_per_hour.len() {
-            disk.requests_per_hour.resize(hour + 1, 0);
+        let hour = arrival.0 / HOUR.0;
+        match disk.requests_per_hour.last_mut() {
+            Some((last, count)) if *last == hour => *count += 1,
+            _ => disk.requests_per_hour.push((hour, 1)),
         }
-        disk.requests_per_hour[hour] += 1;
         disk.end = disk.end.max(completion);
         if let Some(response) = response {
             *disk.response_sum.get_or_insert(0) += u128::from(response.0);

@@ -43,8 +43,8 @@ pub struct Idleness {
     pub end: Nanos,
     /// Sum of response times in nanoseconds, where the trace knows them.
     pub response_sum: Option<u128>,
-    /// Arrivals in each hour of the trace's clock, up to the hour of the last.
-    pub requests_per_hour: Vec<u64>,
+    /// The hours of the trace's clock in which requests arrived, in their order, with how many.
+    pub requests_per_hour: Vec<(u64, u64)>,
     /// The idle intervals, in order of time.
     pub intervals: Vec<Interval>,
 }

@@ -40,10 +40,14 @@ fn period(counts: &[u64], mean: f64, hours: usize) -> Option<Period> {
         between += size * (group_mean - mean).powi(2);
         within += group.iter().map(|count| (count - group_mean).powi(2)).sum::<f64>();
     }
+    if within <= 0.0 {
+        // Every hour is as the one a period before: certain, if hours differ at all.
+        return (between > 0.0).then_some(Period { hours, f: f64::MAX, p: 0.0, ln_p: f64::MIN });
+    }
     let (d1, d2) = (hours as f64 - 1.0, (counts.len() - hours) as f64);
     let f = (between / d1) / (within / d2);
     let ln_p = ln_f_survival(f, d1, d2);
-    f.is_finite().then_some(Period { hours, f, p: ln_p.exp(), ln_p })
+    Some(Period { hours, f, p: ln_p.exp(), ln_p })
 }
 
 /// The candidate with the smallest p, if chance does not explain it: p below 0.01 over the number of candidates. Without one
@@ -66,6 +70,8 @@ mod tests {
         assert_eq!(strongest(&periods(&nothing)), None);
         assert_eq!(periods(&nothing).len(), 35);
         assert_eq!(strongest(&periods(&[5; 168])), None);
+        let exact: Vec<u64> = (0..168).map(|hour| if hour % 24 == 3 { 100 } else { 1 }).collect();
+        assert_eq!(strongest(&periods(&exact)).unwrap().hours, 24);
         assert_eq!(periods(&[1, 2, 3]), []);
     }
 }

@@ -91,11 +91,16 @@ impl Profile {
     }
 }
 
-/// Requests per hour of all disks.
+/// Requests per hour of all disks, up to the hour of the last; none of a trace of so many years that its clock must have jumped.
 fn together(disks: &[Idleness]) -> Vec<u64> {
-    let hours = disks.iter().map(|disk| disk.requests_per_hour.len()).max().unwrap_or(0);
-    let of_hour = |hour| disks.iter().filter_map(|disk| disk.requests_per_hour.get(hour)).sum();
-    (0..hours).map(of_hour).collect()
+    const MOST_HOURS: u64 = 20 * 366 * 24;
+    let last = disks.iter().filter_map(|disk| disk.requests_per_hour.last()).map(|(hour, _)| *hour).max();
+    let Some(last) = last.filter(|&last| last < MOST_HOURS) else { return Vec::new() };
+    let mut counts = vec![0; last as usize + 1];
+    for (hour, count) in disks.iter().flat_map(|disk| &disk.requests_per_hour) {
+        counts[*hour as usize] += count;
+    }
+    counts
 }
 
 #[cfg(test)]

@@ -26,10 +26,16 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// [`IdleError::TooCoarse`].
     pub fn new(model: &'a DiskModel, resolution: Nanos) -> Result<Self, IdleError> {
-        if resolution >= TOO_COARSE {
-            return Err(IdleError::TooCoarse(resolution));
-        }
+        Self::check(resolution)?;
         Ok(Self { model, disks: Vec::new(), free_at: Vec::new(), requests: 0, modelled: 0 })
+    }
+
+    /// Whether times of this resolution tell of idle intervals; a trace may show only at its end how coarse its clock is.
+    ///
+    /// # Errors
+    /// [`IdleError::TooCoarse`].
+    pub fn check(resolution: Nanos) -> Result<(), IdleError> {
+        if resolution >= TOO_COARSE { Err(IdleError::TooCoarse(resolution)) } else { Ok(()) }
     }
 
     /// Takes the next requests.

@@ -168,8 +168,9 @@ impl Chart {
         for (index, points) in lines.iter().enumerate() {
             self.draw_line(&mut chart, points, COLOURS[index % COLOURS.len()])?;
         }
-        for (index, (name, _)) in self.lines.iter().enumerate().filter(|_| legend > 0) {
-            let (height, colour) = (24 + 22 * index as i32, COLOURS[index % COLOURS.len()]);
+        let drawn = self.lines.iter().enumerate().filter(|(index, _)| legend > 0 && !lines[*index].is_empty());
+        for (place, (index, (name, _))) in drawn.enumerate() {
+            let (height, colour) = (24 + 22 * place as i32, COLOURS[index % COLOURS.len()]);
             names.draw(&PathElement::new([(0, height), (22, height)], colour.stroke_width(3)))?;
             let style = ("sans-serif", font).into_text_style(&names).pos(Pos::new(HPos::Left, VPos::Center));
             names.draw(&Text::new(shortened(name), (28, height), style))?;

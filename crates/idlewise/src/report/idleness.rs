@@ -4,8 +4,8 @@ use super::{Chart, Page, Scale, Section, Table};
 use crate::Nanos;
 use crate::idle::{Character, HazardTest, Profile};
 
-/// The page about these traces.
-pub fn idle_page(traces: &[(String, Profile)]) -> Page {
+/// The page about these traces; `sources` says of each, or of the files that they are from, how it was read.
+pub fn idle_page(traces: &[(String, Profile)], sources: Vec<(String, String)>) -> Page {
     let names: Vec<&str> = traces.iter().map(|(name, _)| name.as_str()).collect();
     let about = About { traces };
     let sections = vec![
@@ -19,6 +19,7 @@ pub fn idle_page(traces: &[(String, Profile)]) -> Page {
         about.usable(),
         about.hazard(),
         about.distribution(),
+        about.origin(sources),
     ];
     Page {
         title: format!("Idle times of {}", if names.len() > 3 { format!("{} traces", names.len()) } else { names.join(", ") }),
@@ -141,7 +142,9 @@ impl About<'_> {
         let notes = self.each(|profile| {
             let acf = profile.autocorrelation.as_ref()?;
             let word = if acf.strong { "strong" } else { "not strong" };
-            Some(format!("{word} ({:.2} at lag 1; Ljung-Box {})", acf.lags[0], probability(acf.ljung_box_p)))
+            let (lag, r) = acf.strongest();
+            let at = format!("{:.2} at lag 1, {r:.2} at lag {lag}", acf.lags[0]);
+            Some(format!("{word} ({at}; Ljung-Box {})", probability(acf.ljung_box_p)))
         });
         Section {
             heading: "Autocorrelation of idle lengths".into(),
@@ -249,6 +252,21 @@ impl About<'_> {
         )
     }
 
+    fn origin(&self, sources: Vec<(String, String)>) -> Section {
+        let disks =
+            self.traces.iter().map(|(_, profile)| profile.sequence_volume.as_str()).collect::<Vec<_>>().join(", ");
+        Section {
+            heading: "Where the numbers come from".into(),
+            text: format!(
+                "Requests without a recorded response time are served first come first served by the model. The volumes of a trace \
+                 are one sample, but the order of intervals has a meaning only on one disk: autocorrelation, AR, Hurst and \
+                 burstiness are those of the disk with the most intervals ({disks})."
+            ),
+            notes: sources,
+            ..Section::default()
+        }
+    }
+
     fn distribution(&self) -> Section {
         self.section(
             "Cumulative data histogram",
@@ -352,12 +370,12 @@ mod tests {
         let trace = shape.trace(1).unwrap();
         let disks = Idleness::of_trace(&trace, &DiskModel::ultrastar_15k450()).unwrap();
         let profile = Profile::of(&disks);
-        let html = idle_page(&[("T1".into(), profile.clone()), ("again".into(), profile)]).html();
+        let html = idle_page(&[("T1".into(), profile.clone()), ("again".into(), profile)], Vec::new()).html();
         // Two small charts of autocorrelation, a large one in six figures; the trace is too short for hours and periods.
         assert_eq!(html.matches("<svg").count(), 2 + 6, "of {} bytes", html.len());
         for heading in ["Figure 8", "Figure 9", "Figure 10", "Figure 11", "Figure 12", "Figure 13", "Hazard", "0.980"] {
             assert!(html.contains(heading), "{heading}");
         }
-        assert!(idle_page(&[("nothing".into(), Profile::of(&[]))]).html().contains("too few intervals"));
+        assert!(idle_page(&[("nothing".into(), Profile::of(&[]))], Vec::new()).html().contains("too few intervals"));
     }
 }

@@ -13,6 +13,8 @@ use super::compression::decompressed;
 const HEAD: usize = 64 << 10;
 /// Where a tar archive says that it is one.
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+/// Some editors put it before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// A folder's or an archive's file that is not read is named; more than so many are only counted.
 const NAMED: usize = 5;
 
@@ -81,6 +83,22 @@ pub fn name_some(files: &[String]) -> String {
     if files.len() > NAMED { format!("{named} and {} more", files.len() - NAMED) } else { named }
 }
 
+/// `usr_0` of `traces/usr_0.csv.gz`; more of the name where others among `all` are called so too.
+pub fn short_name<'n>(name: &'n str, all: &[String]) -> &'n str {
+    fn file(name: &str) -> &str {
+        name.rsplit('/').next().unwrap_or(name)
+    }
+    fn stem(name: &str) -> &str {
+        file(name).split('.').next().unwrap_or(name)
+    }
+    let alone = |short: fn(&str) -> &str| all.iter().filter(|other| short(other) == short(name)).count() <= 1;
+    match (alone(stem), alone(file)) {
+        (true, _) => stem(name),
+        (false, true) => file(name),
+        (false, false) => name,
+    }
+}
+
 fn io_error(path: &Path, error: io::Error) -> TraceError {
     TraceError::Io { path: path.display().to_string(), error }
 }
@@ -121,6 +139,9 @@ impl<'a> Inputs<'a> {
         let (mut rest, compression) = decompressed(read)?;
         let mut head = Vec::new();
         rest.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+        if head.starts_with(BYTE_ORDER_MARK) {
+            head.drain(..BYTE_ORDER_MARK.len());
+        }
         if head.get(TAR_MAGIC.0..).is_some_and(|at| at.starts_with(TAR_MAGIC.1)) {
             return self.unpack(&name, Cursor::new(head).chain(rest), compression.or(outer));
         }

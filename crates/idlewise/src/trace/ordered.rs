@@ -13,7 +13,8 @@ pub struct Ordered<'a> {
     batches: Box<dyn Batches + 'a>,
     /// Read everything and sort it, however far out of order it is.
     whole: bool,
-    by_file: bool,
+    /// Put before the names of volumes.
+    prefix: Option<String>,
     /// What counts as time zero; the first arrival, once it is known, where traces are aligned.
     origin: Option<Nanos>,
     held: Columns,
@@ -22,12 +23,12 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    pub fn new(name: String, batches: Box<dyn Batches + 'a>, options: &ReadOptions) -> Self {
+    pub fn new(name: String, batches: Box<dyn Batches + 'a>, prefix: Option<String>, options: &ReadOptions) -> Self {
         Self {
             name,
             batches,
             whole: options.whole,
-            by_file: options.by_file,
+            prefix,
             origin: if options.aligned { None } else { Some(Nanos::ZERO) },
             held: Columns::default(),
             given_until: Nanos::ZERO,
@@ -87,17 +88,11 @@ impl<'a> Ordered<'a> {
         if origin > Nanos::ZERO {
             given.arrival.iter_mut().for_each(|arrival| *arrival = arrival.since(origin));
         }
-        if self.by_file {
-            given.rename_volumes(|volume| format!("{}:{volume}", file_stem(&self.name)));
+        if let Some(prefix) = &self.prefix {
+            given.rename_volumes(|volume| format!("{prefix}:{volume}"));
         }
         given
     }
-}
-
-/// `usr_0` of `traces/usr_0.csv.gz`.
-fn file_stem(name: &str) -> &str {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    file.split('.').next().unwrap_or(file)
 }
 
 fn first(columns: &Columns) -> Nanos {
@@ -175,7 +170,7 @@ mod tests {
 
     fn ordered(batches: &[Vec<u64>], whole: bool) -> Ordered<'static> {
         let options = ReadOptions { whole, ..ReadOptions::default() };
-        Ordered::new("t".into(), Box::new(Given(batches.iter().cloned().collect())), &options)
+        Ordered::new("t".into(), Box::new(Given(batches.iter().cloned().collect())), None, &options)
     }
 
     fn all(merged: &mut Merged) -> Result<Vec<u64>, TraceError> {

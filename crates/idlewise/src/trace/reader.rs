@@ -37,7 +37,7 @@ pub struct Provenance {
     pub format: &'static str,
     /// How the (first) file was compressed, if it was.
     pub compression: Option<&'static str>,
-    /// The finest difference in time that the source can express.
+    /// The finest difference in time that the source can express, or that its times show if that is coarser.
     pub resolution: Nanos,
     /// The first arrival on the clock of the source.
     pub origin: Nanos,
@@ -63,9 +63,17 @@ pub struct Reader<'a> {
     /// Knows the volumes so far, so that each keeps its index from batch to batch.
     volumes: Columns,
     provenance: Provenance,
+    /// The greatest step of which all arrivals so far are multiples.
+    step: u64,
+    requests: u64,
     began: bool,
     ended: bool,
 }
+
+/// A step that so many requests keep is the clock's.
+const SURE: u64 = 1_000;
+/// Finer ones make no difference to idle times.
+const COARSE: Nanos = Nanos(100_000);
 
 impl<'a> Reader<'a> {
     /// Opens the files as one trace: files, folders, tar archives or `-` for standard input, each plain or compressed by
@@ -89,6 +97,7 @@ impl<'a> Reader<'a> {
     fn of_inputs(name: String, inputs: Inputs<'a>, options: &ReadOptions<'a>) -> Result<Self, TraceError> {
         let mut provenance = Provenance::default();
         let (mut ordered, mut passed_over, mut of_events) = (Vec::new(), Vec::new(), Vec::new());
+        let names: Vec<String> = inputs.all.iter().map(|input| input.name.clone()).collect();
         for input in inputs.all {
             let (input_name, compression) = (input.name.clone(), input.compression);
             let opened = match open_input(input, options) {
@@ -99,8 +108,9 @@ impl<'a> Reader<'a> {
                 opened => opened?,
             };
             provenance.add(&opened, compression);
+            let prefix = options.by_file.then(|| inputs::short_name(&input_name, &names).to_string());
             of_events.push(opened.events);
-            ordered.push(Ordered::new(input_name, opened.batches, options));
+            ordered.push(Ordered::new(input_name, opened.batches, prefix, options));
         }
         if ordered.is_empty() {
             return Err(unknown(name));
@@ -117,6 +127,8 @@ impl<'a> Reader<'a> {
             volume: options.volume,
             volumes: Columns::default(),
             provenance,
+            step: 0,
+            requests: 0,
             began: false,
             ended: false,
         })
@@ -145,6 +157,8 @@ impl<'a> Reader<'a> {
             let origin = self.provenance.origin;
             columns.arrival.iter_mut().for_each(|arrival| *arrival = arrival.since(origin));
             if !columns.is_empty() {
+                self.requests += columns.len() as u64;
+                self.watch_step(&columns);
                 return Ok(Some(columns));
             }
         }
@@ -166,6 +180,15 @@ impl<'a> Reader<'a> {
             columns.retain(|request| Some(usize::from(request.volume)) == wanted);
         }
         Ok(())
+    }
+
+    fn watch_step(&mut self, columns: &Columns) {
+        for arrival in &columns.arrival {
+            if self.step != 0 && self.step < COARSE.0 {
+                return;
+            }
+            self.step = greatest_common_divisor(self.step, arrival.0);
+        }
     }
 
     fn check_end(&mut self) -> Result<(), TraceError> {
@@ -190,7 +213,9 @@ impl<'a> Reader<'a> {
                 .iter()
                 .map(move |bad| if several { format!("{}: {bad}", input.name()) } else { bad.to_string() })
         });
+        let observed = if self.requests >= SURE && self.step >= COARSE.0 { Nanos(self.step) } else { Nanos::ZERO };
         Provenance {
+            resolution: self.provenance.resolution.max(observed),
             was_sorted: inputs.iter().all(Ordered::was_sorted),
             bad_records: bad.iter().map(|bad| bad.count).sum(),
             bad_samples: samples.take(BadRecords::SAMPLES).collect(),
@@ -213,6 +238,13 @@ impl<'a> Reader<'a> {
         }
         Ok(Trace { provenance: self.provenance(), columns: all })
     }
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Reads the trace that the files are together.
@@ -372,6 +404,19 @@ mod tests {
         let aligned = parse_bytes("t.tgz", &archive, &options).unwrap();
         assert_eq!(arrivals(&aligned), [0, 0, 800]);
         assert_eq!(aligned.columns.volumes, ["late:b_0", "early:a_0"]);
+    }
+
+    #[test]
+    fn the_clock_is_as_coarse_as_its_times() {
+        let lines = |step: u64, offset: u64| -> String {
+            (0..2_000u64).map(|k| format!("{},hm,0,Read,0,512,1\n", (k * k % 777 + 5 * k) * step + offset)).collect()
+        };
+        let resolution =
+            |text: &str| parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap().provenance.resolution;
+        assert_eq!(resolution(&lines(10_000_000, 7)), Nanos::from_secs(1));
+        assert_eq!(resolution(&lines(10, 7)), Nanos(100));
+        let few: String = lines(10_000_000, 7).split_inclusive('\n').take(20).collect();
+        assert_eq!(resolution(&few), Nanos(100), "too few to tell");
     }
 
     #[test]

@@ -21,7 +21,10 @@ use std::sync::Arc;
 use arrow_array::builder::{Int64Builder, StringDictionaryBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, DictionaryArray, Int64Array, PrimitiveArray, RecordBatch, StringArray,
+    UInt32Array, UInt64Array,
+};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -98,6 +101,12 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
     /// What the file says.
     pub fn write(&mut self, requests: &Columns) -> std::io::Result<()> {
+        let latest = requests.arrival.last().map_or(0, |arrival| arrival.0);
+        if i64::try_from(latest).is_err() {
+            let problem =
+                "requests 292 years apart: their clocks begin at different times, which merge --align evens out";
+            return Err(std::io::Error::other(problem));
+        }
         let volumes = StringArray::from_iter_values(&requests.volumes);
         let keys = requests.volume.iter().map(|&volume| i32::from(volume));
         let volume = DictionaryArray::<Int32Type>::try_new(keys.collect::<Vec<_>>().into(), Arc::new(volumes));
@@ -105,7 +114,9 @@ impl<W: Write + Send> ParquetWriter<W> {
         requests.op.iter().for_each(|&kind| op.append_value(if kind == Op::Read { "read" } else { "write" }));
         let (mut issue, mut completion) = (Int64Builder::new(), Int64Builder::new());
         for request in requests.requests() {
-            let after = |time: Option<Nanos>| time.map(|time| (request.arrival.0.saturating_add(time.0)) as i64);
+            let after = |time: Option<Nanos>| {
+                time.map(|time| i64::try_from(request.arrival.0.saturating_add(time.0)).unwrap_or(i64::MAX))
+            };
             issue.append_option(after(request.queued));
             completion.append_option(after(request.response));
         }
@@ -188,6 +199,7 @@ impl ParquetBatches {
         let arrival = numbers::<Int64Type>(batch, "arrival")?.ok_or("no column 'arrival'")?;
         let issue = numbers::<Int64Type>(batch, "issue")?;
         let completion = numbers::<Int64Type>(batch, "completion")?;
+        let (issue, completion) = (issue.as_ref(), completion.as_ref());
         let offset = numbers::<UInt64Type>(batch, "offset")?.ok_or("no column 'offset'")?;
         let length = numbers::<UInt32Type>(batch, "length")?.ok_or("no column 'length'")?;
         let op = texts(batch, "op")?.ok_or("no column 'op'")?;
@@ -249,38 +261,39 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     done.unwrap_or_else(|_| Err("a damaged Parquet file".into()))
 }
 
-fn numbers<'a, T: arrow_array::ArrowPrimitiveType>(
-    batch: &'a RecordBatch,
-    name: &str,
-) -> Result<Option<&'a arrow_array::PrimitiveArray<T>>, String> {
+/// A column of numbers, whatever type other tools gave them; what does not fit is null.
+fn numbers<T: ArrowPrimitiveType>(batch: &RecordBatch, name: &str) -> Result<Option<PrimitiveArray<T>>, String> {
     let Some(column) = batch.column_by_name(name) else { return Ok(None) };
-    let numbers = column.as_primitive_opt::<T>();
-    numbers.map(Some).ok_or_else(|| format!("column '{name}' is {}, not {}", column.data_type(), T::DATA_TYPE))
+    let wrong = || format!("column '{name}' is {}, not numbers", column.data_type());
+    let numbers = arrow_cast::cast(column, &T::DATA_TYPE).map_err(|_| wrong())?;
+    numbers.as_primitive_opt::<T>().cloned().map(Some).ok_or_else(wrong)
 }
 
 /// A column of strings, plain or with a dictionary.
-struct Texts<'a> {
-    values: &'a StringArray,
+struct Texts {
+    values: StringArray,
     keys: Option<Vec<usize>>,
 }
 
-impl Texts<'_> {
+impl Texts {
     fn value(&self, index: usize) -> &str {
         let index = self.keys.as_ref().map_or(index, |keys| keys[index]);
         if index < self.values.len() && self.values.is_valid(index) { self.values.value(index) } else { "" }
     }
 }
 
-fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<Option<Texts<'a>>, String> {
+fn texts(batch: &RecordBatch, name: &str) -> Result<Option<Texts>, String> {
     let Some(column) = batch.column_by_name(name) else { return Ok(None) };
     let wrong = || format!("column '{name}' is {}, not strings", column.data_type());
-    if let Some(values) = column.as_string_opt::<i32>() {
-        return Ok(Some(Texts { values, keys: None }));
-    }
-    let dictionary = column.as_any_dictionary_opt().ok_or_else(wrong)?;
-    let values = dictionary.values().as_string_opt::<i32>().ok_or_else(wrong)?;
-    let keys = if values.is_empty() { vec![0; column.len()] } else { dictionary.normalized_keys() };
-    Ok(Some(Texts { values, keys: Some(keys) }))
+    let plain = |values: &ArrayRef| {
+        let values = arrow_cast::cast(values, &DataType::Utf8).map_err(|_| wrong())?;
+        values.as_string_opt::<i32>().cloned().ok_or_else(wrong)
+    };
+    let Some(dictionary) = column.as_any_dictionary_opt() else {
+        return Ok(Some(Texts { values: plain(column)?, keys: None }));
+    };
+    let keys = if dictionary.values().is_empty() { vec![0; column.len()] } else { dictionary.normalized_keys() };
+    Ok(Some(Texts { values: plain(dictionary.values())?, keys: Some(keys) }))
 }
 
 #[cfg(test)]

@@ -235,6 +235,7 @@ fn op(field: Field, read: &str, write: &str) -> Result<Op, Mistake> {
         text if text.eq_ignore_ascii_case(write.as_bytes()) => Ok(Op::Write),
         text if text.eq_ignore_ascii_case(b"read") => Ok(Op::Read),
         text if text.eq_ignore_ascii_case(b"write") => Ok(Op::Write),
+        _ if read == "R" && write == "W" => field.op(),
         _ => Err(field.mistake("a read or a write; op=COLUMN:READ/WRITE says how they are spelt")),
     }
 }

@@ -65,8 +65,9 @@ impl Row for Etw {
         let volume = out.volume_id(&format!("disk{number}"));
         let volume = volume.ok_or_else(|| disk.mistake("one of at most 65,536 disks"))?;
         let arrival = completion.since(response);
-        let queued = Some(response.since(service));
-        let response = Some(completion.since(arrival));
+        // What began before the trace begins with it.
+        let whole = completion.since(arrival);
+        let (queued, response) = (Some(response.since(service).min(whole)), Some(whole));
         out.push(Request { arrival, offset, length, op, volume, queued, response });
         Ok(())
     }

@@ -14,7 +14,7 @@ pub const FORMAT: Format = Format {
     rows: Rows::Alone,
     resolution: Nanos(1_000),
     parser: || Box::new(Lines::new(Spc)),
-    writer: Some(Output { extension: "spc", keeps_responses: false, writer: |_| Box::new(Out) }),
+    writer: Some(Output { extension: "spc", keeps_responses: false, writer: |_| Box::<Out>::default() }),
     sample: || b"0,20941264,8192,W,0.551706\n1, 20939840, 8192, r, 0.554041, x\n".to_vec(),
 };
 
@@ -36,17 +36,25 @@ impl Row for Spc {
     }
 }
 
-/// The volume called `asu7` is ASU 7, where all are called so; otherwise they are numbered. Offsets are rounded down to
-/// blocks, times to microseconds.
-struct Out;
+/// The volume called `asu7` is ASU 7, unless another took the number; others take the first that is free. Offsets are rounded
+/// down to blocks, times to microseconds.
+#[derive(Default)]
+struct Out {
+    /// Of each volume so far.
+    numbers: Vec<u32>,
+}
 
 impl Writer for Out {
     fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
-        let numbers = requests.volumes.iter().map(|name| name.strip_prefix("asu").and_then(|n| n.parse().ok()));
-        let numbers: Vec<usize> = numbers.collect::<Option<_>>().unwrap_or((0..requests.volumes.len()).collect());
+        for name in &requests.volumes[self.numbers.len().min(requests.volumes.len())..] {
+            let own = name.strip_prefix("asu").and_then(|number| number.parse().ok());
+            let own = own.filter(|number| !self.numbers.contains(number));
+            let free = || (0..).find(|number| !self.numbers.contains(number)).unwrap_or_default();
+            self.numbers.push(own.unwrap_or_else(free));
+        }
         for request in requests.requests() {
             let op = if request.op == Op::Read { 'R' } else { 'W' };
-            let (unit, micros) = (numbers[usize::from(request.volume)], request.arrival.0 / 1_000);
+            let (unit, micros) = (self.numbers[usize::from(request.volume)], request.arrival.0 / 1_000);
             let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
             writeln!(out, "{unit},{},{},{op},{seconds}.{fraction:06}", request.offset.0 / 512, request.length)?;
         }

@@ -69,11 +69,12 @@ struct Vscsi {
     layout: Layout,
 }
 
-/// Whether the first two records are of this layout.
+/// Whether the first two records, or the only one, are of this layout, and one of the first moves data.
 fn fits(head: &[u8], layout: Layout) -> bool {
-    let mut records = head.chunks_exact(layout.size).take(2);
-    let fits = |record: &[u8]| half(record, layout.command + 2) >> 8 == layout.version && op(record, layout).is_some();
-    records.len() == 2 && records.all(fits)
+    const LOOKED_AT: usize = 64;
+    let records = || head.chunks_exact(layout.size).take(LOOKED_AT);
+    let of_layout = |record: &[u8]| half(record, layout.command + 2) >> 8 == layout.version;
+    records().take(2).all(of_layout) && records().any(|record| of_layout(record) && op(record, layout).is_some())
 }
 
 /// Reads and writes by their SCSI operation code.
@@ -93,6 +94,10 @@ impl Parser for Vscsi {
             used += layout.size;
             let place = self.at;
             self.at += layout.size as u64;
+            if half(record, layout.command + 2) >> 8 == layout.version && op(record, layout).is_none() {
+                // Commands that move no data.
+                continue;
+            }
             let offset = long(record, layout.block).checked_mul(SECTOR);
             let arrival = long(record, layout.time).checked_mul(MICRO);
             let response = layout.response.map_or(Some(0), |at| long(record, at).checked_mul(MICRO));
