@@ -217,3 +217,48 @@ fn plans_for_real_traces_beat_the_idle_class() {
         assert!(of(&report, "mean_slowdown_s") < 0.8 * of(cfq, "mean_slowdown_s"), "{name}");
     }
 }
+
+#[test]
+fn compare_puts_policies_beside_the_oracle() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (trace, page) = (path("trace.parquet"), path("page.html"));
+    let shape = ["--idle-mean", "200ms", "--idle-cov", "5", "--requests", "20000"];
+    assert!(run(&[&["trace", "synth", "-o", &trace], &shape[..]].concat()).status.success());
+    let report = json(&["compare", &trace, "--json", "--report", &page]);
+    let points = report["points"].as_array().unwrap();
+    for policy in ["waiting", "lossless-waiting", "oracle"] {
+        assert!(points.iter().filter(|point| point["policy"] == policy).count() > 10, "{policy}");
+    }
+    let used = |point: &serde_json::Value| point["utilised_idle"].as_f64().unwrap();
+    assert!(points.iter().all(|point| (0.0..=1.0).contains(&used(point))));
+    // A point is what `simulate` says of its parameters.
+    let point =
+        points.iter().find(|point| point["policy"] == "waiting" && used(point) > 0.3 && used(point) < 0.9).unwrap();
+    let wait = format!("{}ns", (point["parameters"]["idle_wait_s"].as_f64().unwrap() * 1e9).round());
+    let again = json(&["simulate", &trace, "--idle-wait", &wait, "--request-size", "64KiB", "--json"]);
+    assert_eq!(
+        (&again["utilised_idle"], &again["collision_rate"]),
+        (&point["utilised_idle"], &point["collision_rate"])
+    );
+    assert!(std::fs::read_to_string(&page).unwrap().contains("Figure 14"));
+}
+
+#[test]
+fn a_budget_holds_any_policy_on_every_shared_trace() {
+    for name in
+        ["blkreplay_linux-mysql.load.gz", "blkreplay_windows-mssql.load.gz", "hplajw.1week.srt", "cloudPhysicsIO.vscsi"]
+    {
+        let Some(path) = real_trace(name) else { return };
+        let greedy = ["--policy", "back-to-back", "--request-size", "1MiB", "--json"];
+        let simulate = |budget: &[&str]| {
+            json(&[&["simulate", path.to_str().unwrap()], &greedy[..], budget].concat())["mean_slowdown_s"]
+                .as_f64()
+                .unwrap()
+        };
+        let (without, within) = (simulate(&[]), simulate(&["--budget", "500us"]));
+        // The bound leaves one collision of the largest delay over all requests.
+        assert!(without > 0.001 && within < 0.000_52, "{name}: {within} within, {without} without");
+        assert!(within > 0.000_3, "{name}: {within} does not use its budget");
+    }
+}

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Reader`] streams in flat memory; [`open`] reads everything into a [`Trace`]. [`formats::FORMATS`] is the table of
-//! formats; [`write`] goes the other way.
+//! formats; [`mod@write`] goes the other way.
 
 mod columns;
 mod compression;
