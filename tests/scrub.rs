@@ -208,6 +208,28 @@ fn root_foreground_is_seen_and_waited_for() {
     assert_eq!(result["lost_events"], 0);
 }
 
+/// A pace that would delay nearly every request is held within the mean slowdown asked for, but for one collision.
+#[test]
+fn root_the_budget_holds_whatever_the_pace() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let trace = bench.folder.path().join("foreground.csv");
+    let lines = (0..300u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 200_000, k * 1_638_400));
+    std::fs::write(&trace, lines.collect::<String>()).unwrap();
+    let goal = ["--mean-slowdown", "300us", "--max-slowdown", "100ms"];
+    let scrub = bench.start(&[&["--request-size", "256KiB", "--idle-wait", "1ms"], &goal[..]].concat());
+    std::thread::sleep(Duration::from_millis(300));
+    let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    scrub.signal(Signal::INT);
+    let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+    let measured = &result["measured"];
+    let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
+    let requests = measured["foreground_requests"].as_f64().unwrap();
+    assert!(requests >= 290.0 && measured["collisions"].as_u64().unwrap() > 0, "{measured}");
+    // One collision delays the request that it met and, where they queue up, a few behind it.
+    assert!(mean * requests <= 0.0003 * requests + 4.0 * max, "{measured}");
+}
+
 #[test]
 fn root_probe_capture_and_learning_work_together() {
     let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };

@@ -105,7 +105,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut bar = Bar::new(arguments.quiet, &device);
     let resumed = checkpoint.position();
     let (pacing, planned) = match pace {
-        Pace::Given(waiting, predicted) => (Some(Pacing::fixed(waiting)), predicted),
+        Pace::Given(waiting, predicted) => {
+            (Some(Pacing::fixed(waiting, goal.map(|goal| goal.mean_slowdown))), predicted)
+        }
         Pace::Learnt(goal, model) => (learn(&mut scrubber, goal, model, arguments.observe, &mut bar)?, None),
     };
     let (report, predicted) = match pacing {

@@ -134,7 +134,8 @@ impl<'a> Scrubber<'a> {
         checkpoint: &mut Checkpoint,
         watch: &mut dyn FnMut(&Progress),
     ) -> Result<Report, ScrubError> {
-        let policy = pacing.policy();
+        let told = *self.lane.foreground.measured();
+        let policy = pacing.policy(&told, &told);
         let narrowing = Narrowing::new(self.lane.device.block, checkpoint.errors());
         let began = now();
         let mut run = Run {
@@ -143,6 +144,8 @@ impl<'a> Scrubber<'a> {
             order,
             pacing,
             policy,
+            told,
+            account_begins: told,
             checkpoint,
             narrowing,
             watch,
@@ -184,6 +187,10 @@ struct Run<'r, 'a> {
     order: &'r mut dyn ScanOrder,
     pacing: &'r mut Pacing,
     policy: Box<dyn Policy>,
+    /// What the policy knows of the foreground's slowdown.
+    told: Measured,
+    /// What it had suffered when the run began: learning is not charged to the account.
+    account_begins: Measured,
     checkpoint: &'r mut Checkpoint,
     narrowing: Narrowing,
     watch: &'r mut dyn FnMut(&Progress),
@@ -231,7 +238,8 @@ impl Run<'_, '_> {
                 self.save(State::Running)?;
             }
             if self.pacing.again(&self.lane.foreground, now())? {
-                self.policy = self.pacing.policy();
+                self.told = *self.lane.foreground.measured();
+                self.policy = self.pacing.policy(&self.account_begins, &self.told);
                 self.interval = None;
             }
             let Some(size) = self.turn()? else { continue };
@@ -255,6 +263,7 @@ impl Run<'_, '_> {
         if self.interval.as_ref().is_some_and(|interval| interval.since != since) {
             self.end_interval();
         }
+        self.tell_policy();
         let policy = &mut self.policy;
         let busy = self.lane.foreground.busy();
         let interval = self.interval.get_or_insert_with(|| {
@@ -281,6 +290,16 @@ impl Run<'_, '_> {
         }
         interval.wanted.0 -= 1;
         Ok(Some(interval.wanted.1))
+    }
+
+    /// Tells the policy what the foreground suffered since it was last told.
+    fn tell_policy(&mut self) {
+        let measured = *self.lane.foreground.measured();
+        let requests = measured.foreground_requests - self.told.foreground_requests;
+        if requests > 0 {
+            self.policy.foreground_served(requests, measured.slowdown_sum - self.told.slowdown_sum);
+            self.told = measured;
+        }
     }
 
     /// Tells the policy that foreground work ended the interval.

@@ -1,12 +1,12 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
 use idlewise::disk::DiskModel;
-use idlewise::policy::{Policy, Waiting};
+use idlewise::policy::{Budget, Policy, Waiting};
 use idlewise::simulate::Summary;
 use idlewise::tune::{Arrivals, Goal, Predicted, tune};
 use idlewise::{Bytes, Nanos};
 
-use super::Foreground;
+use super::{Foreground, Measured};
 
 /// Idle wait on a disk on which no foreground was seen yet.
 const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
@@ -21,6 +21,8 @@ const SIZE_STEP: u64 = 64 << 10;
 /// A policy, and what it takes to replace it.
 pub struct Pacing {
     waiting: Waiting,
+    /// Mean slowdown that the measured one is held within.
+    budget: Option<Nanos>,
     retune: Option<Retune>,
     predicted: Option<Predicted>,
 }
@@ -32,9 +34,9 @@ struct Retune {
 }
 
 impl Pacing {
-    /// Request size and idle wait as given.
-    pub fn fixed(waiting: Waiting) -> Self {
-        Self { waiting, retune: None, predicted: None }
+    /// Request size and idle wait as given, within a mean slowdown if one is.
+    pub fn fixed(waiting: Waiting, budget: Option<Nanos>) -> Self {
+        Self { waiting, budget, retune: None, predicted: None }
     }
 
     /// Request size and idle wait from the idle intervals seen, tuned again every minute.
@@ -50,7 +52,8 @@ impl Pacing {
         let mut sizes = (1..=UNKNOWN_SIZE.0 / SIZE_STEP).map(|steps| Bytes(steps * SIZE_STEP));
         let fits = sizes.rfind(|&size| model.verify_time(size) <= goal.max_slowdown);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size: fits.unwrap_or(Bytes(SIZE_STEP)) };
-        let mut pacing = Self { waiting, retune: Some(Retune { goal, model, next: now }), predicted: None };
+        let budget = Some(goal.mean_slowdown);
+        let mut pacing = Self { waiting, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };
         pacing.again(foreground, now)?;
         Ok(pacing)
     }
@@ -76,9 +79,13 @@ impl Pacing {
         Ok(changed)
     }
 
-    /// The policy to drive.
-    pub fn policy(&self) -> Box<dyn Policy> {
-        Box::new(self.waiting)
+    /// The policy to drive; its account is charged with what was measured from `begin` to `now`.
+    pub fn policy(&self, begin: &Measured, now: &Measured) -> Box<dyn Policy> {
+        let Some(target) = self.budget else { return Box::new(self.waiting) };
+        let mut budget = Budget::new(self.waiting, target);
+        let requests = now.foreground_requests - begin.foreground_requests;
+        budget.foreground_served(requests, now.slowdown_sum - begin.slowdown_sum);
+        Box::new(budget)
     }
 
     /// What the last tuning predicted.
