@@ -57,8 +57,18 @@ fn as_seconds<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S
 pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
     let runs = runs(disks, size);
     let done = AtomicUsize::new(0);
+    let mut lengths: Vec<f64> = disks.iter().flat_map(series).collect();
+    lengths.sort_by(f64::total_cmp);
     let point = |(policy, parameters): &(&'static str, Parameters)| {
-        let make = |disk: &Idleness| build(policy, parameters, disk).expect("the parameters are those of the policy");
+        // The longest intervals are those of all disks together, where the policy would take each disk's.
+        let (name, run) = match parameters.longest {
+            Some(share) => (
+                "lossless-waiting",
+                Parameters { longest: None, idle_wait: Some(exceeded_by(&lengths, share)), ..*parameters },
+            ),
+            None => (*policy, *parameters),
+        };
+        let make = |disk: &Idleness| build(name, &run, disk).expect("the parameters are those of the policy");
         let summary = Summary::new(&simulate(disks, model, make), disks);
         progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
         let Summary { utilised_idle, collision_rate, .. } = summary;
@@ -109,6 +119,12 @@ fn exceeded_by_shares(values: &mut [f64]) -> Vec<Nanos> {
         std::iter::once(Nanos::ZERO).chain((0..=STEPS).filter_map(exceeded).map(seconds)).collect();
     times.dedup();
     times
+}
+
+/// The length that this share of sorted lengths exceeds, and no more.
+fn exceeded_by(sorted: &[f64], share: f64) -> Nanos {
+    let rest = sorted.len() - ((share * sorted.len() as f64).round() as usize).min(sorted.len());
+    rest.checked_sub(1).map_or(Nanos::ZERO, |last| Nanos((sorted[last] * 1e9).round() as u64))
 }
 
 fn seconds(value: f64) -> Nanos {
