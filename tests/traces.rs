@@ -257,8 +257,9 @@ fn a_budget_holds_any_policy_on_every_shared_trace() {
                 .unwrap()
         };
         let (without, within) = (simulate(&[]), simulate(&["--budget", "500us"]));
-        // The bound leaves one collision of the largest delay over all requests.
-        assert!(without > 0.001 && within < 0.000_52, "{name}: {within} within, {without} without");
-        assert!(within > 0.000_3, "{name}: {within} does not use its budget");
+        // The bound leaves the earnings of 1,000 requests and one collision, over all requests.
+        assert!(without > 0.001 && within < 0.000_53, "{name}: {within} within, {without} without");
+        // A collision with many requests behind it spends the earnings of a while.
+        assert!(within > 0.000_5 / 3.0, "{name}: {within} does not use its budget");
     }
 }

@@ -6,24 +6,28 @@ use crate::Nanos;
 /// How long an overdrawn account keeps a policy from working in an idle interval. Without an end it would waste the night:
 /// a disk that nobody uses earns nothing.
 const PATIENCE: Nanos = Nanos::from_secs(300);
+/// What may be overdrawn in such long intervals: the earnings of so many requests.
+const CREDIT: u64 = 1_000;
 
-/// Lets a policy work only while its account is not overdrawn, or once the device has been idle for long. Every foreground
-/// request earns the target mean slowdown; every delay spends what it cost.
+/// Lets a policy work only while its account is not overdrawn. Every foreground request earns the target mean slowdown;
+/// every delay spends what it cost. Once the device has been idle for five minutes, the earnings of 1,000 requests may
+/// be overdrawn.
 ///
-/// **The bound.** Let T be the target, N the foreground requests served so far, S the time so far, H the patience of 5 min,
-/// and C the most that one collision has cost: the sum of the delays of all requests that it delayed. Then the sum of all
-/// delays is at most T N + C (1 + S / H), and the mean slowdown at most T + C (1 + S / H) / N: a collision every five
-/// minutes above the target.
+/// **The bound.** Let T be the target, N the foreground requests served so far, and C the most that one collision has cost:
+/// the sum of the delays of all requests that it delayed. Then the sum of all delays is at most T (N + 1000) + C, and the
+/// mean slowdown at most T (1 + 1000 / N) + C / N.
 ///
-/// *Proof.* The balance is T N less the sum of delays. Each interval in which work starts has at most one collision, at its
-/// end, and no other interval is used before its delay is absorbed. Take the last collision before which the balance was not
-/// negative: with it the sum of delays was at most T N + C. Every collision since then was in an interval longer than H, of
-/// which S holds at most S / H, and cost at most C.
+/// *Proof.* The balance is T N less the sum of delays. Work starts in an interval only if the balance is at least -1000 T
+/// then, and only one request of it collides, at the interval's end. Until the delay of that collision is absorbed no other
+/// interval is used. So between the start of that work and the next, delays are those of one collision, at most C, while
+/// earnings only raise the balance: it never falls below -1000 T - C.
 #[derive(Debug)]
 pub struct Budget<P> {
     inner: P,
     target: Nanos,
     patience: Nanos,
+    /// What may be overdrawn in long intervals, in nanoseconds of delay.
+    credit: i128,
     /// Earned less spent, in nanoseconds of delay.
     balance: i128,
 }
@@ -31,7 +35,8 @@ pub struct Budget<P> {
 impl<P: Policy> Budget<P> {
     /// `inner` within a mean slowdown of `target`, its account empty.
     pub fn new(inner: P, target: Nanos) -> Self {
-        Self { inner, target, patience: PATIENCE, balance: 0 }
+        let credit = i128::from(CREDIT) * i128::from(target.0);
+        Self { inner, target, patience: PATIENCE, credit, balance: 0 }
     }
 }
 
@@ -45,10 +50,12 @@ impl<P: Policy> Policy for Budget<P> {
     }
 
     fn decide(&mut self, elapsed: Nanos) -> Decision {
-        if self.balance < 0 && elapsed < self.patience {
-            return Decision::Wait { until: self.patience };
+        match self.balance {
+            0.. => self.inner.decide(elapsed),
+            debt if debt < -self.credit => Decision::Stop,
+            _ if elapsed < self.patience => Decision::Wait { until: self.patience },
+            _ => self.inner.decide(elapsed),
         }
-        self.inner.decide(elapsed)
     }
 
     fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
@@ -111,7 +118,9 @@ mod tests {
         policy.foreground_served(2, 50);
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
         assert!(matches!(policy.decide(PATIENCE), Decision::Issue { .. }));
-        policy.foreground_served(3, 0);
+        policy.foreground_served(0, 10 * 1_000);
+        assert_eq!(policy.decide(PATIENCE), Decision::Stop);
+        policy.foreground_served(3 + 1_000, 0);
         assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
     }
 
@@ -122,26 +131,25 @@ mod tests {
         #[test]
         fn the_bound_holds_on_adversarial_intervals(
             intervals in prop::collection::vec((prop_oneof![1u64..5, 1u64..100, 1u64..5_000], prop_oneof![1u64..4, 1u64..500]), 1..200),
-            target in 0u64..300, service in 1u64..500, wait in 0u64..200, patience in prop_oneof![50u64..2_000, Just(u64::MAX)],
+            target in 0u64..300, service in 1u64..500, wait in 0u64..200, patience in prop_oneof![50u64..2_000, Just(u64::MAX)], credit in 0u64..20,
         ) {
             let (mut simulation, model) = (Simulation::default(), model(service));
             let waiting = Waiting { idle_wait: Nanos(wait), request_size: SIZE };
-            let mut policy = Budget { patience: Nanos(patience), ..Budget::new(waiting, Nanos(target)) };
-            let mut span = 0u128;
+            let lent = i128::from(credit * target);
+            let mut policy = Budget { patience: Nanos(patience), credit: lent, ..Budget::new(waiting, Nanos(target)) };
             let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);
             for (length, followers) in intervals {
                 let interval = Interval { length: Nanos(length), followers, busy_before: Nanos(1) };
                 simulation.interval(&interval, &mut policy, &model);
                 requests += u128::from(followers);
-                span += u128::from(length) + 1;
                 if simulation.outcome.collisions > collisions {
                     (before, collisions) = (simulation.outcome.delay_sum, simulation.outcome.collisions);
                     // The delays of this interval's busy period are this collision's already.
                     before -= u128::from(simulation.carried()) * u128::from(followers);
                 }
                 costliest = costliest.max(simulation.outcome.delay_sum - before);
-                let long = span / u128::from(patience);
-                prop_assert!(simulation.outcome.delay_sum <= u128::from(target) * requests + costliest * (1 + long));
+                let earned = u128::from(target) * (requests + u128::from(credit));
+                prop_assert!(simulation.outcome.delay_sum <= earned + costliest);
             }
         }
     }
