@@ -71,7 +71,9 @@ const PARQUET: (&str, &str) =
 
 /// A list for `--help`, from a table.
 pub fn list<'a>(title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let lines = lines.map(|(name, about)| format!("\n  {name:<14} {about}"));
+    let lines: Vec<_> = lines.collect();
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+    let lines = lines.iter().map(|(name, about)| format!("\n  {name:<width$}{about}"));
     format!("{title}:{}", lines.collect::<String>())
 }
 

@@ -53,14 +53,13 @@ impl OutArguments {
 
 /// The part of `--help` that lists what can be written.
 pub fn targets_help() -> String {
-    let targets = Target::all().map(|target| {
-        let about = match (target, target.keeps_responses()) {
-            (Target::Parquet, _) => "keeps everything; .parquet",
-            (_, true) => "keeps response times; .csv",
-            _ => "arrivals only",
-        };
-        (target.name(), about)
-    });
+    let about = |target: Target| match (target, target.keeps_responses()) {
+        (Target::Parquet, _) => format!("keeps everything; .{}", target.extension()),
+        (_, true) => format!("keeps response times; .{}", target.extension()),
+        _ => format!("arrivals only; .{}", target.extension()),
+    };
+    let targets: Vec<_> = Target::all().map(|target| (target.name(), about(target))).collect();
+    let targets = targets.iter().map(|(name, about)| (*name, about.as_str()));
     list("Targets", targets)
 }
 
