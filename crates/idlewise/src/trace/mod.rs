@@ -31,8 +31,6 @@ pub use inputs::ShareDone;
 pub use matcher::Unmatched;
 pub use reader::{Provenance, ReadOptions, Reader, open, parse_bytes};
 
-use crate::Bytes;
-
 /// A block I/O trace in memory, sorted by arrival; the first request arrives at time zero.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
@@ -66,10 +64,5 @@ impl Trace {
     /// The requests in order of arrival.
     pub fn requests(&self) -> impl ExactSizeIterator<Item = Request> + '_ {
         self.columns.requests()
-    }
-
-    /// The end of the last byte that a request touches.
-    pub fn extent(&self) -> Bytes {
-        Bytes(self.requests().map(|r| r.offset.0.saturating_add(u64::from(r.length))).max().unwrap_or(0))
     }
 }
