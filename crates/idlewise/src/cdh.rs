@@ -33,9 +33,14 @@ impl Cdh {
 
     /// Adds a time.
     pub fn add(&mut self, time: Nanos) {
-        self.counts[bin(time)] += 1;
-        self.count += 1;
-        self.total += u128::from(time.0);
+        self.add_many(time, 1);
+    }
+
+    /// Adds the same time so many times.
+    pub fn add_many(&mut self, time: Nanos, times: u64) {
+        self.counts[bin(time)] += times;
+        self.count += times;
+        self.total += u128::from(time.0) * u128::from(times);
         self.longest = self.longest.max(time);
     }
 

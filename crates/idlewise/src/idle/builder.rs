@@ -1,6 +1,6 @@
 //! Requests in, idle intervals out, one request at a time.
 
-use super::{Idleness, Interval};
+use super::{Idleness, Interval, Write};
 use crate::Nanos;
 
 const HOUR: Nanos = Nanos::from_secs(3600);
@@ -42,6 +42,17 @@ impl IdlenessBuilder {
         if let Some(response) = response {
             *disk.response_sum.get_or_insert(0) += u128::from(response.0);
         }
+    }
+
+    /// Keeps the response time of the request added last.
+    pub fn keep_response(&mut self, response: Nanos) {
+        self.disk.responses.push(response);
+    }
+
+    /// Keeps that the request added last, which completed then, was a WRITE.
+    pub fn keep_write(&mut self, completed: Nanos) {
+        let busy_period = u32::try_from(self.disk.intervals.len()).expect("under 4 billion idle intervals");
+        self.disk.writes.push(Write { busy_period, completed });
     }
 
     /// The intervals so far.

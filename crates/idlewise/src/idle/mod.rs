@@ -47,6 +47,40 @@ pub struct Idleness {
     pub requests_per_hour: Vec<(u64, u64)>,
     /// The idle intervals, in order of time.
     pub intervals: Vec<Interval>,
+    /// Response times in order of arrival, if [`Keep`] says so.
+    pub responses: Vec<Nanos>,
+    /// The WRITEs in order of arrival, if [`Keep`] says so.
+    pub writes: Vec<Write>,
+}
+
+/// A foreground WRITE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The busy period it belongs to: how many intervals precede it.
+    pub busy_period: u32,
+    /// When it completed, on the trace's clock.
+    pub completed: Nanos,
+}
+
+/// What is kept of each request besides what intervals need, as some simulations need it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Keep {
+    /// The response times.
+    pub responses: bool,
+    /// Which requests are WRITEs.
+    pub writes: Writes,
+}
+
+/// Which requests are taken for WRITEs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Writes {
+    /// None: nobody asks.
+    #[default]
+    None,
+    /// Those that are.
+    Recorded,
+    /// This share of all, drawn at random but always the same (DSN 2008, section 7.2).
+    Drawn(f64),
 }
 
 /// One idle interval and the busy periods on its two sides.

@@ -1,6 +1,9 @@
 //! From requests to idle intervals, batch by batch.
 
-use super::{IdleError, Idleness, IdlenessBuilder};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::{IdleError, Idleness, IdlenessBuilder, Keep, Writes};
 use crate::Bytes;
 use crate::Nanos;
 use crate::disk::DiskModel;
@@ -13,6 +16,8 @@ const TOO_COARSE: Nanos = Nanos::from_secs(1);
 /// go first come first served through one disk a volume with the model's read and write times.
 pub struct Reducer<'a> {
     model: &'a DiskModel,
+    keep: Keep,
+    random: Pcg64Mcg,
     disks: Vec<IdlenessBuilder>,
     /// When each volume's modelled disk has served what it was given.
     free_at: Vec<Nanos>,
@@ -27,7 +32,13 @@ impl<'a> Reducer<'a> {
     /// [`IdleError::TooCoarse`].
     pub fn new(model: &'a DiskModel, resolution: Nanos) -> Result<Self, IdleError> {
         Self::check(resolution)?;
-        Ok(Self { model, disks: Vec::new(), free_at: Vec::new(), requests: 0, modelled: 0 })
+        let (keep, random) = (Keep::default(), Pcg64Mcg::seed_from_u64(2008));
+        Ok(Self { model, keep, random, disks: Vec::new(), free_at: Vec::new(), requests: 0, modelled: 0 })
+    }
+
+    /// The same, which keeps this of each request.
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self { keep, ..self }
     }
 
     /// Whether times of this resolution tell of idle intervals; a trace may show only at its end how coarse its clock is.
@@ -54,7 +65,19 @@ impl<'a> Reducer<'a> {
                 None => self.serve(&request)?,
             };
             self.requests += 1;
-            self.disks[volume].request(request.arrival, completion, Some(completion.since(request.arrival)));
+            let (disk, response) = (&mut self.disks[volume], completion.since(request.arrival));
+            disk.request(request.arrival, completion, Some(response));
+            if self.keep.responses {
+                disk.keep_response(response);
+            }
+            let writes = match self.keep.writes {
+                Writes::None => false,
+                Writes::Recorded => request.op == Op::Write,
+                Writes::Drawn(share) => self.random.random::<f64>() < share,
+            };
+            if writes {
+                disk.keep_write(completion);
+            }
         }
         Ok(())
     }

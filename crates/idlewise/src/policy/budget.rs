@@ -101,7 +101,7 @@ mod tests {
     use crate::disk::{DiskModel, Point};
     use crate::idle::Interval;
     use crate::policy::Waiting;
-    use crate::simulate::Simulation;
+    use crate::simulate::{Lane, Scrub, Service, Simulation};
 
     const SIZE: Bytes = Bytes(1_000);
 
@@ -133,14 +133,15 @@ mod tests {
             intervals in prop::collection::vec((prop_oneof![1u64..5, 1u64..100, 1u64..5_000], prop_oneof![1u64..4, 1u64..500]), 1..200),
             target in 0u64..300, service in 1u64..500, wait in 0u64..200, patience in prop_oneof![50u64..2_000, Just(u64::MAX)], credit in 0u64..20,
         ) {
-            let (mut simulation, model) = (Simulation::default(), model(service));
             let waiting = Waiting { idle_wait: Nanos(wait), request_size: SIZE };
             let lent = i128::from(credit * target);
-            let mut policy = Budget { patience: Nanos(patience), credit: lent, ..Budget::new(waiting, Nanos(target)) };
+            let policy = Budget { patience: Nanos(patience), credit: lent, ..Budget::new(waiting, Nanos(target)) };
+            let lane = Lane { policy: Box::new(policy), work: Box::new(Scrub::new(Service::OfSize(model(service)))) };
+            let mut simulation = Simulation::new(&crate::idle::Idleness::default(), vec![lane]);
             let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);
             for (length, followers) in intervals {
                 let interval = Interval { length: Nanos(length), followers, busy_before: Nanos(1) };
-                simulation.interval(&interval, &mut policy, &model);
+                simulation.interval(&interval, std::iter::empty());
                 requests += u128::from(followers);
                 if simulation.outcome.collisions > collisions {
                     (before, collisions) = (simulation.outcome.delay_sum, simulation.outcome.collisions);

@@ -1,7 +1,8 @@
 //! The discrete-event engine, one idle interval at a time.
 
-use crate::disk::DiskModel;
-use crate::idle::Interval;
+use super::{Tally, Work};
+use crate::cdh::Cdh;
+use crate::idle::{Idleness, Interval};
 use crate::policy::{Decision, Policy};
 use crate::{Bytes, Nanos};
 
@@ -22,24 +23,52 @@ pub struct Outcome {
     pub used_idle: u128,
 }
 
-/// Runs a policy through the idle intervals of one disk.
+/// One kind of background work, and the policy that says when it may run.
+pub struct Lane {
+    /// When it may run.
+    pub policy: Box<dyn Policy>,
+    /// What there is to do.
+    pub work: Box<dyn Work>,
+}
+
+/// Runs policies through the idle intervals of one disk. Where there are several lanes, the first whose policy lets it run
+/// and that has work goes first, one request at a time.
 ///
 /// A collision's overrun W shifts the busy period that follows by W: each of its requests is slowed by W. The next
 /// idle interval shrinks by W; one no longer than W vanishes, and what it could not absorb carries on to the next busy
 /// period. No background work starts while a delay is carried; a policy sees what is left of an interval.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Simulation {
     /// Sums so far.
     pub outcome: Outcome,
+    /// Delays of the foreground requests that have one.
+    pub slowdowns: Cdh,
+    /// The kinds of work, the most urgent first.
+    pub lanes: Vec<Lane>,
     /// Delay that the last busy period passed on.
     carried: u64,
-    /// Time from the foreground arrival that the policy was last told of to the end of the last interval seen.
+    /// Time from the foreground arrival that the policies were last told of to the end of the last interval seen.
     since_arrival: u64,
+    /// End of the last interval seen, on the trace's clock.
+    clock: u64,
 }
 
 impl Simulation {
-    /// Runs the next interval and the busy period behind it.
-    pub fn interval(&mut self, interval: &Interval, policy: &mut dyn Policy, model: &DiskModel) {
+    /// Nothing has happened yet on this disk but its first busy period.
+    pub fn new(disk: &Idleness, mut lanes: Vec<Lane>) -> Self {
+        for lane in &mut lanes {
+            lane.policy.foreground_served(disk.leading_requests(), 0);
+        }
+        Self { lanes, clock: disk.begin.0, ..Self::default() }
+    }
+
+    /// Runs the next interval and the busy period behind it. `written` are the times at which the WRITEs of the busy period
+    /// before it completed.
+    pub fn interval(&mut self, interval: &Interval, written: impl Iterator<Item = Nanos>) {
+        self.clock += interval.busy_before.0 + interval.length.0;
+        for at in written {
+            self.lanes.iter_mut().for_each(|lane| lane.work.foreground_wrote(Nanos(at.0 + self.carried)));
+        }
         let busy = self.since_arrival + interval.busy_before.0 + self.carried;
         if self.carried > 0 && interval.length.0 <= self.carried {
             self.since_arrival += interval.busy_before.0 + interval.length.0;
@@ -47,15 +76,22 @@ impl Simulation {
         } else {
             let length = interval.length.0 - self.carried;
             self.since_arrival = 0;
-            policy.interval_foreseen(Nanos(length));
-            policy.idle_began(Nanos(busy));
-            self.carried = self.background(length, policy, model);
-            policy.foreground_arrived(Nanos(length), Nanos(self.carried));
+            for lane in &mut self.lanes {
+                lane.policy.interval_foreseen(Nanos(length));
+                lane.policy.idle_began(Nanos(busy));
+            }
+            self.carried = self.background(length);
+            for lane in &mut self.lanes {
+                lane.policy.foreground_arrived(Nanos(length), Nanos(self.carried));
+            }
         }
         let delays = u128::from(self.carried) * u128::from(interval.followers);
-        policy.foreground_served(interval.followers, delays);
-        self.outcome.delay_sum += delays;
-        self.outcome.longest_delay = self.outcome.longest_delay.max(Nanos(self.carried));
+        self.lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(interval.followers, delays));
+        if self.carried > 0 {
+            self.outcome.delay_sum += delays;
+            self.outcome.longest_delay = self.outcome.longest_delay.max(Nanos(self.carried));
+            self.slowdowns.add_many(Nanos(self.carried), interval.followers);
+        }
     }
 
     /// Delay of each request of the last busy period.
@@ -63,33 +99,45 @@ impl Simulation {
         self.carried
     }
 
+    /// What each lane did.
+    pub fn tallies(&self) -> Vec<Tally> {
+        self.lanes.iter().map(|lane| lane.work.tally()).collect()
+    }
+
     /// Background work in an interval of `length`; returns by how much the last request overruns it.
-    fn background(&mut self, length: u64, policy: &mut dyn Policy, model: &DiskModel) -> u64 {
+    fn background(&mut self, length: u64) -> u64 {
+        let began = self.clock - length;
+        // With one lane it runs on; with more, the most urgent may be due after any request.
+        let most = if self.lanes.len() > 1 { 1 } else { u64::MAX };
         let mut elapsed = 0;
         while elapsed < length {
-            let (size, count) = match policy.decide(Nanos(elapsed)) {
-                Decision::Stop => break,
-                Decision::Wait { until } => {
-                    debug_assert!(until.0 > elapsed, "a policy waits for the past");
-                    elapsed = until.0.max(elapsed + 1);
+            let mut next = length;
+            for lane in &mut self.lanes {
+                if !lane.work.waits() {
                     continue;
                 }
-                Decision::Issue { size, count } => (size, count),
-            };
-            let service = model.verify_time(size).0.max(1);
-            let issued = (length - elapsed).div_ceil(service).min(count);
-            // Sizes and times beyond all reason end at the largest number, not in a circle.
-            let end = elapsed.saturating_add(issued.saturating_mul(service));
-            self.outcome.background_requests += issued;
-            self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(issued.saturating_mul(size.0));
-            self.outcome.used_idle += u128::from(end.min(length) - elapsed);
-            elapsed = end;
-            if end > length {
-                self.outcome.collisions += 1;
-                return end - length;
+                match lane.policy.decide(Nanos(elapsed)) {
+                    Decision::Stop => {}
+                    Decision::Wait { until } => {
+                        debug_assert!(until.0 > elapsed, "a policy waits for the past");
+                        next = next.min(until.0.max(elapsed + 1));
+                    }
+                    Decision::Issue { size, count } => {
+                        let room = length - elapsed;
+                        let served = lane.work.serve(Nanos(began + elapsed), size, count.min(most), room);
+                        self.outcome.background_requests += served.requests;
+                        self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(served.bytes);
+                        self.outcome.used_idle += u128::from(served.time.min(room));
+                        next = elapsed.saturating_add(served.time);
+                        break;
+                    }
+                }
             }
+            elapsed = next;
         }
-        0
+        // A wait or a stop ends with the interval, only a request behind it.
+        self.outcome.collisions += u64::from(elapsed > length);
+        elapsed - length
     }
 }
 
@@ -109,10 +157,10 @@ impl Outcome {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{naive, simulate};
+    use super::super::{Jobs, Scrub, Service, naive, run, simulate};
     use super::*;
-    use crate::disk::Point;
-    use crate::idle::{AutoRegression, Idleness, IdlenessBuilder};
+    use crate::disk::{DiskModel, Point};
+    use crate::idle::{AutoRegression, IdlenessBuilder};
     use crate::policy::{Budget, Clairvoyant, FixedDelay, Growing, Growth, Predicting, Waiting};
 
     /// 1,000 bytes take `time`, and every further 1,000 as much again.
@@ -122,21 +170,34 @@ mod tests {
         DiskModel { name: "test".into(), verify, read: None, write: None }
     }
 
-    fn disk(requests: &[(u64, u64)]) -> Idleness {
+    fn disk(requests: &[(u64, u64, bool)]) -> Idleness {
         let mut builder = IdlenessBuilder::new("d");
-        for &(arrival, response) in requests {
+        for &(arrival, response, write) in requests {
             builder.request(Nanos(arrival), Nanos(arrival + response), Some(Nanos(response)));
+            if write {
+                builder.keep_write(Nanos(arrival + response));
+            }
         }
         builder.finish()
+    }
+
+    fn reads(requests: &[(u64, u64)]) -> Idleness {
+        disk(&requests.iter().map(|&(arrival, response)| (arrival, response, false)).collect::<Vec<_>>())
+    }
+
+    fn waiting(wait: u64) -> Waiting {
+        Waiting { idle_wait: Nanos(wait), request_size: Bytes(1_000) }
+    }
+
+    fn boxed(policy: impl Policy + 'static) -> Box<dyn Policy> {
+        Box::new(policy)
     }
 
     #[test]
     fn a_collision_by_hand() {
         // Idle [10, 100), one request; idle [110, 113), two requests; idle [120, 200).
-        let disk = disk(&[(0, 10), (100, 10), (113, 7), (114, 6), (200, 1)]);
-        let policy =
-            |_: &Idleness| Box::new(Waiting { idle_wait: Nanos(30), request_size: Bytes(1_000) }) as Box<dyn Policy>;
-        let outcome = simulate(&[disk], &model(22), policy);
+        let disk = reads(&[(0, 10), (100, 10), (113, 7), (114, 6), (200, 1)]);
+        let outcome = simulate(&[disk], &model(22), |_| boxed(waiting(30)));
         // First: at 40, 62, 84 to 106: W = 6. Second vanishes, 3 carried. Third begins at 123, 77 long: at 153, 175,
         // 197 to 219: W = 19.
         assert_eq!(outcome.background_requests, 6);
@@ -149,22 +210,59 @@ mod tests {
 
     #[test]
     fn a_request_that_ends_as_the_foreground_arrives_is_no_collision() {
-        let disk = disk(&[(0, 10), (100, 10)]);
-        let policy =
-            |_: &Idleness| Box::new(Waiting { idle_wait: Nanos(30), request_size: Bytes(1_000) }) as Box<dyn Policy>;
-        let outcome = simulate(&[disk], &model(20), policy);
+        let outcome = simulate(&[reads(&[(0, 10), (100, 10)])], &model(20), |_| boxed(waiting(30)));
         assert_eq!((outcome.background_requests, outcome.collisions, outcome.delay_sum), (3, 0, 0));
     }
 
-    fn requests() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    /// Two WRITEs before the first interval, one before the second; a job takes 30.
+    #[test]
+    fn jobs_come_with_writes_wait_and_are_lost_where_the_buffer_is_full() {
+        let disk = disk(&[(0, 10, true), (5, 5, true), (100, 10, true), (200, 1, false), (300, 1, false)]);
+        let finite = |places, wait| {
+            let work = || Box::new(Jobs::new(Service::OfSize(model(30)), places));
+            run(std::slice::from_ref(&disk), |_| vec![Lane { policy: boxed(waiting(wait)), work: work() }])
+        };
+        let all = finite(None, 20);
+        // At 30 to 60 and 60 to 90, 10 from the WRITEs' end; then at 130 to 160, 50 from it.
+        let done = Tally { came: 3, completed: 3, lost: 0, response_sum: 50 + 80 + 50 };
+        assert_eq!((all.tallies[0], all.outcome.collisions, all.outcome.delay_sum), (done, 0, 0));
+        let one_place = finite(Some(1), 20);
+        assert_eq!((one_place.tallies[0].completed, one_place.tallies[0].lost), (2, 1));
+        // The second job starts at 95 and delays by 25; the WRITE at 100 ends at 135, its job goes from 190 to 220.
+        let late = finite(None, 55);
+        assert_eq!((late.outcome.collisions, late.outcome.delay_sum), (2, 45));
+        assert_eq!(late.tallies[0].response_sum, 85 + 115 + 85);
+        assert_eq!(late.slowdown_quantile(0.59, 5), Nanos::ZERO);
+        assert_eq!(late.slowdown_quantile(0.81, 5), Nanos(25));
+    }
+
+    #[test]
+    fn the_urgent_work_goes_first_whenever_its_policy_lets_it() {
+        let disk = disk(&[(0, 10, true), (110, 10, true), (300, 1, false)]);
+        let lanes = || {
+            let jobs = Jobs::new(Service::OfSize(model(10)), None);
+            let scrub = Scrub::new(Service::OfSize(model(20)));
+            vec![
+                Lane { policy: boxed(waiting(50)), work: Box::new(jobs) },
+                Lane { policy: boxed(waiting(10)), work: Box::new(scrub) },
+            ]
+        };
+        let run = run(&[disk], |_| lanes());
+        // Scrub at 20, 40; at 60 the job; scrub at 70, 90. Then from 120: scrub at 130, 150; at 170 the job; scrub from 180.
+        assert_eq!(run.tallies[0], Tally { came: 2, completed: 2, lost: 0, response_sum: 60 + 60 });
+        assert_eq!((run.tallies[1].completed, run.outcome.collisions), (4 + 2 + 6, 0));
+    }
+
+    fn requests() -> impl Strategy<Value = Vec<(u64, u64, bool)>> {
         let gap = prop_oneof![0u64..4, 0u64..40, 0u64..400];
-        prop::collection::vec((gap, prop_oneof![Just(0u64), 0u64..8, 0u64..60]), 1..120).prop_map(|steps| {
+        let step = (gap, prop_oneof![Just(0u64), 0u64..8, 0u64..60], any::<bool>());
+        prop::collection::vec(step, 1..120).prop_map(|steps| {
             let mut now = 7;
             steps
                 .into_iter()
-                .map(|(gap, response)| {
+                .map(|(gap, response, write)| {
                     now += gap;
-                    (now, response)
+                    (now, response, write)
                 })
                 .collect()
         })
@@ -178,22 +276,46 @@ mod tests {
             requests in requests(), wait in prop_oneof![0u64..20, 0u64..200], service in 1u64..60, kb in 1u64..4,
         ) {
             let size = Bytes(kb * 1_000);
-            let waiting = Waiting { idle_wait: Nanos(wait), request_size: size };
+            let waits = Waiting { idle_wait: Nanos(wait), request_size: size };
             let model_of = AutoRegression { mean: 4e-8, coefficients: vec![0.6, -0.2], variance: 1.0, series_variance: 1.0 };
             let grows = |growth| Growing::new(Nanos(wait), size, Bytes(9_000), growth);
             let makes: [&dyn Fn() -> Box<dyn Policy>; 7] = [
-                &|| Box::new(waiting),
+                &|| Box::new(waits),
                 &|| Box::new(FixedDelay::new(Nanos(wait), size)),
                 &|| Box::new(Predicting::new(model_of.clone(), Nanos(wait), Nanos(wait / 4), size)),
                 &|| Box::new(Clairvoyant::new(Nanos(wait), size)),
                 &|| Box::new(grows(Growth::Each { factor: 1.5, increment: Bytes(500) })),
                 &|| Box::new(grows(Growth::Once { at: Nanos(2 * wait) })),
-                &|| Box::new(Budget::new(waiting, Nanos(kb))),
+                &|| Box::new(Budget::new(waits, Nanos(kb))),
             ];
-            for make in makes {
-                let fast = simulate(&[disk(&requests)], &model(service), |_| make());
-                let naive = naive::simulate(&requests, make().as_mut(), &model(service));
-                prop_assert_eq!(fast, naive);
+            let of_size = || Service::OfSize(model(service));
+            let scrub = |service| Box::new(Scrub::new(service)) as Box<dyn Work>;
+            let jobs = |service, places| Box::new(Jobs::new(service, places)) as Box<dyn Work>;
+            let works: [&dyn Fn() -> Box<dyn Work>; 4] = [
+                &|| scrub(of_size()),
+                &|| scrub(Service::exponential(Nanos(service))),
+                &|| jobs(Service::exponential(Nanos(service)), None),
+                &|| jobs(of_size(), Some(kb as usize)),
+            ];
+            let mut lanes: Vec<Box<dyn Fn() -> Vec<Lane>>> = Vec::new();
+            for make in &makes {
+                for work in &works {
+                    lanes.push(Box::new(|| vec![Lane { policy: make(), work: work() }]));
+                }
+                // And two kinds of work, of which the first is the more urgent.
+                lanes.push(Box::new(|| {
+                    let (first, second) = (boxed(waiting(wait / 2 + 3)), make());
+                    vec![Lane { policy: first, work: works[3]() }, Lane { policy: second, work: works[0]() }]
+                }));
+            }
+            for make in lanes {
+                let fast = run(&[disk(&requests)], |_| make());
+                let mut slow = make();
+                prop_assert_eq!(fast.outcome, naive::simulate(&requests, &mut slow));
+                let slow: Vec<Tally> = slow.iter().map(|lane| lane.work.tally()).collect();
+                for (fast, slow) in fast.tallies.iter().zip(&slow) {
+                    prop_assert_eq!((fast.completed, fast.lost, fast.response_sum), (slow.completed, slow.lost, slow.response_sum));
+                }
             }
         }
     }

@@ -1,0 +1,56 @@
+//! Work that the foreground makes: a job for each WRITE, as write verification has (SIGMETRICS 2009, sections 2.3.2 and 2.3.3).
+
+use std::collections::VecDeque;
+
+use super::{Service, Served, Tally, Work};
+use crate::{Bytes, Nanos};
+
+/// A job for each foreground WRITE, served in their order, each in one request. With a buffer of N places, a job that finds
+/// N others waiting is lost.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    service: Service,
+    places: Option<usize>,
+    /// When those that wait came.
+    waiting: VecDeque<Nanos>,
+    tally: Tally,
+}
+
+impl Jobs {
+    /// Jobs that take so long, and wait in a buffer of so many places, or in one without end.
+    pub fn new(service: Service, places: Option<usize>) -> Self {
+        Self { service, places, waiting: VecDeque::new(), tally: Tally::default() }
+    }
+}
+
+impl Work for Jobs {
+    fn foreground_wrote(&mut self, at: Nanos) {
+        self.tally.came += 1;
+        if self.places.is_some_and(|places| self.waiting.len() >= places) {
+            self.tally.lost += 1;
+        } else {
+            self.waiting.push_back(at);
+        }
+    }
+
+    fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served {
+        let mut served = Served::default();
+        while served.requests < count && served.time < room {
+            let Some(came) = self.waiting.pop_front() else { break };
+            served.requests += 1;
+            served.time = served.time.saturating_add(self.service.next(size));
+            self.tally.completed += 1;
+            self.tally.response_sum += u128::from(began.0.saturating_add(served.time).saturating_sub(came.0));
+        }
+        served.bytes = served.requests.saturating_mul(size.0);
+        served
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

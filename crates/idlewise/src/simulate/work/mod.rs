@@ -1,0 +1,88 @@
+//! What there is to do in the background: one trait, one file each.
+
+mod jobs;
+mod scrub;
+
+pub use jobs::Jobs;
+pub use scrub::Scrub;
+
+use rand::SeedableRng;
+use rand_distr::{Distribution, Exp1};
+use rand_pcg::Pcg64Mcg;
+
+use crate::disk::DiskModel;
+use crate::{Bytes, Nanos};
+
+/// Background work, served one request after the other in the idle intervals that a policy picks.
+pub trait Work {
+    /// A foreground WRITE completed at this time of the trace's clock.
+    fn foreground_wrote(&mut self, at: Nanos) {
+        let _ = at;
+    }
+
+    /// Whether there is anything to serve.
+    fn waits(&self) -> bool;
+
+    /// Serves up to `count` requests of `size` (where the work has a size) back to back, from `began` on the trace's clock;
+    /// none starts after `room`, at least 1, but one that started completes.
+    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served;
+
+    /// What was done so far.
+    fn tally(&self) -> Tally;
+}
+
+/// What was served in one go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Requests.
+    pub requests: u64,
+    /// What they read.
+    pub bytes: u64,
+    /// How long they took together, in nanoseconds; more than the room if the last one overran it.
+    pub time: u64,
+}
+
+/// Background work so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Jobs that came; none where work has no end.
+    pub came: u64,
+    /// Jobs, or requests of endless work, that completed.
+    pub completed: u64,
+    /// Jobs lost because the buffer was full.
+    pub lost: u64,
+    /// Sum of the times from a job's coming to its completion, in nanoseconds.
+    pub response_sum: u128,
+}
+
+/// How long a background request takes.
+#[derive(Clone, Debug)]
+pub enum Service {
+    /// What the disk takes to verify its size.
+    OfSize(DiskModel),
+    /// Exponentially distributed around a mean, whatever its size (SIGMETRICS 2009, section 4.1).
+    Exponential {
+        /// The mean.
+        mean: Nanos,
+        /// Where the draws come from.
+        random: Pcg64Mcg,
+    },
+}
+
+impl Service {
+    /// Exponentially distributed, always with the same draws.
+    pub fn exponential(mean: Nanos) -> Self {
+        Self::Exponential { mean, random: Pcg64Mcg::seed_from_u64(2009) }
+    }
+
+    /// The next request's, at least a nanosecond.
+    fn next(&mut self, size: Bytes) -> u64 {
+        match self {
+            Self::OfSize(model) => model.verify_time(size).0.max(1),
+            Self::Exponential { mean, random } => {
+                let draw: f64 = Exp1.sample(random);
+                ((draw * mean.0 as f64).round() as u64).max(1)
+            }
+        }
+    }
+}
