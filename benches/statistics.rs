@@ -15,6 +15,8 @@ fn main() {
         idle_cov: 8.0,
         burstiness: 0.3,
         requests_per_busy: 1.0,
+        together: false,
+        tick: Nanos::ZERO,
         service: Nanos::from_millis(5),
         read_share: 0.7,
         length: 65_536,

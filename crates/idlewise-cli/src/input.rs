@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use idlewise::disk::DiskModel;
-use idlewise::idle::{Idleness, Reducer};
+use idlewise::idle::{Idleness, Keep, Reducer};
 use idlewise::trace::formats::FORMATS;
 use idlewise::trace::{
     self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
@@ -109,7 +109,12 @@ pub struct Source {
 impl TraceOnDisk {
     /// Reads the trace and reduces it to idle intervals.
     pub fn read(&self) -> anyhow::Result<Input> {
-        self.trace.read.idleness(&self.trace.traces, self.disk.model()?)
+        self.read_keeping(Keep::default())
+    }
+
+    /// The same, keeping this of each request.
+    pub fn read_keeping(&self, keep: Keep) -> anyhow::Result<Input> {
+        self.trace.read.idleness_keeping(&self.trace.traces, self.disk.model()?, keep)
     }
 }
 
@@ -172,7 +177,12 @@ impl ReadArguments {
 
     /// Reads a trace and reduces it to idle intervals.
     pub fn idleness(&self, paths: &[PathBuf], model: DiskModel) -> anyhow::Result<Input> {
-        let begin = |provenance: &Provenance| Ok((Reducer::new(&model, provenance.resolution)?, GapFinder::default()));
+        self.idleness_keeping(paths, model, Keep::default())
+    }
+
+    fn idleness_keeping(&self, paths: &[PathBuf], model: DiskModel, keep: Keep) -> anyhow::Result<Input> {
+        let reducer = |resolution| Ok::<_, anyhow::Error>(Reducer::new(&model, resolution)?.keeping(keep));
+        let begin = |provenance: &Provenance| Ok((reducer(provenance.resolution)?, GapFinder::default()));
         let take = |(reducer, gaps): &mut (Reducer, GapFinder), columns: Columns, _: &Provenance| {
             columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
             Ok(reducer.requests(&columns)?)

@@ -15,6 +15,7 @@ mod simulate;
 mod trace;
 mod trace_file;
 mod tune;
+mod work;
 
 use clap::{Parser, Subcommand};
 
@@ -31,7 +32,7 @@ struct Arguments {
 enum Command {
     Idle(idle::Arguments),
     Trace(trace::Arguments),
-    Simulate(simulate::Arguments),
+    Simulate(Box<simulate::Arguments>),
     Compare(compare::Arguments),
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),

@@ -1,15 +1,19 @@
 //! `idlewise simulate`: one policy with given parameters on a trace.
 
+use std::path::PathBuf;
+
+use idlewise::disk::DiskModel;
 use idlewise::idle::Idleness;
-use idlewise::policy::{POLICIES, Parameters, build};
-use idlewise::report::Table;
-use idlewise::simulate::{Summary, simulate};
-use idlewise::{Bytes, Nanos, Rate};
+use idlewise::policy::{POLICIES, Parameters, SMALLEST_REQUEST, Setting, build};
+use idlewise::report::{Chart, Page, Scale, Section, Table};
+use idlewise::simulate::{self, Lane, Run, Summary, Tally};
+use idlewise::{Bytes, Cdh, Nanos, Rate};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
 use crate::input::{Source, TraceOnDisk, formats_help, list};
 use crate::output;
+use crate::work::WorkArguments;
 
 /// Simulate one policy on a trace: what it would scrub, and what it would cost the foreground
 #[derive(clap::Args)]
@@ -25,6 +29,14 @@ pub struct Arguments {
     /// Idle time before the first background request, such as 100ms
     #[arg(long, value_name = "TIME")]
     idle_wait: Option<Nanos>,
+
+    /// Longest time that background work runs in one idle interval, such as 40ms (restrained)
+    #[arg(long, value_name = "TIME")]
+    busy_period: Option<Nanos>,
+
+    /// Added over original mean response time of the foreground, such as 0.07 (monitoring, body, tail, tail-bursty)
+    #[arg(long, value_name = "SHARE")]
+    relative_delay: Option<f64>,
 
     /// Size of each background request, such as 512KiB
     #[arg(long, value_name = "SIZE")]
@@ -62,9 +74,16 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME")]
     budget: Option<Nanos>,
 
+    #[command(flatten)]
+    work: WorkArguments,
+
     /// Say what it does to each volume too
     #[arg(long)]
     by_volume: bool,
+
+    /// Write a page with the foreground's response times with and without the background work: one HTML file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 
     /// Print one JSON object instead of a table
     #[arg(long)]
@@ -77,7 +96,7 @@ struct Report {
     source: Source,
     policy: String,
     #[serde(flatten)]
-    summary: Summary,
+    row: Row,
     /// Each disk for itself, with `--by-volume`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     volumes: Vec<Volume>,
@@ -87,7 +106,28 @@ struct Report {
 struct Volume {
     volume: String,
     #[serde(flatten)]
+    row: Row,
+}
+
+/// What happened on one disk or on all.
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
     summary: Summary,
+    slowdown_p90_s: f64,
+    slowdown_p99_s: f64,
+    slowdown_p999_s: f64,
+    /// Where the work is one job a WRITE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<JobCounts>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct JobCounts {
+    came: u64,
+    completed: u64,
+    lost: u64,
+    mean_response_s: f64,
 }
 
 fn policies_and_formats() -> String {
@@ -97,31 +137,66 @@ fn policies_and_formats() -> String {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    output::check(arguments.report.as_deref())?;
     let parameters = arguments.parameters();
-    let check =
-        |disk: &Idleness| build(&arguments.policy, &parameters, disk).map_err(|error| UsageError(error.to_string()));
-    check(&Idleness::default())?;
-    let input = arguments.input.read()?;
-    let make = |disk: &Idleness| check(disk).expect("built a moment ago");
-    let summary = |disks: &[Idleness]| Summary::new(&simulate(disks, &input.model, make), disks);
-    let of_one = |disk: &Idleness| Volume { volume: disk.volume.clone(), summary: summary(std::slice::from_ref(disk)) };
+    let build = |setting: &Setting| {
+        build(&arguments.policy, &parameters, setting).map_err(|error| UsageError(error.to_string()))
+    };
+    let (nothing, any) = (Idleness::default(), DiskModel::ultrastar_15k450());
+    build(&Setting::scrub(&nothing, &any))?;
+    let input = arguments.input.read_keeping(arguments.work.keep(arguments.report.is_some())?)?;
+    let model = &input.model;
+    let lane = |disk: &Idleness| {
+        let amount = arguments.work.amount(disk, model, arguments.request_size.unwrap_or(SMALLEST_REQUEST));
+        let setting = Setting { past: disk, model, service: arguments.work.service, amount };
+        let policy = build(&setting).expect("built a moment ago");
+        vec![Lane { policy, work: arguments.work.work(model) }]
+    };
+    let all = simulate::run(&input.disks, lane);
+    let of_one = |disk: &Idleness| {
+        let disks = std::slice::from_ref(disk);
+        Volume { volume: disk.volume.clone(), row: arguments.row(&simulate::run(disks, lane), disks) }
+    };
     let report = Report {
         policy: arguments.policy.clone(),
-        summary: summary(&input.disks),
+        row: arguments.row(&all, &input.disks),
         volumes: input.disks.iter().filter(|_| arguments.by_volume).map(of_one).collect(),
         source: input.source,
     };
+    let title = format!(
+        "{}policy {}, simulated on {}; background work: {}\n\n",
+        report.source.line(),
+        report.policy,
+        report.source.disk,
+        arguments.work.line()
+    );
+    if let Some(path) = &arguments.report {
+        output::file(path, &page(&report, &title, &all).html())?;
+    }
     if arguments.json {
         output::json(&report)?;
     } else {
-        let title =
-            format!("{}policy {}, simulated on {}\n\n", report.source.line(), report.policy, report.source.disk);
         output::text(&(title + &table(&report).to_string()))?;
     }
     Ok(Exit::Clean)
 }
 
 impl Arguments {
+    fn row(&self, run: &Run, disks: &[Idleness]) -> Row {
+        let requests = disks.iter().map(|disk| disk.requests).sum();
+        let quantile = |share| run.slowdown_quantile(share, requests).as_secs_f64();
+        let tally = run.tallies.first().copied().unwrap_or_default();
+        let mean_response_s = tally.response_sum as f64 / 1e9 / tally.completed.max(1) as f64;
+        let Tally { came, completed, lost, .. } = tally;
+        Row {
+            summary: Summary::new(&run.outcome, disks),
+            slowdown_p90_s: quantile(0.9),
+            slowdown_p99_s: quantile(0.99),
+            slowdown_p999_s: quantile(0.999),
+            jobs: self.work.per_write.then_some(JobCounts { came, completed, lost, mean_response_s }),
+        }
+    }
+
     fn parameters(&self) -> Parameters {
         Parameters {
             request_size: self.request_size,
@@ -134,34 +209,80 @@ impl Arguments {
             swap_at: self.swap_at,
             largest_size: self.largest_size,
             budget: self.budget,
+            busy_period: self.busy_period,
+            relative_delay: self.relative_delay,
         }
     }
 }
 
 /// A column for all, and one for each volume if asked for.
 fn table(report: &Report) -> Table {
-    let mut columns = vec![("all", &report.summary)];
-    columns.extend(report.volumes.iter().map(|volume| (volume.volume.as_str(), &volume.summary)));
+    let mut columns = vec![("all", &report.row)];
+    columns.extend(report.volumes.iter().map(|volume| (volume.volume.as_str(), &volume.row)));
     let mut table = Table { head: Vec::new(), rows: Vec::new() };
     if !report.volumes.is_empty() {
         table.head = std::iter::once("").chain(columns.iter().map(|(name, _)| *name)).map(String::from).collect();
     }
-    let mut row = |name: &str, cell: &dyn Fn(&Summary) -> String| {
-        let cells = columns.iter().map(|(_, summary)| cell(summary));
+    let mut row = |name: &str, cell: &dyn Fn(&Row) -> String| {
+        let cells = columns.iter().map(|(_, row)| cell(row));
         table.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
     };
-    row("scrubbed", &|s| Bytes(s.scrubbed_bytes).to_string());
-    row("throughput", &|s| Rate(s.throughput_bytes_per_s as u64).to_string());
-    row("mean slowdown", &|s| seconds(s.mean_slowdown_s));
-    row("max slowdown", &|s| seconds(s.max_slowdown_s));
-    row("background requests", &|s| s.background_requests.to_string());
-    row("collisions", &|s| s.collisions.to_string());
-    row("  per foreground request", &|s| format!("{:.2} %", s.collision_rate * 100.0));
-    row("idle time used", &|s| format!("{:.2} %", s.utilised_idle * 100.0));
-    if report.summary.relative_delay.is_some() {
-        row("relative delay", &|s| s.relative_delay.map_or("-".into(), |delay| format!("{:.2} %", delay * 100.0)));
+    let share = |value: f64| format!("{:.2} %", value * 100.0);
+    if let Some(of_all) = report.row.jobs {
+        row("jobs completed", &|r| r.jobs.map_or_else(String::new, |j| format!("{} of {}", j.completed, j.came)));
+        row("  each after", &|r| r.jobs.map_or_else(String::new, |j| seconds(j.mean_response_s)));
+        if of_all.lost > 0 {
+            row("  lost", &|r| r.jobs.map_or_else(String::new, |j| share(j.lost as f64 / j.came.max(1) as f64)));
+        }
+    } else {
+        row("scrubbed", &|r| Bytes(r.summary.scrubbed_bytes).to_string());
+        row("throughput", &|r| Rate(r.summary.throughput_bytes_per_s as u64).to_string());
+    }
+    row("mean slowdown", &|r| seconds(r.summary.mean_slowdown_s));
+    row("  90 % of requests", &|r| seconds(r.slowdown_p90_s));
+    row("  99 %", &|r| seconds(r.slowdown_p99_s));
+    row("  99.9 %", &|r| seconds(r.slowdown_p999_s));
+    row("max slowdown", &|r| seconds(r.summary.max_slowdown_s));
+    row("background requests", &|r| r.summary.background_requests.to_string());
+    row("collisions", &|r| r.summary.collisions.to_string());
+    row("  per foreground request", &|r| share(r.summary.collision_rate));
+    row("idle time used", &|r| share(r.summary.utilised_idle));
+    if report.row.summary.relative_delay.is_some() {
+        row("relative delay", &|r| r.summary.relative_delay.map_or("-".into(), share));
     }
     table
+}
+
+/// Figure 8 of SIGMETRICS 2009.
+fn page(report: &Report, lead: &str, run: &Run) -> Page {
+    let beyond = |times: &Cdh| {
+        let pairs = times.pairs();
+        pairs.into_iter().map(|(time, share)| (time.as_secs_f64(), 1.0 - share)).collect::<Vec<_>>()
+    };
+    let chart = Chart {
+        x: ("response time".into(), Scale::LogSeconds),
+        y: ("share of requests that take longer".into(), Scale::Log),
+        lines: vec![
+            ("without background work".into(), beyond(&run.responses_alone)),
+            ("with it".into(), beyond(&run.responses)),
+        ],
+        marks: Vec::new(),
+        small: false,
+    };
+    let section = Section {
+        heading: "Response times of the foreground (figure 8)".into(),
+        text: "The share of the foreground's requests that take longer than a time. Where the lines meet, background work \
+               is not felt."
+            .into(),
+        table: table(report),
+        drawings: vec![(String::new(), chart.svg())],
+        ..Section::default()
+    };
+    Page {
+        title: format!("Policy {} on {}", report.policy, report.source.trace),
+        lead: lead.trim().into(),
+        sections: vec![section],
+    }
 }
 
 /// Seconds as people read them.

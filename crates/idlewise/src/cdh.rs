@@ -73,6 +73,17 @@ impl Cdh {
         filled.map(pair).collect()
     }
 
+    /// The cumulative distribution, ready to be asked at any time.
+    pub fn cumulative(&self) -> Cumulative {
+        let mut below = vec![0.0; COUNT + 1];
+        for (bin, count) in self.counts.iter().enumerate() {
+            below[bin + 1] = below[bin] + *count as f64;
+        }
+        let whole = (self.count as f64).max(1.0);
+        below.iter_mut().for_each(|below| *below /= whole);
+        Cumulative { below, longest: self.longest }
+    }
+
     /// A time that at least `share` (0 to 1) of the times do not exceed, at most a bin above the smallest such time;
     /// zero without times.
     pub fn quantile(&self, share: f64) -> Nanos {
@@ -83,6 +94,27 @@ impl Cdh {
             below >= rank
         });
         holds.map_or(self.longest, |bin| end_of(bin).min(self.longest))
+    }
+}
+
+/// The shares of times below each bin's end.
+#[derive(Clone, Debug)]
+pub struct Cumulative {
+    below: Vec<f64>,
+    longest: Nanos,
+}
+
+impl Cumulative {
+    /// The share of times that are at most this; times in a bin are taken to be spread evenly over it.
+    pub fn at(&self, time: Nanos) -> f64 {
+        if time >= self.longest {
+            return self.below[COUNT];
+        }
+        let bin = bin(time);
+        let begin = bin.checked_sub(1).map_or(0, |before| end_of(before).0 + 1);
+        let end = end_of(bin).min(self.longest).0;
+        let part = (time.0 - begin + 1) as f64 / (end - begin + 1) as f64;
+        self.below[bin] + (self.below[bin + 1] - self.below[bin]) * part
     }
 }
 
@@ -141,6 +173,11 @@ mod tests {
             for (time, c) in histogram.pairs() {
                 let exact = times.partition_point(|&t| t <= time.0) as f64 / times.len() as f64;
                 prop_assert!((c - exact).abs() < 1e-12, "at {time}: {c} for {exact}");
+            }
+            let cumulative = histogram.cumulative();
+            for (time, c) in histogram.pairs() {
+                prop_assert!((cumulative.at(time) - c).abs() < 1e-9, "at {time}: {} for {c}", cumulative.at(time));
+                prop_assert!(cumulative.at(Nanos(time.0 / 2)) <= c);
             }
             let exact = times[((share * times.len() as f64).ceil() as usize).max(1) - 1];
             let found = histogram.quantile(share).0;

@@ -51,6 +51,14 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
     requests_per_busy: f64,
 
+    /// The requests of a busy period come all at once, instead of each while the one before it is served
+    #[arg(long)]
+    together: bool,
+
+    /// Idle intervals are multiples of this timer tick, such as 15.625ms
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    tick: Nanos,
+
     /// Mean service time of a request, exponentially distributed
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     service: Nanos,
@@ -129,6 +137,8 @@ impl Arguments {
             idle_cov: self.idle_cov,
             burstiness: self.burstiness,
             requests_per_busy: self.requests_per_busy,
+            together: self.together,
+            tick: self.tick,
             service: self.service,
             read_share: self.read_share,
             length: length.ok_or_else(|| UsageError("--request-size: less than 4GiB".into()))?,

@@ -108,7 +108,7 @@ impl Foreground {
         let service = at.since(self.served.max(arrival));
         let undisturbed = Nanos(self.undisturbed.max(arrival).0 + service.0);
         let slowdown = at.since(undisturbed);
-        self.intervals.request(arrival, undisturbed, None);
+        self.intervals.request(arrival, undisturbed);
         if self.intervals.so_far().intervals.len() > 2 * REMEMBERED {
             self.intervals.keep_last(REMEMBERED);
         }

@@ -18,8 +18,8 @@ impl IdlenessBuilder {
         Self { disk: Idleness { volume: volume.into(), ..Idleness::default() }, busy_since: Nanos::ZERO }
     }
 
-    /// Adds a request. Arrivals never go back; `response` is given where it was recorded rather than computed.
-    pub fn request(&mut self, arrival: Nanos, completion: Nanos, response: Option<Nanos>) {
+    /// Adds a request. Arrivals never go back.
+    pub fn request(&mut self, arrival: Nanos, completion: Nanos) {
         let disk = &mut self.disk;
         if disk.requests == 0 {
             (disk.begin, disk.end, self.busy_since) = (arrival, arrival, arrival);
@@ -39,9 +39,7 @@ impl IdlenessBuilder {
             _ => disk.requests_per_hour.push((hour, 1)),
         }
         disk.end = disk.end.max(completion);
-        if let Some(response) = response {
-            *disk.response_sum.get_or_insert(0) += u128::from(response.0);
-        }
+        disk.response_sum += u128::from(completion.since(arrival).0);
     }
 
     /// Keeps the response time of the request added last.
@@ -85,7 +83,7 @@ mod tests {
     fn overlapping_requests_are_one_busy_period_and_touching_ones_too() {
         let mut builder = IdlenessBuilder::new("d");
         for (arrival, completion) in [(10, 40), (20, 30), (40, 50), (70, 70), (70, 80), (85, 85)] {
-            builder.request(Nanos(arrival), Nanos(completion), Some(Nanos(completion - arrival)));
+            builder.request(Nanos(arrival), Nanos(completion));
         }
         let disk = builder.finish();
         let interval =
@@ -93,14 +91,14 @@ mod tests {
         assert_eq!(disk.intervals, [interval(20, 2, 40), interval(5, 1, 10)]);
         assert_eq!((disk.requests, disk.leading_requests()), (6, 3));
         assert_eq!((disk.span(), disk.idle(), disk.busy()), (Nanos(75), Nanos(25), Nanos(50)));
-        assert_eq!(disk.response_sum, Some(60));
+        assert_eq!(disk.response_sum, 60);
     }
 
     #[test]
     fn the_last_intervals_keep_their_own_span() {
         let mut builder = IdlenessBuilder::new("d");
         for k in 0..10 {
-            builder.request(Nanos(k * 100), Nanos(k * 100 + 30), None);
+            builder.request(Nanos(k * 100), Nanos(k * 100 + 30));
         }
         builder.keep_last(2);
         let disk = builder.finish();

@@ -41,8 +41,10 @@ pub struct Idleness {
     pub begin: Nanos,
     /// Last completion, on the trace's clock.
     pub end: Nanos,
-    /// Sum of response times in nanoseconds, where the trace knows them.
-    pub response_sum: Option<u128>,
+    /// Sum of response times in nanoseconds.
+    pub response_sum: u128,
+    /// Whether any response time was recorded; if not, all are a model's.
+    pub responses_recorded: bool,
     /// The hours of the trace's clock in which requests arrived, in their order, with how many.
     pub requests_per_hour: Vec<(u64, u64)>,
     /// The idle intervals, in order of time.
@@ -136,6 +138,11 @@ impl Idleness {
     /// Time with at least one request outstanding.
     pub fn busy(&self) -> Nanos {
         self.span().since(self.idle())
+    }
+
+    /// Mean response time of the foreground; zero without requests.
+    pub fn mean_response(&self) -> Nanos {
+        Nanos((self.response_sum / u128::from(self.requests.max(1))) as u64)
     }
 
     /// Requests in the first busy period, which no interval precedes.

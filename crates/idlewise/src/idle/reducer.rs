@@ -66,7 +66,7 @@ impl<'a> Reducer<'a> {
             };
             self.requests += 1;
             let (disk, response) = (&mut self.disks[volume], completion.since(request.arrival));
-            disk.request(request.arrival, completion, Some(response));
+            disk.request(request.arrival, completion);
             if self.keep.responses {
                 disk.keep_response(response);
             }
@@ -100,11 +100,11 @@ impl<'a> Reducer<'a> {
         self.modelled
     }
 
-    /// The idle times of the volumes that have requests. Where no response was recorded, their sum is none either.
+    /// The idle times of the volumes that have requests.
     pub fn finish(self) -> Vec<Idleness> {
         let recorded = self.modelled < self.requests;
         let disks = self.disks.into_iter().map(IdlenessBuilder::finish).filter(|disk| disk.requests > 0);
-        disks.map(|disk| Idleness { response_sum: disk.response_sum.filter(|_| recorded), ..disk }).collect()
+        disks.map(|disk| Idleness { responses_recorded: recorded, ..disk }).collect()
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
         // 4 KiB: 4 ms + 45.511 us each, the second behind the first.
         assert_eq!(disks[0].intervals[0].length, Nanos(100_000_000 - 2 * 4_045_511));
         assert_eq!(disks[0].end, Nanos(104_045_511));
-        assert_eq!(disks[0].response_sum, None);
+        assert!(!disks[0].responses_recorded);
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         let disk = reducer.finish().remove(0);
         let lengths: Vec<u64> = disk.intervals.iter().map(|interval| interval.length.0).collect();
         assert_eq!(lengths, [98_000_000, 100_000_000 - 4_045_511]);
-        assert_eq!(disk.response_sum, Some(3_000_000 + 4_045_511));
+        assert_eq!((disk.response_sum, disk.responses_recorded), (3_000_000 + 4_045_511, true));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod clairvoyant;
 mod fixed_delay;
 mod growing;
 mod predicting;
+pub mod restrained;
 mod table;
 mod waiting;
 
@@ -16,7 +17,8 @@ pub use clairvoyant::Clairvoyant;
 pub use fixed_delay::FixedDelay;
 pub use growing::{Growing, Growth};
 pub use predicting::Predicting;
-pub use table::{Entry, POLICIES, ParameterError, Parameters, SMALLEST_REQUEST, build};
+pub use restrained::Restrained;
+pub use table::{Entry, POLICIES, ParameterError, Parameters, SMALLEST_REQUEST, Setting, build};
 pub use waiting::Waiting;
 
 use crate::{Bytes, Nanos};

@@ -1,6 +1,8 @@
 //! The table of policies, and how one is built from parameters.
 
-use super::{Budget, Clairvoyant, FixedDelay, Growing, Growth, Policy, Predicting, Waiting};
+use super::restrained::{Amount, Choice, Pair, Part, Target};
+use super::{Budget, Clairvoyant, FixedDelay, Growing, Growth, Policy, Predicting, Restrained, Waiting};
+use crate::disk::DiskModel;
 use crate::idle::{AutoRegression, Idleness};
 use crate::{Bytes, Nanos};
 
@@ -25,8 +27,36 @@ pub struct Parameters {
     pub swap_at: Option<Nanos>,
     /// Size that no request exceeds.
     pub largest_size: Option<Bytes>,
+    /// Background busy period T.
+    pub busy_period: Option<Nanos>,
+    /// Relative delay D of the foreground, as a share of its response time.
+    pub relative_delay: Option<f64>,
     /// Mean slowdown within which any policy is held, see [`Budget`].
     pub budget: Option<Nanos>,
+}
+
+/// Where a policy is to run. What it learns from the past, it learns from this disk's.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The disk's idle times.
+    pub past: &'a Idleness,
+    /// How long its requests take.
+    pub model: &'a DiskModel,
+    /// Mean service time of a background request, where it does not depend on its size.
+    pub service: Option<Nanos>,
+    /// How much background work there is.
+    pub amount: Amount,
+}
+
+impl<'a> Setting<'a> {
+    /// A scrub of this disk.
+    pub fn scrub(past: &'a Idleness, model: &'a DiskModel) -> Self {
+        Self { past, model, service: None, amount: Amount::Infinite }
+    }
+
+    fn service_of(&self, size: Bytes) -> Nanos {
+        self.service.unwrap_or_else(|| self.model.verify_time(size))
+    }
 }
 
 /// A policy cannot be built from these parameters.
@@ -81,7 +111,7 @@ pub struct Entry {
     build: Build,
 }
 
-type Build = fn(&Asked, &Idleness) -> Result<Box<dyn Policy>, ParameterError>;
+type Build = fn(&Asked, &Setting) -> Result<Box<dyn Policy>, ParameterError>;
 
 /// Request size of the baselines: the smallest that DSN 2012 finds worth issuing (section IV-A).
 pub const SMALLEST_REQUEST: Bytes = Bytes::from_kib(64);
@@ -100,13 +130,13 @@ pub const POLICIES: &[Entry] = &[
         name: "ar",
         about: "issue in intervals that autoregression predicts to exceed --threshold",
         options: &["--threshold"],
-        build: |p, past| Ok(Box::new(p.predicting(past, Nanos::ZERO)?)),
+        build: |p, setting| Ok(Box::new(p.predicting(setting.past, Nanos::ZERO)?)),
     },
     Entry {
         name: "ar-waiting",
         about: "both: predicted to exceed --threshold, and idle for --idle-wait",
         options: &["--threshold", "--idle-wait"],
-        build: |p, past| Ok(Box::new(p.predicting(past, p.idle_wait()?)?)),
+        build: |p, setting| Ok(Box::new(p.predicting(setting.past, p.idle_wait()?)?)),
     },
     Entry {
         name: "lossless-waiting",
@@ -118,7 +148,7 @@ pub const POLICIES: &[Entry] = &[
         name: "oracle",
         about: "the --longest intervals, as a share, from their beginning (no real policy can)",
         options: &["--longest"],
-        build: |p, past| Ok(Box::new(Clairvoyant::new(p.shortest_of_longest(past)?, p.size_or_smallest()?))),
+        build: |p, setting| Ok(Box::new(Clairvoyant::new(p.shortest_of_longest(setting.past)?, p.size_or_smallest()?))),
     },
     Entry {
         name: "exponential",
@@ -143,6 +173,42 @@ pub const POLICIES: &[Entry] = &[
         build: |p, _| Ok(Box::new(p.growing(Growth::Once { at: p.needed(p.given.swap_at, "--swap-at")? })?)),
     },
     Entry {
+        name: "restrained",
+        about: "wait for --idle-wait, then issue for --busy-period at most",
+        options: &["--idle-wait", "--busy-period"],
+        build: |p, setting| {
+            let busy_period = p.needed(p.given.busy_period, "--busy-period")?;
+            let pair = Some(Pair { idle_wait: p.idle_wait()?, busy_period, probability: 1.0, work: 0.0 });
+            let choice = Choice { after_short: pair, after_long: pair };
+            let size = p.size_or_smallest()?;
+            Ok(Box::new(Restrained::fixed(choice, size, setting.service_of(size))))
+        },
+    },
+    Entry {
+        name: "monitoring",
+        about: "the same, both chosen for --relative-delay from the idle times seen so far",
+        options: &["--relative-delay"],
+        build: |p, setting| Ok(Box::new(p.monitoring(setting, Part::Any)?)),
+    },
+    Entry {
+        name: "body",
+        about: "the same, of the body of the idle times: a short wait, a little work in most intervals",
+        options: &["--relative-delay"],
+        build: |p, setting| Ok(Box::new(p.monitoring(setting, Part::Body)?)),
+    },
+    Entry {
+        name: "tail",
+        about: "the same, of their tail: a long wait, work to the end of the few long intervals",
+        options: &["--relative-delay"],
+        build: |p, setting| Ok(Box::new(p.monitoring(setting, Part::Tail)?)),
+    },
+    Entry {
+        name: "tail-bursty",
+        about: "the same, with a shorter wait after a long interval",
+        options: &["--relative-delay"],
+        build: |p, setting| Ok(Box::new(p.monitoring(setting, Part::TailBursty)?)),
+    },
+    Entry {
         name: "cfq-idle",
         about: "the idle class of Linux' CFQ: waiting with 10 ms and, unless given, 64KiB",
         options: &[],
@@ -162,11 +228,11 @@ pub const POLICIES: &[Entry] = &[
     },
 ];
 
-/// Builds the policy called `name` for a disk. What it learns from the past, it learns from the disk's.
+/// Builds the policy called `name`.
 ///
 /// # Errors
 /// [`ParameterError`] names the missing parameter, or the policies there are.
-pub fn build(name: &str, parameters: &Parameters, past: &Idleness) -> Result<Box<dyn Policy>, ParameterError> {
+pub fn build(name: &str, parameters: &Parameters, setting: &Setting) -> Result<Box<dyn Policy>, ParameterError> {
     let Some(entry) = POLICIES.iter().find(|entry| entry.name == name) else {
         let known = POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
         return Err(ParameterError::Unknown { name: name.into(), known });
@@ -176,7 +242,7 @@ pub fn build(name: &str, parameters: &Parameters, past: &Idleness) -> Result<Box
             return Err(ParameterError::Unused { policy: entry.name, option });
         }
     }
-    let policy = (entry.build)(&Asked { policy: entry.name, given: parameters }, past)?;
+    let policy = (entry.build)(&Asked { policy: entry.name, given: parameters }, setting)?;
     Ok(match parameters.budget {
         Some(target) => Box::new(Budget::new(policy, target)),
         None => policy,
@@ -185,7 +251,7 @@ pub fn build(name: &str, parameters: &Parameters, past: &Idleness) -> Result<Box
 
 impl Parameters {
     /// The options that not every policy takes, and whether they are given.
-    fn options(&self) -> [(&'static str, bool); 8] {
+    fn options(&self) -> [(&'static str, bool); 10] {
         [
             ("--idle-wait", self.idle_wait.is_some()),
             ("--delay", self.delay.is_some()),
@@ -195,6 +261,8 @@ impl Parameters {
             ("--increment", self.increment.is_some()),
             ("--swap-at", self.swap_at.is_some()),
             ("--largest-size", self.largest_size.is_some()),
+            ("--busy-period", self.busy_period.is_some()),
+            ("--relative-delay", self.relative_delay.is_some()),
         ]
     }
 }
@@ -231,6 +299,21 @@ impl Asked<'_> {
     fn growing(&self, growth: Growth) -> Result<Growing, ParameterError> {
         let largest = nonzero(self.given.largest_size.unwrap_or(LARGEST_REQUEST))?;
         Ok(Growing::new(self.idle_wait()?, self.size_or_smallest()?, largest, growth))
+    }
+
+    /// Chooses its waits while it runs; the response time without background work is the past's.
+    fn monitoring(&self, setting: &Setting, part: Part) -> Result<Restrained, ParameterError> {
+        let relative_delay = self.needed(self.given.relative_delay, "--relative-delay")?;
+        if !(relative_delay > 0.0 && relative_delay <= 100.0) {
+            return Err(ParameterError::Range {
+                option: "--relative-delay",
+                expected: "a share of the response time, such as 0.07",
+            });
+        }
+        let size = self.size_or_smallest()?;
+        let foreground_response = setting.past.mean_response();
+        let target = Target { relative_delay, foreground_response, amount: setting.amount, part };
+        Ok(Restrained::monitoring(target, size, setting.service_of(size)))
     }
 
     /// A model fitted to the past; where there is too little of it, the mean predicts.
@@ -274,6 +357,10 @@ mod tests {
         Idleness { intervals: (1..=100).map(|k| interval(k * k % 37 + 1)).collect(), ..Idleness::default() }
     }
 
+    fn built(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, ParameterError> {
+        build(name, parameters, &Setting::scrub(&past(), &DiskModel::ultrastar_15k450()))
+    }
+
     #[test]
     fn every_policy_builds_and_moves_on() {
         for entry in POLICIES {
@@ -288,9 +375,11 @@ mod tests {
                 increment: takes("--increment").then_some(Bytes(4096)),
                 swap_at: takes("--swap-at").then_some(Nanos::from_secs(1)),
                 largest_size: takes("--largest-size").then_some(Bytes::from_kib(4096)),
+                busy_period: takes("--busy-period").then_some(Nanos::from_secs(1)),
+                relative_delay: takes("--relative-delay").then_some(0.07),
                 budget: Some(Nanos::from_millis(1)),
             };
-            let mut policy = build(entry.name, &parameters, &past()).unwrap();
+            let mut policy = built(entry.name, &parameters).unwrap();
             policy.interval_foreseen(Nanos::from_secs(9));
             policy.idle_began(Nanos(1));
             let mut elapsed = Nanos::ZERO;
@@ -312,7 +401,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_senseless_is_named() {
-        let error = |name: &str, parameters| build(name, &parameters, &past()).err().unwrap().to_string();
+        let error = |name: &str, parameters| built(name, &parameters).err().unwrap().to_string();
         assert_eq!(error("waiting", Parameters::default()), "policy 'waiting' needs --idle-wait");
         let unused = Parameters { idle_wait: Some(Nanos(1)), ..Parameters::default() };
         assert_eq!(error("cfq-idle", unused), "policy 'cfq-idle' takes no --idle-wait");

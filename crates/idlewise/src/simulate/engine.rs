@@ -173,7 +173,7 @@ mod tests {
     fn disk(requests: &[(u64, u64, bool)]) -> Idleness {
         let mut builder = IdlenessBuilder::new("d");
         for &(arrival, response, write) in requests {
-            builder.request(Nanos(arrival), Nanos(arrival + response), Some(Nanos(response)));
+            builder.request(Nanos(arrival), Nanos(arrival + response));
             if write {
                 builder.keep_write(Nanos(arrival + response));
             }

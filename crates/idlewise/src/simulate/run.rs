@@ -25,7 +25,8 @@ pub struct Run {
 /// Runs a new policy from `make` over each disk and adds up the outcomes of an endless scrub. Everything is simulated:
 /// arrivals do not move, and delays spread as [`Simulation`] says.
 pub fn simulate(disks: &[Idleness], model: &DiskModel, mut make: impl FnMut(&Idleness) -> Box<dyn Policy>) -> Outcome {
-    let lane = |disk: &Idleness| Lane { policy: make(disk), work: Box::new(Scrub::new(Service::OfSize(model.clone()))) };
+    let lane =
+        |disk: &Idleness| Lane { policy: make(disk), work: Box::new(Scrub::new(Service::OfSize(model.clone()))) };
     let mut lane = lane;
     run(disks, |disk| vec![lane(disk)]).outcome
 }

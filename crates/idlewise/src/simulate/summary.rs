@@ -37,7 +37,8 @@ impl Summary {
         let begin = disks.iter().map(|disk| disk.begin).min().unwrap_or_default();
         let end = disks.iter().map(|disk| disk.end).max().unwrap_or_default();
         let idle: u128 = disks.iter().map(|disk| u128::from(disk.idle().0)).sum();
-        let responses = disks.iter().map(|disk| disk.response_sum).sum::<Option<u128>>();
+        let responses: u128 = disks.iter().map(|disk| disk.response_sum).sum();
+        let recorded = disks.iter().all(|disk| disk.responses_recorded);
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let mean = |sum: u128| ratio(sum as f64 / 1e9, requests as f64);
         Self {
@@ -49,7 +50,7 @@ impl Summary {
             max_slowdown_s: outcome.longest_delay.as_secs_f64(),
             throughput_bytes_per_s: ratio(outcome.scrubbed.0 as f64, end.since(begin).as_secs_f64()),
             utilised_idle: ratio(outcome.used_idle as f64, idle as f64),
-            relative_delay: responses.filter(|&sum| sum > 0).map(|sum| outcome.delay_sum as f64 / sum as f64),
+            relative_delay: (recorded && responses > 0).then(|| outcome.delay_sum as f64 / responses as f64),
         }
     }
 }
@@ -65,7 +66,7 @@ mod tests {
         let mut builder = IdlenessBuilder::new("d");
         for (arrival, completion) in [(0, 1), (3, 4)] {
             let (arrival, completion) = (Nanos::from_secs(arrival), Nanos::from_secs(completion));
-            builder.request(arrival, completion, Some(completion.since(arrival)));
+            builder.request(arrival, completion);
         }
         let outcome = Outcome {
             scrubbed: Bytes(4_000),
@@ -75,7 +76,8 @@ mod tests {
             longest_delay: Nanos::from_millis(500),
             used_idle: 1_000_000_000,
         };
-        let summary = Summary::new(&outcome, &[builder.finish()]);
+        let disk = Idleness { responses_recorded: true, ..builder.finish() };
+        let summary = Summary::new(&outcome, &[disk]);
         assert_eq!(summary.throughput_bytes_per_s, 1_000.0);
         assert_eq!((summary.mean_slowdown_s, summary.max_slowdown_s), (0.25, 0.5));
         assert_eq!((summary.collision_rate, summary.utilised_idle), (0.5, 0.5));

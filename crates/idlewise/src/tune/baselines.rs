@@ -2,7 +2,7 @@
 
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
-use crate::policy::{Parameters, SMALLEST_REQUEST, build};
+use crate::policy::{Parameters, SMALLEST_REQUEST, Setting, build};
 use crate::simulate::{Summary, simulate};
 use crate::{Bytes, Nanos};
 
@@ -33,8 +33,10 @@ pub fn baselines(disks: &[Idleness], model: &DiskModel) -> Vec<Baseline> {
         .map(|(name, policy, wait)| {
             let delay = (policy == "fixed-delay").then_some(wait);
             let parameters = Parameters { delay, ..Parameters::default() };
-            let make =
-                |disk: &Idleness| build(policy, &parameters, disk).expect("the baselines' parameters are complete");
+            let make = |disk: &Idleness| {
+                build(policy, &parameters, &Setting::scrub(disk, model))
+                    .expect("the baselines' parameters are complete")
+            };
             let summary = Summary::new(&simulate(disks, model, make), disks);
             Baseline { name, request_size: SMALLEST_REQUEST, wait, summary }
         })

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::disk::DiskModel;
 use crate::idle::{AutoRegression, Idleness};
-use crate::policy::{Parameters, build};
+use crate::policy::{Parameters, Setting, build};
 use crate::simulate::{Summary, simulate};
 use crate::{Bytes, Nanos};
 
@@ -68,7 +68,9 @@ pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(d
             ),
             None => (*policy, *parameters),
         };
-        let make = |disk: &Idleness| build(name, &run, disk).expect("the parameters are those of the policy");
+        let make = |disk: &Idleness| {
+            build(name, &run, &Setting::scrub(disk, model)).expect("the parameters are those of the policy")
+        };
         let summary = Summary::new(&simulate(disks, model, make), disks);
         progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
         let Summary { utilised_idle, collision_rate, .. } = summary;
@@ -150,6 +152,8 @@ mod tests {
             idle_cov: 5.0,
             burstiness: 0.2,
             requests_per_busy: 2.0,
+            together: false,
+            tick: Nanos::ZERO,
             service: Nanos::from_millis(5),
             read_share: 0.5,
             length: 4096,

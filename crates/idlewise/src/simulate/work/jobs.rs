@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Service, Served, Tally, Work};
+use super::{Served, Service, Tally, Work};
+use crate::idle::Idleness;
 use crate::{Bytes, Nanos};
 
 /// A job for each foreground WRITE, served in their order, each in one request. With a buffer of N places, a job that finds
@@ -20,6 +21,15 @@ impl Jobs {
     /// Jobs that take so long, and wait in a buffer of so many places, or in one without end.
     pub fn new(service: Service, places: Option<usize>) -> Self {
         Self { service, places, waiting: VecDeque::new(), tally: Tally::default() }
+    }
+
+    /// The work that comes with a busy period on average and that the buffer can hold, in nanoseconds, at `service` a job:
+    /// the sum of min(N, M) P(M) S (SIGMETRICS 2009, section 2.3.3). The disk must have kept its WRITEs.
+    pub fn per_interval(disk: &Idleness, service: Nanos, places: Option<usize>) -> f64 {
+        let most = places.unwrap_or(usize::MAX);
+        let of_one_period = disk.writes.chunk_by(|a, b| a.busy_period == b.busy_period);
+        let held: usize = of_one_period.map(|writes| writes.len().min(most)).sum();
+        held as f64 * service.0 as f64 / disk.intervals.len().max(1) as f64
     }
 }
 

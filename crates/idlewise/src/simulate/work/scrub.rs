@@ -1,6 +1,6 @@
 //! Work without end: a scrub, which begins again when it is through.
 
-use super::{Service, Served, Tally, Work};
+use super::{Served, Service, Tally, Work};
 use crate::{Bytes, Nanos};
 
 /// Requests of whatever size the policy asks for, as many as it likes.

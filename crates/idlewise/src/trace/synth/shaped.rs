@@ -22,6 +22,12 @@ pub struct Shape {
     pub burstiness: f64,
     /// Mean requests in a busy period, at least 1; geometrically distributed.
     pub requests_per_busy: f64,
+    /// Whether the requests of a busy period come together, at its beginning, rather than each while the one before it is
+    /// served.
+    pub together: bool,
+    /// Idle intervals are multiples of this timer tick, as those between the requests of periodic programs; zero for none.
+    /// Their mean and coefficient of variation are then those of the shape only nearly.
+    pub tick: Nanos,
     /// Mean service time; exponentially distributed.
     pub service: Nanos,
     /// Share of the requests that read.
@@ -100,8 +106,10 @@ impl Shape {
                     response,
                     volume: 0,
                 });
-                // The next one of the period comes while this one is served.
-                arrival = begin + random.random_range(0..time);
+                // The next one of the period comes with this one, or while it is served.
+                if !self.together {
+                    arrival = begin + random.random_range(0..time);
+                }
                 begin = free_at;
             }
         }
@@ -150,7 +158,9 @@ impl Shape {
         let longest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         logs.iter_mut().for_each(|log| *log = ((*log - longest) * high).exp());
         let scale = self.idle_mean.0 as f64 * count as f64 / logs.iter().sum::<f64>();
-        let lengths = logs.into_iter().map(|length| ((length * scale).round() as u64).max(1)).collect();
+        let tick = self.tick.0.max(1);
+        let ticks = |length: f64| ((length * scale / tick as f64).round() as u64).max(1) * tick;
+        let lengths = logs.into_iter().map(ticks).collect();
         Ok(self.ordered(lengths, random))
     }
 
@@ -228,6 +238,8 @@ mod tests {
             idle_cov,
             burstiness,
             requests_per_busy: 1.8,
+            together: false,
+            tick: Nanos::ZERO,
             service: Nanos::from_millis(10),
             read_share: 0.7,
             length: 8192,
