@@ -3,6 +3,7 @@
 mod capture;
 mod compare;
 mod exit;
+mod explore;
 mod idle;
 mod input;
 mod live;
@@ -34,6 +35,7 @@ enum Command {
     Trace(trace::Arguments),
     Simulate(Box<simulate::Arguments>),
     Compare(compare::Arguments),
+    Explore(explore::Arguments),
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),
     Probe(probe::Arguments),
@@ -53,6 +55,7 @@ fn main() -> std::process::ExitCode {
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Explore(arguments) => explore::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),

@@ -10,6 +10,7 @@ mod profile;
 mod reducer;
 mod regression;
 mod special;
+mod split;
 mod statistics;
 
 pub use autocorrelation::Autocorrelation;

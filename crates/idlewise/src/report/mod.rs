@@ -1,11 +1,13 @@
 //! Results for people: text tables, SVG charts, and one self-contained HTML page.
 
 mod chart;
+mod heat;
 mod idleness;
 mod page;
 mod text;
 
 pub use chart::{Chart, Curve, Scale, cdf_chart};
+pub use heat::{HeatMap, Shape};
 pub use idleness::idle_page;
 pub use page::{Page, Section};
 pub use text::Table;

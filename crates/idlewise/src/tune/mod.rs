@@ -2,6 +2,7 @@
 
 mod baselines;
 mod compare;
+mod explore;
 mod plan;
 mod sample;
 mod search;
@@ -9,5 +10,6 @@ mod waiting;
 
 pub use baselines::{Baseline, baselines};
 pub use compare::{Point, best_within, compare};
+pub use explore::{PairPoint, Penalty, Plane, Question};
 pub use plan::{Plan, PlanError, PlanFile, Predicted};
 pub use search::{Arrivals, Goal, TuneError, tune};

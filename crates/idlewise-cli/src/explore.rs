@@ -1,0 +1,295 @@
+//! `idlewise explore`: idle wait and busy period, all pairs of them.
+
+use std::path::PathBuf;
+
+use idlewise::Bytes;
+use idlewise::idle::Idleness;
+use idlewise::policy::restrained::Amount;
+use idlewise::report::{HeatMap, Page, Section, Shape, Table};
+use idlewise::tune::{PairPoint, Penalty, Plane, Question};
+use serde::Serialize;
+
+use crate::exit::{Exit, UsageError};
+use crate::input::{Input, Source, TraceOnDisk, formats_help};
+use crate::output;
+use crate::progress::Progress;
+use crate::simulate::seconds;
+use crate::work::WorkArguments;
+
+/// Explore when and for how long background work may run: the delay and the work of every idle wait I and busy period T,
+/// and the pair that keeps a relative delay
+#[derive(clap::Args)]
+#[command(after_help = formats_help())]
+pub struct Arguments {
+    #[command(flatten)]
+    input: TraceOnDisk,
+
+    /// Added over original mean response time that the foreground may suffer
+    #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
+    relative_delay: f64,
+
+    /// Size of each background request
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    request_size: Bytes,
+
+    #[command(flatten)]
+    work: WorkArguments,
+
+    /// Choose the pair on this first share of the time, such as 0.5, and try it on the rest
+    #[arg(long, value_name = "SHARE")]
+    train: Option<f64>,
+
+    /// Write a page with the two heat maps: one HTML file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    source: Source,
+    work: String,
+    target: f64,
+    mean_response_s: f64,
+    foreground_requests: u64,
+    chosen: Option<PairPoint>,
+    /// With `--train`: the pair chosen on the first part, on the rest. `chosen` is then that of the rest itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trained: Option<PairPoint>,
+    no_wait: PairPoint,
+    service_wait: PairPoint,
+    penalties: Vec<Penalty>,
+    plane: Plane,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    output::check(arguments.report.as_deref())?;
+    let usage = |text: &str| Err(UsageError(text.into()).into());
+    if arguments.request_size == Bytes(0) {
+        return usage("a request size of zero verifies nothing: give at least 512B");
+    }
+    if !(arguments.relative_delay > 0.0 && arguments.relative_delay <= 100.0) {
+        return usage("--relative-delay is a share of the response time, such as 0.07");
+    }
+    let input = arguments.input.read_keeping(arguments.work.keep(false)?)?;
+    let report = match arguments.train {
+        None => arguments.explore(&input, &input.disks, None),
+        Some(share) => {
+            let (first, rest) = halves(&input.disks, share)?;
+            arguments.explore(&input, &rest, Some(&first))
+        }
+    };
+    if let Some(path) = &arguments.report {
+        output::file(path, &page(&report).html())?;
+    }
+    if arguments.json {
+        output::json(&report)?;
+    } else {
+        output::text(&text(&report))?;
+    }
+    Ok(Exit::Clean)
+}
+
+/// The parts of all disks before and after a share of the time.
+pub fn halves(disks: &[Idleness], share: f64) -> anyhow::Result<(Vec<Idleness>, Vec<Idleness>)> {
+    if !(share > 0.0 && share < 1.0) {
+        return Err(UsageError("--train is a share between 0 and 1, such as 0.5".into()).into());
+    }
+    Ok(disks.iter().map(|disk| disk.split(share)).unzip())
+}
+
+impl Arguments {
+    fn explore(&self, input: &Input, disks: &[Idleness], first: Option<&[Idleness]>) -> Report {
+        let model = &input.model;
+        let service = self.work.service.unwrap_or_else(|| model.verify_time(self.request_size));
+        let work = || self.work.work(model);
+        let question = |disks| Question {
+            disks,
+            work: &work,
+            amount: self.amount(disks, input),
+            service,
+            size: self.request_size,
+            relative_delay: self.relative_delay,
+        };
+        let asked = question(disks);
+        let progress = Progress::new("exploring");
+        let plane = asked.plane(&|done| progress.share(done));
+        drop(progress);
+        let [no_wait, service_wait] = asked.practices();
+        let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
+        let responses: u128 = disks.iter().map(|disk| disk.response_sum).sum();
+        Report {
+            source: input.source.clone(),
+            work: self.work.line(),
+            target: self.relative_delay,
+            mean_response_s: responses as f64 / 1e9 / requests.max(1) as f64,
+            foreground_requests: requests,
+            chosen: asked.chosen(),
+            trained: first.and_then(|first| Some(asked.point(question(first).chosen()?.pair()))),
+            no_wait,
+            service_wait,
+            penalties: asked.penalties(),
+            plane,
+        }
+    }
+
+    /// Work for each interval of all disks together.
+    fn amount(&self, disks: &[Idleness], input: &Input) -> Amount {
+        let intervals: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
+        let of_one = |disk| match self.work.amount(disk, &input.model, self.request_size) {
+            Amount::Infinite => None,
+            Amount::Finite(work) => Some(work * disk.intervals.len() as f64 / intervals.max(1) as f64),
+        };
+        disks.iter().map(of_one).sum::<Option<f64>>().map_or(Amount::Infinite, Amount::Finite)
+    }
+}
+
+/// What marks each of the pairs worth a mark.
+fn marked(report: &Report) -> Vec<(Shape, &'static str, PairPoint)> {
+    let mut marked = vec![
+        (Shape::Square, "no wait", report.no_wait),
+        (Shape::Circle, "wait as long as a request", report.service_wait),
+    ];
+    marked.extend(report.trained.map(|point| (Shape::Circle, "chosen on the first part", point)));
+    marked.extend(report.chosen.map(|point| (Shape::Diamond, "chosen", point)));
+    marked.reverse();
+    marked
+}
+
+fn table(report: &Report) -> Table {
+    let mut table =
+        Table::new(["", "idle wait I", "busy period T", "relative delay", "completed", "per foreground request"]);
+    table.head.push("lost".into());
+    for (_, name, point) in marked(report) {
+        table.row([
+            name.into(),
+            seconds(point.idle_wait_s),
+            point.busy_period_s.map_or("no end".into(), seconds),
+            format!("{:.2} %", point.relative_delay * 100.0),
+            point.completed.to_string(),
+            format!("{:.1} %", point.completed as f64 / report.foreground_requests.max(1) as f64 * 100.0),
+            point.lost.to_string(),
+        ]);
+    }
+    table
+}
+
+fn penalties(report: &Report) -> Table {
+    let mut table = Table::new(["penalty / foreground service", "E", "idle wait I", "I + T", "intervals used"]);
+    for penalty in &report.penalties {
+        table.row([
+            format!("{}", penalty.of_foreground_service),
+            format!("{:.2} %", penalty.delaying * 100.0),
+            seconds(penalty.idle_wait_s),
+            penalty.end_s.map_or("no end".into(), seconds),
+            format!("{:.2} %", penalty.utilised * 100.0),
+        ]);
+    }
+    table
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!(
+        "{}background work: {}; the foreground may be delayed by {:.1} % of its mean response of {}; simulated on {}\n\n{}",
+        report.source.line(),
+        report.work,
+        report.target * 100.0,
+        seconds(report.mean_response_s),
+        report.source.disk,
+        table(report)
+    );
+    match report.chosen {
+        None => text += "\nThere is no pair to choose: the trace has no idle intervals.\n",
+        Some(chosen) if chosen.completed == 0 => {
+            text +=
+                "\nThe chosen pair does no work on this trace: allow a larger relative delay, or smaller requests.\n";
+        }
+        Some(chosen) => {
+            let end = chosen
+                .busy_period_s
+                .map_or("until the foreground comes".into(), |period| format!("for {} at most", seconds(period)));
+            text +=
+                &format!("\nWait until the disk has been idle for {}, then work {end}.", seconds(chosen.idle_wait_s));
+            if chosen.probability < 1.0 {
+                text += &format!(
+                    " Do so in {:.1} % of the intervals only: in all of them a request is too long for the target.",
+                    chosen.probability * 100.0
+                );
+            }
+            text += "\n";
+        }
+    }
+    text += &format!("\nHow the choice depends on what a collision costs:\n\n{}", penalties(report));
+    text
+}
+
+/// Figures 6 and 7, and figure 4 as a table.
+fn page(report: &Report) -> Page {
+    let plane = &report.plane;
+    let most = plane.points.iter().map(|point| point.completed).max().unwrap_or(0).max(1) as f64;
+    let delays: Vec<f64> = plane.points.iter().map(|point| point.relative_delay.max(1e-6).log10()).collect();
+    let (low, high) = delays.iter().fold((f64::MAX, f64::MIN), |(l, h), &delay| (l.min(delay), h.max(delay)));
+    let beyond: Vec<bool> = plane.points.iter().map(|point| point.relative_delay > report.target).collect();
+    let map = |cells: Vec<f64>, beyond: Vec<bool>| {
+        let drawn = HeatMap {
+            x: ("idle wait I".into(), plane.idle_waits_s.iter().map(|&wait| seconds(wait)).collect()),
+            y: (
+                "busy period T".into(),
+                plane.busy_periods_s.iter().map(|period| period.map_or("no end".into(), seconds)).collect(),
+            ),
+            cells,
+            beyond,
+            marks: marked(report).iter().rev().map(|&(shape, _, point)| mark(plane, shape, &point)).collect(),
+        };
+        drawn.svg()
+    };
+    let delay = map(delays.iter().map(|delay| (delay - low) / (high - low).max(1e-9)).collect(), beyond.clone());
+    let work = map(plane.points.iter().map(|point| point.completed as f64 / most).collect(), vec![false; beyond.len()]);
+    let maps = Section {
+        heading: "Every idle wait and busy period (figures 6 and 7)".into(),
+        text: format!(
+            "Left: the relative delay of the foreground, from {:.3} % to {:.1} %, deeper for longer; orange beyond the target \
+             of {:.1} %. Right: completed background requests, up to {most}, deeper for more. The diamond is the pair that the \
+             framework chooses, the square works without a wait, the circle waits as long as a request takes.",
+            10f64.powf(low) * 100.0,
+            10f64.powf(high) * 100.0,
+            report.target * 100.0
+        ),
+        table: table(report),
+        drawings: vec![("foreground delay".into(), delay), ("background work".into(), work)],
+        ..Section::default()
+    };
+    let figure_4 = Section {
+        heading: "What a collision costs (figure 4)".into(),
+        text: "The dearer a collision, the longer the wait and the fewer intervals are used. The penalty is in mean service \
+               times of the foreground."
+            .into(),
+        table: penalties(report),
+        ..Section::default()
+    };
+    Page {
+        title: format!("Idle wait and busy period on {}", report.source.trace),
+        lead: format!("Background work: {}. Simulated on {}.", report.work, report.source.disk),
+        sections: vec![maps, figure_4],
+    }
+}
+
+/// Where a pair is between the columns and rows of the plane.
+fn mark(plane: &Plane, shape: Shape, point: &PairPoint) -> (Shape, f64, f64) {
+    let x = place(&plane.idle_waits_s, point.idle_wait_s);
+    let periods: Vec<f64> = plane.busy_periods_s.iter().copied().flatten().collect();
+    (shape, x, point.busy_period_s.map_or(periods.len() as f64, |period| place(&periods, period)))
+}
+
+fn place(values: &[f64], value: f64) -> f64 {
+    let above = values.partition_point(|&other| other <= value);
+    let (Some(low), Some(high)) = (above.checked_sub(1).map(|k| values[k]), values.get(above)) else {
+        return above.saturating_sub(1) as f64;
+    };
+    (above - 1) as f64 + (value - low) / (high - low)
+}
