@@ -1,5 +1,7 @@
 //! What the usual schedules do on the same intervals, to put beside a plan.
 
+use rayon::prelude::*;
+
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::policy::{Parameters, SMALLEST_REQUEST, Setting, build};
@@ -29,7 +31,7 @@ pub fn baselines(disks: &[Idleness], model: &DiskModel) -> Vec<Baseline> {
         ("fixed-delay-64ms", "fixed-delay", Nanos::from_millis(64)),
     ];
     schedules
-        .into_iter()
+        .into_par_iter()
         .map(|(name, policy, wait)| {
             let delay = (policy == "fixed-delay").then_some(wait);
             let parameters = Parameters { delay, ..Parameters::default() };
