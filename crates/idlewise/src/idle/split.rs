@@ -48,6 +48,18 @@ impl Idleness {
         (first.with_own_responses(), second.with_own_responses())
     }
 
+    /// So many parts of equal time.
+    pub fn parts(&self, count: usize) -> Vec<Self> {
+        let (mut parts, mut rest) = (Vec::new(), self.clone());
+        for left in (2..=count).rev() {
+            let (part, behind) = rest.split(1.0 / left as f64);
+            parts.push(part);
+            rest = behind;
+        }
+        parts.push(rest);
+        parts
+    }
+
     fn with_own_responses(mut self) -> Self {
         if !self.responses.is_empty() {
             self.response_sum = self.responses.iter().map(|response| u128::from(response.0)).sum();
@@ -85,6 +97,8 @@ mod tests {
                 assert!(part.writes.iter().all(|write| (part.begin..=part.end).contains(&write.completed)), "{share}");
             }
         }
+        let parts = disk.parts(4);
+        assert_eq!(parts.iter().map(|part| part.requests).collect::<Vec<_>>(), [25; 4]);
         let (first, second) = disk.split(0.5);
         assert_eq!((first.requests, second.requests), (50, 50));
     }

@@ -9,6 +9,7 @@ mod fixed_delay;
 mod growing;
 mod predicting;
 pub mod restrained;
+pub mod shaped;
 mod table;
 mod waiting;
 
@@ -18,6 +19,7 @@ pub use fixed_delay::FixedDelay;
 pub use growing::{Growing, Growth};
 pub use predicting::Predicting;
 pub use restrained::Restrained;
+pub use shaped::Shaped;
 pub use table::{Entry, POLICIES, ParameterError, Parameters, SMALLEST_REQUEST, Setting, build};
 pub use waiting::Waiting;
 

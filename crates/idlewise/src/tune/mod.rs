@@ -3,9 +3,11 @@
 mod baselines;
 mod compare;
 mod explore;
+pub mod heldout;
 mod plan;
 mod sample;
 mod search;
+mod shaped;
 mod waiting;
 
 pub use baselines::{Baseline, baselines};
@@ -13,3 +15,4 @@ pub use compare::{Point, best_within, compare};
 pub use explore::{PairPoint, Penalty, Plane, Question};
 pub use plan::{Plan, PlanError, PlanFile, Predicted};
 pub use search::{Arrivals, Goal, TuneError, tune};
+pub use shaped::shaped;
