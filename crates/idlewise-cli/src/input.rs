@@ -10,6 +10,7 @@ use idlewise::trace::formats::FORMATS;
 use idlewise::trace::{
     self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
 };
+use idlewise::tune::PlanFile;
 use serde::Serialize;
 
 use crate::progress::Progress;
@@ -281,4 +282,10 @@ pub fn disk_model(path: Option<&Path>) -> anyhow::Result<DiskModel> {
     };
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     DiskModel::from_toml(&text).with_context(|| path.display().to_string())
+}
+
+/// The plan in a file.
+pub fn plan_file(path: &Path) -> anyhow::Result<PlanFile> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    PlanFile::from_toml(&text).with_context(|| path.display().to_string())
 }

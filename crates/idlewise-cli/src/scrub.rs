@@ -5,18 +5,17 @@ mod result;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use idlewise::disk::DiskModel;
 use idlewise::order::Sequential;
 use idlewise::policy::Waiting;
-use idlewise::tune::{Goal, PlanFile, Predicted};
+use idlewise::tune::{Goal, Predicted, Schedule};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{Pacing, Report, Scrubber, State, StateFolder};
 
 use crate::exit::{Exit, UsageError};
-use crate::input::disk_model;
+use crate::input::{disk_model, plan_file};
 use crate::live::{MonitorName, open_device, open_monitor, stop_flag};
 use bar::Bar;
 use result::Result;
@@ -82,7 +81,7 @@ pub struct Arguments {
 
 /// How request size and idle wait come about.
 enum Pace {
-    Given(Waiting, Option<Predicted>),
+    Given(Schedule, Option<Predicted>),
     Learnt(Goal, Option<DiskModel>),
 }
 
@@ -99,14 +98,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut checkpoint =
         StateFolder::choose(arguments.state_dir.clone()).open(&device, "sequential", arguments.restart)?;
     let monitor = open_monitor(&device, arguments.monitor)?;
-    let largest = if let Pace::Given(waiting, _) = &pace { waiting.request_size } else { Bytes(0) };
+    let sizes = if let Pace::Given(schedule, _) = &pace { schedule.sizes() } else { Vec::new() };
+    let largest = sizes.into_iter().max().unwrap_or_default();
     let mut scrubber = Scrubber::new(&device, monitor, &stop, largest)?;
     let mut order = Sequential::new(device.size, checkpoint.position());
     let mut bar = Bar::new(arguments.quiet, &device);
     let resumed = checkpoint.position();
     let (pacing, planned) = match pace {
-        Pace::Given(waiting, predicted) => {
-            (Some(Pacing::fixed(waiting, goal.map(|goal| goal.mean_slowdown))), predicted)
+        Pace::Given(schedule, predicted) => {
+            (Some(Pacing::fixed(schedule, goal.map(|goal| goal.mean_slowdown))), predicted)
         }
         Pace::Learnt(goal, model) => (learn(&mut scrubber, goal, model, arguments.observe, &mut bar)?, None),
     };
@@ -159,11 +159,9 @@ fn learn(
 
 /// Requests must be whole blocks.
 fn check_size(pace: &Pace, device: &Device) -> anyhow::Result<()> {
-    let Pace::Given(waiting, _) = pace else { return Ok(()) };
-    let size = waiting.request_size;
-    if size.0.is_multiple_of(u64::from(device.block)) {
-        return Ok(());
-    }
+    let Pace::Given(schedule, _) = pace else { return Ok(()) };
+    let odd = schedule.sizes().into_iter().find(|size| !size.0.is_multiple_of(u64::from(device.block)));
+    let Some(size) = odd else { return Ok(()) };
     let name = device.path.display();
     Err(UsageError(format!("{name}: request size {size} is no multiple of its {} byte blocks", device.block)).into())
 }
@@ -174,16 +172,15 @@ impl Arguments {
         let goal = self.mean_slowdown.zip(self.max_slowdown);
         let goal = goal.map(|(mean_slowdown, max_slowdown)| Goal { mean_slowdown, max_slowdown });
         if let Some(path) = &self.plan {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            let plan = PlanFile::from_toml(&text).with_context(|| path.display().to_string())?;
-            return Ok((Pace::Given(plan.policy(), Some(plan.predicted)), goal.or(Some(plan.goal))));
+            let plan = plan_file(path)?;
+            return Ok((Pace::Given(plan.schedule(), Some(plan.predicted)), goal.or(Some(plan.goal))));
         }
         if let Some((request_size, idle_wait)) = self.request_size.zip(self.idle_wait) {
             const LARGEST: Bytes = Bytes(64 << 20);
             if request_size == Bytes(0) || request_size > LARGEST {
                 return Err(usage("--request-size must be above zero and at most 64MiB").into());
             }
-            return Ok((Pace::Given(Waiting { idle_wait, request_size }, None), goal));
+            return Ok((Pace::Given(Schedule::Waiting(Waiting { idle_wait, request_size }), None), goal));
         }
         let how =
             "say how to pace it: --mean-slowdown and --max-slowdown, or --plan, or --request-size and --idle-wait";

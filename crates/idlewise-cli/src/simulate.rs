@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use idlewise::disk::DiskModel;
 use idlewise::idle::Idleness;
-use idlewise::policy::{POLICIES, Parameters, SMALLEST_REQUEST, Setting, build};
+use idlewise::policy::{Budget, POLICIES, Parameters, Policy, SMALLEST_REQUEST, Setting, build};
 use idlewise::report::{Chart, Page, Scale, Section, Table};
 use idlewise::simulate::{self, Lane, Run, Summary, Tally};
 use idlewise::{Bytes, Cdh, Nanos, Rate};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
-use crate::input::{Source, TraceOnDisk, formats_help, list};
+use crate::input::{Source, TraceOnDisk, formats_help, list, plan_file};
 use crate::output;
 use crate::work::WorkArguments;
 
@@ -25,6 +25,13 @@ pub struct Arguments {
     /// Policy, one of those listed below
     #[arg(long, default_value = "waiting", value_name = "NAME")]
     policy: String,
+
+    /// Run a plan as `idlewise tune --out` writes it, instead of a policy with parameters
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "policy", "idle_wait", "request_size", "delay", "threshold", "longest", "growth", "increment", "swap_at", "largest_size",
+        "busy_period", "relative_delay",
+    ])]
+    plan: Option<PathBuf>,
 
     /// Idle time before the first background request, such as 100ms
     #[arg(long, value_name = "TIME")]
@@ -139,8 +146,10 @@ fn policies_and_formats() -> String {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check(arguments.report.as_deref())?;
     let parameters = arguments.parameters();
-    let build = |setting: &Setting| {
-        build(&arguments.policy, &parameters, setting).map_err(|error| UsageError(error.to_string()))
+    let plan = arguments.plan.as_deref().map(plan_file).transpose()?;
+    let build = |setting: &Setting| match &plan {
+        Some(plan) => Ok(within(arguments.budget, plan.schedule().policy())),
+        None => build(&arguments.policy, &parameters, setting).map_err(|error| UsageError(error.to_string())),
     };
     let (nothing, any) = (Idleness::default(), DiskModel::ultrastar_15k450());
     build(&Setting::scrub(&nothing, &any))?;
@@ -158,7 +167,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Volume { volume: disk.volume.clone(), row: arguments.row(&simulate::run(disks, lane), disks) }
     };
     let report = Report {
-        policy: arguments.policy.clone(),
+        policy: arguments.plan.as_ref().map_or(arguments.policy.clone(), |path| format!("plan {}", path.display())),
         row: arguments.row(&all, &input.disks),
         volumes: input.disks.iter().filter(|_| arguments.by_volume).map(of_one).collect(),
         source: input.source,
@@ -179,6 +188,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         output::text(&(title + &table(&report).to_string()))?;
     }
     Ok(Exit::Clean)
+}
+
+fn within(budget: Option<Nanos>, policy: Box<dyn Policy>) -> Box<dyn Policy> {
+    match budget {
+        Some(target) => Box::new(Budget::new(policy, target)),
+        None => policy,
+    }
 }
 
 impl Arguments {

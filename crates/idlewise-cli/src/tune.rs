@@ -1,19 +1,25 @@
 //! `idlewise tune`: request size and idle wait for a slowdown goal.
 
+mod page;
+mod text;
+mod words;
+
 use std::path::PathBuf;
 
 use idlewise::idle::Idleness;
-use idlewise::report::Table;
-use idlewise::simulate::Summary;
-use idlewise::tune::{Arrivals, Baseline, Goal, Plan, PlanFile, baselines, tune};
-use idlewise::{Bytes, Nanos, Rate};
+use idlewise::simulate::{Outcome, Summary, simulate};
+use idlewise::tune::{
+    Arrivals, Baseline, FrontierPoint, Goal, PlanFile, Schedule, Validation, baselines, frontier, shaped, tune,
+    validate,
+};
+use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::explore::halves;
 use crate::input::{Input, Source, TraceOnDisk, formats_help};
 use crate::output;
 use crate::progress::Progress;
-use crate::simulate::seconds;
 use crate::trace_file::part_path;
 
 /// Choose request size and idle wait so that a scrub is fastest while the slowdown stays within the goal
@@ -44,6 +50,19 @@ pub struct Arguments {
     #[arg(long)]
     by_volume: bool,
 
+    /// Also fit steps, whose waits and sizes change with elapsed idle time, and take them if they do more than one wait and
+    /// one size on parts of the trace that they were not fitted to
+    #[arg(long)]
+    shaped: bool,
+
+    /// Tune on this first share of the time, such as 0.5, and show what the plan does on the rest
+    #[arg(long, value_name = "SHARE")]
+    train: Option<f64>,
+
+    /// Write a page with throughput against slowdown for all sizes: one HTML file
+    #[arg(long, value_name = "FILE.html", conflicts_with = "by_volume")]
+    report: Option<PathBuf>,
+
     /// Write the plan to a file that `idlewise scrub --plan` takes; with --by-volume one a volume, its name before the ending
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -63,7 +82,24 @@ struct Report {
     capacity_bytes: u64,
     #[serde(flatten)]
     chosen: Row,
+    /// Where steps were taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<StepSeconds>,
+    /// With `--shaped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation: Option<Validation>,
+    /// With `--train`: what a plan tuned on the rest itself does there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<Row>,
     baselines: Vec<Named>,
+    reasons: String,
+    warnings: Vec<String>,
+    /// Where the goal allows no work: one that would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal_needed_s: Option<f64>,
+    /// With `--report`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frontier: Vec<FrontierPoint>,
 }
 
 #[derive(Serialize)]
@@ -90,9 +126,20 @@ struct Row {
     full_pass_s: Option<f64>,
 }
 
+/// A step of a plan.
+#[derive(Serialize)]
+struct StepSeconds {
+    /// `short` or `long`, the interval before.
+    after: &'static str,
+    from_s: f64,
+    /// Waits where there is none.
+    request_size_bytes: Option<u64>,
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check(arguments.out.as_deref())?;
+    output::check(arguments.report.as_deref())?;
     let input = arguments.input.read()?;
     let parts: Vec<&[Idleness]> =
         if arguments.by_volume { input.disks.chunks(1).collect() } else { vec![&input.disks] };
@@ -101,103 +148,135 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         reports.push(arguments.report(disks, &input)?);
     }
     match (&reports[..], arguments.json) {
-        ([(report, _)], true) if !arguments.by_volume => output::json(report)?,
-        (reports, true) => output::json(&reports.iter().map(|(report, _)| report).collect::<Vec<_>>())?,
-        (reports, false) => {
-            output::text(&reports.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n"))?
-        }
+        ([report], true) if !arguments.by_volume => output::json(report)?,
+        (reports, true) => output::json(&reports)?,
+        (reports, false) => output::text(&reports.iter().map(text::text).collect::<Vec<_>>().join("\n"))?,
     }
     Ok(Exit::Clean)
 }
 
+/// What was chosen for some disks, on which it was tried.
+struct Chosen {
+    schedule: Schedule,
+    outcome: Outcome,
+    validation: Option<Validation>,
+}
+
 impl Arguments {
-    /// Tunes for some disks, writes the plan, and says what it is.
-    fn report(&self, disks: &[Idleness], input: &Input) -> anyhow::Result<(Report, String)> {
-        let goal = Goal { mean_slowdown: self.mean_slowdown, max_slowdown: self.max_slowdown };
-        let volume = disks.first().filter(|_| self.by_volume).map(|disk| disk.volume.clone());
+    fn goal(&self) -> Goal {
+        Goal { mean_slowdown: self.mean_slowdown, max_slowdown: self.max_slowdown }
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        if self.any_moment { Arrivals::AnyMoment } else { Arrivals::Recorded }
+    }
+
+    /// One wait and one size, or steps if asked for and if they are worth it.
+    fn choose(&self, disks: &[Idleness], input: &Input) -> anyhow::Result<Chosen> {
         let progress = Progress::new("tuning");
-        let arrivals = if self.any_moment { Arrivals::AnyMoment } else { Arrivals::Recorded };
-        let plan = tune(disks, &input.model, &goal, arrivals, &|done| progress.share(done))?;
+        let plan = tune(disks, &input.model, &self.goal(), self.arrivals(), &|done| progress.share(done))?;
         drop(progress);
-        let summary = Summary::new(&plan.outcome, disks);
+        let waiting = Chosen { schedule: Schedule::Waiting(plan.policy()), outcome: plan.outcome, validation: None };
+        if !self.shaped {
+            return Ok(waiting);
+        }
+        let progress = Progress::new("validating");
+        let validation = validate(disks, &input.model, &self.goal(), &|done| progress.share(done));
+        drop(progress);
+        let steps = shaped(disks, &input.model, &self.goal(), validation.context);
+        let steps = steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > waiting.outcome.scrubbed);
+        // Steps that win elsewhere but not here are not taken either.
+        let validation = Some(Validation { chosen: steps.is_some(), ..validation });
+        Ok(match steps {
+            Some((steps, outcome)) => Chosen { schedule: Schedule::Shaped(steps), outcome, validation },
+            None => Chosen { validation, ..waiting },
+        })
+    }
+
+    /// Tunes for some disks, writes the plan and the page.
+    fn report(&self, disks: &[Idleness], input: &Input) -> anyhow::Result<Report> {
+        let (goal, model) = (self.goal(), &input.model);
+        let volume = disks.first().filter(|_| self.by_volume).map(|disk| disk.volume.clone());
+        let (mut chosen, rest, exact) = match self.train {
+            None => (self.choose(disks, input)?, disks.to_vec(), None),
+            Some(share) => {
+                let (first, rest) = halves(disks, share)?;
+                let exact = self.choose(&rest, input)?;
+                (self.choose(&first, input)?, rest, Some(exact))
+            }
+        };
+        if self.train.is_some() {
+            chosen.outcome = simulate(&rest, model, |_| chosen.schedule.policy());
+        }
+        let row = |schedule: (Bytes, Nanos), outcome: &Outcome| self.row(schedule, Summary::new(outcome, &rest));
+        let Chosen { schedule, outcome, validation } = chosen;
+        let row_of_plan = row(schedule.first(), &outcome);
         if let Some(path) = &self.out {
-            let file = PlanFile::new(&plan, goal, &summary, &input.source.trace, &input.model.name);
+            let file = PlanFile::new(&schedule, goal, &row_of_plan.summary, &input.source.trace, &model.name);
             let path = volume.as_ref().map_or(path.clone(), |volume| part_path(path, volume));
             output::file(&path, &file.to_toml())?;
         }
-        let row = |size: Bytes, wait: Nanos, summary: Summary| Row {
-            request_size_bytes: size.0,
-            idle_wait_s: wait.as_secs_f64(),
-            full_pass_s: Some(self.capacity.0 as f64 / summary.throughput_bytes_per_s).filter(|s| s.is_finite()),
-            summary,
-        };
-        let named = |base: Baseline| Named { name: base.name, row: row(base.request_size, base.wait, base.summary) };
-        let report = Report {
+        let named =
+            |base: Baseline| Named { name: base.name, row: self.row((base.request_size, base.wait), base.summary) };
+        let nothing = outcome.background_requests == 0;
+        let needed = || words::goal_needed(&rest, model, &goal, self.arrivals()).map(Nanos::as_secs_f64);
+        let mut report = Report {
             goal: GoalSeconds {
                 mean_slowdown_s: goal.mean_slowdown.as_secs_f64(),
                 max_slowdown_s: goal.max_slowdown.as_secs_f64(),
             },
             volume,
             capacity_bytes: self.capacity.0,
-            chosen: row(plan.request_size, plan.idle_wait, summary),
-            baselines: baselines(disks, &input.model).into_iter().map(named).collect(),
+            chosen: row_of_plan,
+            steps: steps(&schedule),
+            validation,
+            exact: exact.map(|exact| row(exact.schedule.first(), &exact.outcome)),
+            baselines: baselines(&rest, model).into_iter().map(named).collect(),
+            reasons: if nothing { String::new() } else { words::reasons(&schedule, &outcome, &rest, model) },
+            warnings: words::warnings(&outcome, &rest, self.arrivals()),
+            goal_needed_s: nothing.then(needed).flatten(),
+            frontier: Vec::new(),
             source: input.source.clone(),
         };
-        let text = text(&report, &plan, goal, disks);
-        Ok((report, text))
+        if rest.len() > 1 {
+            report.warnings.push(format!(
+                "one plan for {} disks together; --volume NAME tunes for one of them, --by-volume for each",
+                rest.len()
+            ));
+        }
+        if let Some(path) = &self.report {
+            let progress = Progress::new("frontier");
+            report.frontier = frontier(&rest, model, goal.max_slowdown, &|done| progress.share(done));
+            drop(progress);
+            let title = format!("A scrub of {}", report.source.trace);
+            let summary = &report.chosen.summary;
+            let point = (summary.mean_slowdown_s, summary.throughput_bytes_per_s);
+            let page = page::page(title, text::lead(&report), text::table(&report), &report.frontier, point);
+            output::file(path, &page.html())?;
+        }
+        Ok(report)
+    }
+
+    fn row(&self, (size, wait): (Bytes, Nanos), summary: Summary) -> Row {
+        Row {
+            request_size_bytes: size.0,
+            idle_wait_s: wait.as_secs_f64(),
+            full_pass_s: Some(self.capacity.0 as f64 / summary.throughput_bytes_per_s).filter(|s| s.is_finite()),
+            summary,
+        }
     }
 }
 
-fn text(report: &Report, plan: &Plan, goal: Goal, disks: &[Idleness]) -> String {
-    let pass = format!("pass over {}", Bytes(report.capacity_bytes).decimal());
-    let mut table = Table::new([
-        "",
-        "size",
-        "idle wait",
-        "throughput",
-        "mean slowdown",
-        "max slowdown",
-        "collisions",
-        "idle used",
-        &pass,
-    ]);
-    let mut add = |name: &str, row: &Row| {
-        let summary = &row.summary;
-        table.row([
-            name.into(),
-            Bytes(row.request_size_bytes).to_string(),
-            if name.starts_with("fixed") { "-".into() } else { seconds(row.idle_wait_s) },
-            Rate(summary.throughput_bytes_per_s as u64).to_string(),
-            seconds(summary.mean_slowdown_s),
-            seconds(summary.max_slowdown_s),
-            summary.collisions.to_string(),
-            format!("{:.1} %", summary.utilised_idle * 100.0),
-            row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0)),
-        ]);
+fn steps(schedule: &Schedule) -> Vec<StepSeconds> {
+    let Schedule::Shaped(shaped) = schedule else { return Vec::new() };
+    let of = |after, steps: &[idlewise::policy::shaped::Step]| {
+        let step = |step: &idlewise::policy::shaped::Step| StepSeconds {
+            after,
+            from_s: step.from.as_secs_f64(),
+            request_size_bytes: step.size.map(|size| size.0),
+        };
+        steps.iter().map(step).collect::<Vec<_>>()
     };
-    add("plan", &report.chosen);
-    for baseline in &report.baselines {
-        add(baseline.name, &baseline.row);
-    }
-    let mut text = format!(
-        "{}{}goal: mean slowdown {}, max slowdown {}; simulated on {}\n\nPlan: once the disk has been idle for {}, issue \
-         requests of {} back to back.\n\n{table}",
-        report.source.line(),
-        report.volume.as_ref().map(|volume| format!("volume {volume}, ")).unwrap_or_default(),
-        goal.mean_slowdown,
-        goal.max_slowdown,
-        report.source.disk,
-        plan.idle_wait,
-        plan.request_size,
-    );
-    if plan.outcome.background_requests == 0 {
-        text += "\nThe goal allows no background work on this trace: allow a higher mean slowdown.\n";
-    }
-    if disks.len() > 1 {
-        text += &format!(
-            "\nOne plan for {} disks together; --volume NAME tunes for one of them, --by-volume for each.\n",
-            disks.len()
-        );
-    }
-    text
+    let long = if shaped.after_long == shaped.after_short { Vec::new() } else { of("long", &shaped.after_long) };
+    of("short", &shaped.after_short).into_iter().chain(long).collect()
 }

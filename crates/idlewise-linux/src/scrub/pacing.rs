@@ -3,7 +3,7 @@
 use idlewise::disk::DiskModel;
 use idlewise::policy::{Budget, Policy, Waiting};
 use idlewise::simulate::Summary;
-use idlewise::tune::{Arrivals, Goal, Predicted, tune};
+use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
 
 use super::{Foreground, Measured};
@@ -20,7 +20,7 @@ const SIZE_STEP: u64 = 64 << 10;
 
 /// A policy, and what it takes to replace it.
 pub struct Pacing {
-    waiting: Waiting,
+    schedule: Schedule,
     /// Mean slowdown that the measured one is held within.
     budget: Option<Nanos>,
     retune: Option<Retune>,
@@ -34,9 +34,9 @@ struct Retune {
 }
 
 impl Pacing {
-    /// Request size and idle wait as given, within a mean slowdown if one is.
-    pub fn fixed(waiting: Waiting, budget: Option<Nanos>) -> Self {
-        Self { waiting, budget, retune: None, predicted: None }
+    /// As given, within a mean slowdown if one is.
+    pub fn fixed(schedule: Schedule, budget: Option<Nanos>) -> Self {
+        Self { schedule, budget, retune: None, predicted: None }
     }
 
     /// Request size and idle wait from the idle intervals seen, tuned again every minute.
@@ -53,7 +53,8 @@ impl Pacing {
         let fits = sizes.rfind(|&size| model.verify_time(size) <= goal.max_slowdown);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size: fits.unwrap_or(Bytes(SIZE_STEP)) };
         let budget = Some(goal.mean_slowdown);
-        let mut pacing = Self { waiting, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };
+        let schedule = Schedule::Waiting(waiting);
+        let mut pacing = Self { schedule, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };
         pacing.again(foreground, now)?;
         Ok(pacing)
     }
@@ -67,22 +68,24 @@ impl Pacing {
         retune.next = Nanos(now.0 + RETUNE.0);
         let seen = foreground.undisturbed();
         if seen.intervals.len() < ENOUGH
-            && retune.model.verify_time(self.waiting.request_size) <= retune.goal.max_slowdown
+            && retune.model.verify_time(self.schedule.first().0) <= retune.goal.max_slowdown
         {
             return Ok(false);
         }
         let seen = std::slice::from_ref(seen);
         let plan = tune(seen, &retune.model, &retune.goal, Arrivals::AnyMoment, &|_| ())?;
         self.predicted = Some(Predicted::from(&Summary::new(&plan.outcome, seen)));
-        let changed = plan.policy() != self.waiting;
-        self.waiting = plan.policy();
+        let schedule = Schedule::Waiting(plan.policy());
+        let changed = schedule != self.schedule;
+        self.schedule = schedule;
         Ok(changed)
     }
 
     /// The policy to drive; its account is charged with what was measured from `begin` to `now`.
     pub fn policy(&self, begin: &Measured, now: &Measured) -> Box<dyn Policy> {
-        let Some(target) = self.budget else { return Box::new(self.waiting) };
-        let mut budget = Budget::new(self.waiting, target);
+        let policy = self.schedule.policy();
+        let Some(target) = self.budget else { return policy };
+        let mut budget = Budget::new(policy, target);
         let requests = now.foreground_requests - begin.foreground_requests;
         budget.foreground_served(requests, now.slowdown_sum - begin.slowdown_sum);
         Box::new(budget)
@@ -93,8 +96,8 @@ impl Pacing {
         self.predicted
     }
 
-    /// Request size and idle wait.
+    /// Size of the first request of an interval, and the idle time before it.
     pub fn parameters(&self) -> (Bytes, Nanos) {
-        (self.waiting.request_size, self.waiting.idle_wait)
+        self.schedule.first()
     }
 }

@@ -7,20 +7,22 @@ use crate::Nanos;
 /// a disk that nobody uses earns nothing.
 const PATIENCE: Nanos = Nanos::from_secs(300);
 /// What may be overdrawn in such long intervals: the earnings of so many requests.
-const CREDIT: u64 = 1_000;
+const CREDIT: u64 = 700;
+/// What the account begins with: an empty one would stop at the first collision, before anything was earned.
+const OPENING: u64 = 300;
 
-/// Lets a policy work only while its account is not overdrawn. Every foreground request earns the target mean slowdown;
-/// every delay spends what it cost. Once the device has been idle for five minutes, the earnings of 1,000 requests may
-/// be overdrawn.
+/// Lets a policy work only while its account is not overdrawn. It begins with the earnings of 300 requests; every foreground
+/// request earns the target mean slowdown, and every delay spends what it cost. Once the device has been idle for five minutes,
+/// the earnings of 700 requests may be overdrawn.
 ///
 /// **The bound.** Let T be the target, N the foreground requests served so far, and C the most that one collision has cost:
 /// the sum of the delays of all requests that it delayed. Then the sum of all delays is at most T (N + 1000) + C, and the
 /// mean slowdown at most T (1 + 1000 / N) + C / N.
 ///
-/// *Proof.* The balance is T N less the sum of delays. Work starts in an interval only if the balance is at least -1000 T
+/// *Proof.* The balance is T (N + 300) less the sum of delays. Work starts in an interval only if the balance is at least -700 T
 /// then, and only one request of it collides, at the interval's end. Until the delay of that collision is absorbed no other
 /// interval is used. So between the start of that work and the next, delays are those of one collision, at most C, while
-/// earnings only raise the balance: it never falls below -1000 T - C.
+/// earnings only raise the balance: it never falls below -700 T - C.
 #[derive(Debug)]
 pub struct Budget<P> {
     inner: P,
@@ -33,10 +35,10 @@ pub struct Budget<P> {
 }
 
 impl<P: Policy> Budget<P> {
-    /// `inner` within a mean slowdown of `target`, its account empty.
+    /// `inner` within a mean slowdown of `target`.
     pub fn new(inner: P, target: Nanos) -> Self {
-        let credit = i128::from(CREDIT) * i128::from(target.0);
-        Self { inner, target, patience: PATIENCE, credit, balance: 0 }
+        let of = |requests: u64| i128::from(requests) * i128::from(target.0);
+        Self { inner, target, patience: PATIENCE, credit: of(CREDIT), balance: of(OPENING) }
     }
 }
 
@@ -115,12 +117,12 @@ mod tests {
     fn an_overdrawn_account_stops_work_until_it_has_earned_enough() {
         let mut policy = Budget::new(Waiting { idle_wait: Nanos::ZERO, request_size: SIZE }, Nanos(10));
         assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
-        policy.foreground_served(2, 50);
+        policy.foreground_served(2, 50 + 10 * u128::from(OPENING));
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
         assert!(matches!(policy.decide(PATIENCE), Decision::Issue { .. }));
-        policy.foreground_served(0, 10 * 1_000);
+        policy.foreground_served(0, 10 * u128::from(CREDIT));
         assert_eq!(policy.decide(PATIENCE), Decision::Stop);
-        policy.foreground_served(3 + 1_000, 0);
+        policy.foreground_served(3 + CREDIT, 0);
         assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
     }
 
@@ -131,11 +133,13 @@ mod tests {
         #[test]
         fn the_bound_holds_on_adversarial_intervals(
             intervals in prop::collection::vec((prop_oneof![1u64..5, 1u64..100, 1u64..5_000], prop_oneof![1u64..4, 1u64..500]), 1..200),
-            target in 0u64..300, service in 1u64..500, wait in 0u64..200, patience in prop_oneof![50u64..2_000, Just(u64::MAX)], credit in 0u64..20,
+            target in 0u64..300, service in 1u64..500, wait in 0u64..200, patience in prop_oneof![50u64..2_000, Just(u64::MAX)], credit in 0u64..20, opening in 0u64..20,
         ) {
             let waiting = Waiting { idle_wait: Nanos(wait), request_size: SIZE };
             let lent = i128::from(credit * target);
-            let policy = Budget { patience: Nanos(patience), credit: lent, ..Budget::new(waiting, Nanos(target)) };
+            let policy = Budget {
+                patience: Nanos(patience), credit: lent, balance: i128::from(opening * target), ..Budget::new(waiting, Nanos(target))
+            };
             let lane = Lane { policy: Box::new(policy), work: Box::new(Scrub::new(Service::OfSize(model(service)))) };
             let mut simulation = Simulation::new(&crate::idle::Idleness::default(), vec![lane]);
             let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);
@@ -149,7 +153,7 @@ mod tests {
                     before -= u128::from(simulation.carried()) * u128::from(followers);
                 }
                 costliest = costliest.max(simulation.outcome.delay_sum - before);
-                let earned = u128::from(target) * (requests + u128::from(credit));
+                let earned = u128::from(target) * (requests + u128::from(credit + opening));
                 prop_assert!(simulation.outcome.delay_sum <= earned + costliest);
             }
         }

@@ -105,6 +105,11 @@ fn series(disk: &Idleness) -> Vec<f64> {
     disk.intervals.iter().map(|interval| interval.length.as_secs_f64()).collect()
 }
 
+/// Idle waits that shares of the intervals exceed.
+pub fn waits(disks: &[Idleness]) -> Vec<Nanos> {
+    exceeded_by_shares(&mut disks.iter().flat_map(series).collect::<Vec<_>>())
+}
+
 /// What AR predicts for each interval; nothing where it cannot be fitted.
 fn predictions(series: &[f64]) -> Vec<f64> {
     AutoRegression::fit(series).map(|model| model.predictions(series)).unwrap_or_default()

@@ -3,6 +3,7 @@
 mod baselines;
 mod compare;
 mod explore;
+mod frontier;
 pub mod heldout;
 mod plan;
 mod sample;
@@ -13,6 +14,8 @@ mod waiting;
 pub use baselines::{Baseline, baselines};
 pub use compare::{Point, best_within, compare};
 pub use explore::{PairPoint, Penalty, Plane, Question};
-pub use plan::{Plan, PlanError, PlanFile, Predicted};
+pub use frontier::{FrontierPoint, frontier, upper_edge};
+pub use heldout::{Validation, validate};
+pub use plan::{Plan, PlanError, PlanFile, Predicted, Schedule};
 pub use search::{Arrivals, Goal, TuneError, tune};
 pub use shaped::shaped;

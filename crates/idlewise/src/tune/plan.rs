@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Goal;
-use crate::policy::Waiting;
+use crate::policy::shaped::Step;
+use crate::policy::{Policy, Shaped, Waiting};
 use crate::simulate::{Outcome, Summary};
 use crate::{Bytes, Nanos, Rate};
 
@@ -25,15 +26,53 @@ impl Plan {
     }
 }
 
+/// What a plan file says to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// One wait and one size.
+    Waiting(Waiting),
+    /// Steps.
+    Shaped(Shaped),
+}
+
+impl Schedule {
+    /// The policy that carries it out.
+    pub fn policy(&self) -> Box<dyn Policy> {
+        match self {
+            Self::Waiting(waiting) => Box::new(*waiting),
+            Self::Shaped(shaped) => Box::new(shaped.clone()),
+        }
+    }
+
+    /// The sizes of its requests.
+    pub fn sizes(&self) -> Vec<Bytes> {
+        match self {
+            Self::Waiting(waiting) => vec![waiting.request_size],
+            Self::Shaped(shaped) => shaped.steps().filter_map(|step| step.size).collect(),
+        }
+    }
+
+    /// Size of the first request of an interval, and the idle time before it.
+    pub fn first(&self) -> (Bytes, Nanos) {
+        match self {
+            Self::Waiting(waiting) => (waiting.request_size, waiting.idle_wait),
+            Self::Shaped(shaped) => {
+                let first = shaped.steps().filter_map(|step| Some((step.size?, step.from))).min_by_key(|step| step.1);
+                first.unwrap_or((Bytes(0), Nanos(u64::MAX)))
+            }
+        }
+    }
+}
+
 /// A plan as kept in a TOML file (docs/formats.md): what to do, what it should keep, what it was predicted to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// Version of this layout: [`PlanFile::VERSION`].
+    /// Version of this layout: 1, or 2 where there are steps.
     pub version: u32,
-    /// Size of each request.
+    /// Size of each request; of the first in an interval where there are steps.
     pub request_size: Bytes,
-    /// Idle wait (threshold t).
+    /// Idle wait (threshold t) before the first request.
     pub idle_wait: Nanos,
     /// The trace it was tuned on.
     pub trace: String,
@@ -43,6 +82,9 @@ pub struct PlanFile {
     pub goal: Goal,
     /// What the simulation says of it.
     pub predicted: Predicted,
+    /// Steps that are followed instead of one wait and one size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Shaped>,
 }
 
 /// What a plan did in simulation.
@@ -78,23 +120,30 @@ pub enum PlanError {
     #[error("not a plan as `tune --out` writes it: {0}")]
     Syntax(String),
     /// Written by another version.
-    #[error("plan version {0}; this idlewise reads version {version}", version = PlanFile::VERSION)]
+    #[error("plan version {0}; this idlewise reads versions 1 to {version}", version = PlanFile::VERSION)]
     Version(u32),
     /// A size that cannot be issued.
-    #[error("request_size is {0}: it must be a multiple of 512B, at least 512B and at most 64MiB")]
+    #[error("a request size is {0}: it must be a multiple of 512B, at least 512B and at most 64MiB")]
     Size(Bytes),
+    /// Steps that are not in order of time.
+    #[error("the steps are not in order of time, or issue nothing")]
+    Steps,
 }
 
 impl PlanFile {
-    /// The version that is written and read.
-    pub const VERSION: u32 = 1;
+    /// The newest version that is written and read.
+    pub const VERSION: u32 = 2;
 
-    /// Puts a plan and where it came from into a file's form.
-    pub fn new(plan: &Plan, goal: Goal, predicted: &Summary, trace: &str, disk: &str) -> Self {
+    /// Puts a schedule and where it came from into a file's form.
+    pub fn new(schedule: &Schedule, goal: Goal, predicted: &Summary, trace: &str, disk: &str) -> Self {
         let predicted = Predicted::from(predicted);
-        let (request_size, idle_wait) = (plan.request_size, plan.idle_wait);
+        let (request_size, idle_wait) = schedule.first();
         let (trace, disk) = (trace.into(), disk.into());
-        Self { version: Self::VERSION, request_size, idle_wait, trace, disk, goal, predicted }
+        let (version, steps) = match schedule {
+            Schedule::Waiting(_) => (1, None),
+            Schedule::Shaped(shaped) => (2, Some(shaped.clone())),
+        };
+        Self { version, request_size, idle_wait, trace, disk, goal, predicted, steps }
     }
 
     /// Reads the TOML text of a plan.
@@ -105,14 +154,22 @@ impl PlanFile {
         let syntax = |error: toml::de::Error| PlanError::Syntax(error.message().into());
         let table: toml::Table = text.parse().map_err(syntax)?;
         if let Some(version) = table.get("version").and_then(toml::Value::as_integer)
-            && version != i64::from(Self::VERSION)
+            && !(1..=i64::from(Self::VERSION)).contains(&version)
         {
             return Err(PlanError::Version(u32::try_from(version).unwrap_or(u32::MAX)));
         }
         let plan: Self = toml::from_str(text).map_err(syntax)?;
-        let size = plan.request_size;
-        if !(512..=64 << 20).contains(&size.0) || !size.0.is_multiple_of(512) {
-            return Err(PlanError::Size(size));
+        if let Some(steps) = &plan.steps {
+            let ordered = |steps: &[Step]| steps.is_sorted_by(|a, b| a.from < b.from);
+            let issues = steps.steps().any(|step| step.size.is_some());
+            if !(ordered(&steps.after_short) && ordered(&steps.after_long) && issues) {
+                return Err(PlanError::Steps);
+            }
+        }
+        for size in plan.schedule().sizes().into_iter().chain([plan.request_size]) {
+            if !(512..=64 << 20).contains(&size.0) || !size.0.is_multiple_of(512) {
+                return Err(PlanError::Size(size));
+            }
         }
         Ok(plan)
     }
@@ -122,9 +179,12 @@ impl PlanFile {
         toml::to_string(self).expect("a plan has only text, numbers and tables")
     }
 
-    /// The policy that carries it out.
-    pub fn policy(&self) -> Waiting {
-        Waiting { idle_wait: self.idle_wait, request_size: self.request_size }
+    /// What to do.
+    pub fn schedule(&self) -> Schedule {
+        match &self.steps {
+            Some(steps) => Schedule::Shaped(steps.clone()),
+            None => Schedule::Waiting(Waiting { idle_wait: self.idle_wait, request_size: self.request_size }),
+        }
     }
 }
 
@@ -133,16 +193,28 @@ mod tests {
     use super::*;
 
     fn file() -> PlanFile {
-        let plan =
-            Plan { request_size: Bytes::from_kib(1280), idle_wait: Nanos(205_000_001), outcome: Outcome::default() };
+        let waiting = Waiting { request_size: Bytes::from_kib(1280), idle_wait: Nanos(205_000_001) };
+        of(&Schedule::Waiting(waiting))
+    }
+
+    fn of(schedule: &Schedule) -> PlanFile {
         let goal = Goal { mean_slowdown: Nanos::from_millis(1), max_slowdown: Nanos::from_millis(50) };
         let summary = Summary { mean_slowdown_s: 0.000_999, throughput_bytes_per_s: 38.75e6, ..Summary::default() };
-        PlanFile::new(&plan, goal, &summary, "hp.srt", "Ultrastar")
+        PlanFile::new(schedule, goal, &summary, "hp.srt", "Ultrastar")
     }
 
     #[test]
     fn reads_back_exactly_what_it_writes() {
         assert_eq!(PlanFile::from_toml(&file().to_toml()).unwrap(), file());
+        let step =
+            |from, kib: Option<u64>| Step { from: Nanos(from), size: kib.map(Bytes::from_kib), service: Nanos(9) };
+        let steps = vec![step(0, None), step(1_000, Some(64)), step(2_001, None), step(3_000, Some(128))];
+        let shaped = of(&Schedule::Shaped(Shaped::with_context(steps[..2].into(), steps.clone(), Nanos(77))));
+        let text = shaped.to_toml();
+        assert_eq!(PlanFile::from_toml(&text).unwrap(), shaped, "{text}");
+        assert_eq!((shaped.version, shaped.request_size, shaped.idle_wait), (2, Bytes::from_kib(64), Nanos(1_000)));
+        let unordered = of(&Schedule::Shaped(Shaped::new(steps.into_iter().rev().collect())));
+        assert!(matches!(PlanFile::from_toml(&unordered.to_toml()), Err(PlanError::Steps)));
     }
 
     /// A plan written by version 0.1 must stay readable.

@@ -4,15 +4,19 @@ mod fit;
 
 pub use fit::Fit;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Decision, Policy};
 use crate::{Bytes, Nanos};
 
 /// What is done from some elapsed idle time on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Step {
     /// Elapsed idle time.
     pub from: Nanos,
     /// Requests of this size back to back; none for waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// How long one takes.
     pub service: Nanos,
@@ -22,14 +26,16 @@ pub struct Step {
 pub type Steps = Vec<Step>;
 
 /// A policy that changes with elapsed idle time, and may differ after long intervals.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Shaped {
+    /// The length between short and long.
+    pub border: Nanos,
     /// What is done after an interval no longer than `border`.
     pub after_short: Steps,
     /// What is done after a longer one.
     pub after_long: Steps,
-    /// The length between short and long.
-    pub border: Nanos,
+    #[serde(skip)]
     after_a_long_one: bool,
 }
 
@@ -42,6 +48,11 @@ impl Shaped {
     /// Different steps after intervals up to and above `border`.
     pub fn with_context(after_short: Steps, after_long: Steps, border: Nanos) -> Self {
         Self { after_short, after_long, border, after_a_long_one: false }
+    }
+
+    /// Every step, of both contexts.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.after_short.iter().chain(&self.after_long)
     }
 
     /// The steps of `self` up to an elapsed idle time, and those of `other` from then on.

@@ -1,0 +1,101 @@
+//! A tuned plan as text for people.
+
+use idlewise::report::Table;
+use idlewise::{Bytes, Rate};
+
+use super::{Report, Row, StepSeconds, words};
+use crate::simulate::seconds;
+
+/// The plan and the baselines.
+pub fn table(report: &Report) -> Table {
+    let pass = format!("pass over {}", Bytes(report.capacity_bytes).decimal());
+    let mut table = Table::new([
+        "",
+        "size",
+        "idle wait",
+        "throughput",
+        "mean slowdown",
+        "max slowdown",
+        "collisions",
+        "idle used",
+        &pass,
+    ]);
+    let mut add = |name: &str, row: &Row| {
+        let summary = &row.summary;
+        table.row([
+            name.into(),
+            Bytes(row.request_size_bytes).to_string(),
+            if name.starts_with("fixed") { "-".into() } else { seconds(row.idle_wait_s) },
+            Rate(summary.throughput_bytes_per_s as u64).to_string(),
+            seconds(summary.mean_slowdown_s),
+            seconds(summary.max_slowdown_s),
+            summary.collisions.to_string(),
+            format!("{:.1} %", summary.utilised_idle * 100.0),
+            row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0)),
+        ]);
+    };
+    add(if report.steps.is_empty() { "plan" } else { "plan, first step" }, &report.chosen);
+    if let Some(exact) = &report.exact {
+        add("tuned on the rest", exact);
+    }
+    for baseline in &report.baselines {
+        add(baseline.name, &baseline.row);
+    }
+    table
+}
+
+/// What was asked for.
+pub fn lead(report: &Report) -> String {
+    format!(
+        "{}goal: mean slowdown {}, max slowdown {}; simulated on {}{}",
+        report.volume.as_ref().map(|volume| format!("volume {volume}, ")).unwrap_or_default(),
+        seconds(report.goal.mean_slowdown_s),
+        seconds(report.goal.max_slowdown_s),
+        report.source.disk,
+        if report.exact.is_some() { "; tuned on the first part of the trace, shown on the rest" } else { "" },
+    )
+}
+
+/// All of it.
+pub fn text(report: &Report) -> String {
+    let mut text = format!("{}{}\n\n", report.source.line(), lead(report));
+    if report.steps.is_empty() {
+        text += &format!(
+            "Plan: once the disk has been idle for {}, issue requests of {} back to back.\n",
+            seconds(report.chosen.idle_wait_s),
+            Bytes(report.chosen.request_size_bytes),
+        );
+    } else {
+        text += &format!("Plan, by the time that the disk has been idle:\n\n{}", steps_table(&report.steps));
+    }
+    if !report.reasons.is_empty() {
+        text += &format!("{}\n", report.reasons);
+    }
+    if let Some(validation) = &report.validation {
+        text += &format!("{}\n", words::validated(validation));
+    }
+    text += &format!("\n{}", table(report));
+    if let Some(needed) = report.goal_needed_s {
+        text += &format!(
+            "\nThe goal allows no background work on this trace: a mean slowdown of {} would.\n",
+            seconds(needed)
+        );
+    }
+    if !report.warnings.is_empty() {
+        text += "\n";
+    }
+    for warning in &report.warnings {
+        text += &format!("Note: {warning}.\n");
+    }
+    text
+}
+
+fn steps_table(steps: &[StepSeconds]) -> Table {
+    let mut table = Table::new(["after an interval", "idle for", "requests of"]);
+    let context = steps.iter().any(|step| step.after == "long");
+    for step in steps {
+        let size = step.request_size_bytes.map_or("wait".into(), |size| Bytes(size).to_string());
+        table.row([if context { step.after } else { "of any length" }.into(), seconds(step.from_s), size]);
+    }
+    table
+}

@@ -1,0 +1,88 @@
+//! A plan in plain words: why this wait and this size, and what to be careful about.
+
+use idlewise::disk::DiskModel;
+use idlewise::idle::{Idleness, Lengths};
+use idlewise::simulate::Outcome;
+use idlewise::tune::{Arrivals, Goal, Schedule, Validation, tune};
+use idlewise::{Bytes, Nanos, Rate};
+
+use crate::simulate::seconds;
+
+/// With fewer collisions, where they fall is luck.
+const FEW_COLLISIONS: u64 = 30;
+/// Traces shorter than this say nothing of other hours.
+const A_DAY: Nanos = Nanos::from_secs(86_400);
+/// Doublings of the goal after which no goal is enough.
+const DOUBLINGS: u32 = 30;
+
+/// Two sentences: why so long, and why so large.
+pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model: &DiskModel) -> String {
+    let lengths = Lengths::of(disks);
+    let (size, wait) = schedule.first();
+    let percent = |share: Option<f64>| format!("{:.1} %", share.unwrap_or(0.0) * 100.0);
+    let remaining = lengths.expected_remaining(wait).map_or("nothing".into(), seconds);
+    let first = format!(
+        "A disk that has been idle for {wait} stays so for another {remaining} on average: {} of the intervals get so long, and \
+         {} of the idle time lies behind the wait.",
+        percent(lengths.share_longer(wait)),
+        percent(lengths.usable_after(wait)),
+    );
+    let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
+    let collisions = outcome.collisions;
+    let met = match collisions {
+        0 => "no foreground request meets one".to_string(),
+        _ => format!(
+            "one foreground request in {:.0} meets one, which costs all requests behind it {} together on average",
+            requests as f64 / collisions as f64,
+            Nanos((outcome.delay_sum / u128::from(collisions)) as u64)
+        ),
+    };
+    let rate = Rate((size.0 as f64 / model.verify_time(size).as_secs_f64()) as u64);
+    let smallest = Bytes::from_kib(64);
+    let small = Rate((smallest.0 as f64 / model.verify_time(smallest).as_secs_f64()) as u64);
+    let second = match schedule {
+        Schedule::Waiting(_) => format!(
+            "Requests of {size} run at {rate}, those of {smallest} at {small}; {met}, and with larger or smaller ones less is \
+             verified for the same slowdown."
+        ),
+        Schedule::Shaped(_) => format!("Sizes change with the time that the disk has been idle; {met}."),
+    };
+    format!("{first} {second}")
+}
+
+/// What to be careful about, a line each.
+pub fn warnings(outcome: &Outcome, disks: &[Idleness], arrivals: Arrivals) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let span = disks.iter().map(Idleness::span).max().unwrap_or_default();
+    if span < A_DAY {
+        warnings
+            .push(format!("the trace covers {span}: of what the disk does at other hours of the day it says nothing"));
+    }
+    if (1..FEW_COLLISIONS).contains(&outcome.collisions) && arrivals == Arrivals::Recorded {
+        warnings.push(format!(
+            "there are {} collisions only, and where they fall is luck: another time may cost twice the goal; --any-moment \
+             plans for that",
+            outcome.collisions
+        ));
+    }
+    warnings
+}
+
+/// The mean slowdown that would allow any work, where the goal allows none; doubled until it does.
+pub fn goal_needed(disks: &[Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals) -> Option<Nanos> {
+    let smallest = goal.mean_slowdown.max(Nanos(1));
+    (1..=DOUBLINGS).map(|k| Nanos(smallest.0.saturating_mul(1 << k))).find(|&mean_slowdown| {
+        let plan = tune(disks, model, &Goal { mean_slowdown, ..*goal }, arrivals, &|_| ());
+        plan.is_ok_and(|plan| plan.outcome.background_requests > 0)
+    })
+}
+
+/// Why steps were or were not taken.
+pub fn validated(validation: &Validation) -> String {
+    let Validation { gain, wins, folds, .. } = validation;
+    let verdict = if validation.chosen { "so they are taken" } else { "so one wait and one size are kept" };
+    format!(
+        "Steps fitted to three quarters of the time verify {gain:.2} times as much on the fourth as Waiting does at the same \
+         slowdown, more in {wins} of {folds}: {verdict}."
+    )
+}
