@@ -11,7 +11,7 @@ RUST_PACKAGES := cargo-web rustc-web rust-web-clippy rustfmt-web
 RUST := 1.88
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test lint setup build install bench clean
+.PHONY: tables demo test lint setup build install bench clean
 
 demo: setup
 	cargo build --release --locked --quiet --workspace
@@ -32,6 +32,10 @@ build: setup
 
 install: build
 	$(SUDO) install -D -m 755 target/release/idlewise $(DESTDIR)$(PREFIX)/bin/idlewise
+
+# docs/results.md, from the traces in the folder IDLEWISE_TRACES
+tables: setup
+	cargo bench --locked --quiet -p idlewise --bench tables
 
 bench: setup
 	cargo bench --locked --quiet -p idlewise

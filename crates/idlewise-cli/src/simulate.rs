@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Run a plan as `idlewise tune --out` writes it, instead of a policy with parameters
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "policy", "idle_wait", "request_size", "delay", "threshold", "longest", "growth", "increment", "swap_at", "largest_size",
-        "busy_period", "relative_delay",
+        "busy_period", "relative_delay", "mean_slowdown", "max_slowdown",
     ])]
     plan: Option<PathBuf>,
 
@@ -44,6 +44,14 @@ pub struct Arguments {
     /// Added over original mean response time of the foreground, such as 0.07 (monitoring, body, tail, tail-bursty)
     #[arg(long, value_name = "SHARE")]
     relative_delay: Option<f64>,
+
+    /// Mean slowdown to tune for (adaptive)
+    #[arg(long, value_name = "TIME")]
+    mean_slowdown: Option<Nanos>,
+
+    /// Service time that no request exceeds (adaptive)
+    #[arg(long, value_name = "TIME")]
+    max_slowdown: Option<Nanos>,
 
     /// Size of each background request, such as 512KiB
     #[arg(long, value_name = "SIZE")]
@@ -227,6 +235,8 @@ impl Arguments {
             budget: self.budget,
             busy_period: self.busy_period,
             relative_delay: self.relative_delay,
+            mean_slowdown: self.mean_slowdown,
+            max_slowdown: self.max_slowdown,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The simulator and the live scrubber drive the same object. It never reads a clock: it is told what happens and
 //! how long the device has been idle, and answers what to do next.
 
+mod adaptive;
 mod budget;
 mod clairvoyant;
 mod fixed_delay;
@@ -11,8 +12,9 @@ mod predicting;
 pub mod restrained;
 pub mod shaped;
 mod table;
-mod waiting;
+pub mod waiting;
 
+pub use adaptive::Adaptive;
 pub use budget::Budget;
 pub use clairvoyant::Clairvoyant;
 pub use fixed_delay::FixedDelay;

@@ -1,7 +1,7 @@
 //! The table of policies, and how one is built from parameters.
 
 use super::restrained::{Amount, Choice, Pair, Part, Target};
-use super::{Budget, Clairvoyant, FixedDelay, Growing, Growth, Policy, Predicting, Restrained, Waiting};
+use super::{Adaptive, Budget, Clairvoyant, FixedDelay, Growing, Growth, Policy, Predicting, Restrained, Waiting};
 use crate::disk::DiskModel;
 use crate::idle::{AutoRegression, Idleness};
 use crate::{Bytes, Nanos};
@@ -29,6 +29,10 @@ pub struct Parameters {
     pub largest_size: Option<Bytes>,
     /// Background busy period T.
     pub busy_period: Option<Nanos>,
+    /// Mean slowdown to tune for.
+    pub mean_slowdown: Option<Nanos>,
+    /// Service time that no request exceeds.
+    pub max_slowdown: Option<Nanos>,
     /// Relative delay D of the foreground, as a share of its response time.
     pub relative_delay: Option<f64>,
     /// Mean slowdown within which any policy is held, see [`Budget`].
@@ -209,6 +213,16 @@ pub const POLICIES: &[Entry] = &[
         build: |p, setting| Ok(Box::new(p.monitoring(setting, Part::TailBursty)?)),
     },
     Entry {
+        name: "adaptive",
+        about: "waiting, tuned again and again for --mean-slowdown and --max-slowdown, and held within it",
+        options: &["--mean-slowdown", "--max-slowdown"],
+        build: |p, setting| {
+            let target = p.needed(p.given.mean_slowdown, "--mean-slowdown")?;
+            let longest = p.needed(p.given.max_slowdown, "--max-slowdown")?;
+            Ok(Box::new(Budget::new(Adaptive::new(target, longest, setting.model), target)))
+        },
+    },
+    Entry {
         name: "cfq-idle",
         about: "the idle class of Linux' CFQ: waiting with 10 ms and, unless given, 64KiB",
         options: &[],
@@ -251,7 +265,7 @@ pub fn build(name: &str, parameters: &Parameters, setting: &Setting) -> Result<B
 
 impl Parameters {
     /// The options that not every policy takes, and whether they are given.
-    fn options(&self) -> [(&'static str, bool); 10] {
+    fn options(&self) -> [(&'static str, bool); 12] {
         [
             ("--idle-wait", self.idle_wait.is_some()),
             ("--delay", self.delay.is_some()),
@@ -263,6 +277,8 @@ impl Parameters {
             ("--largest-size", self.largest_size.is_some()),
             ("--busy-period", self.busy_period.is_some()),
             ("--relative-delay", self.relative_delay.is_some()),
+            ("--mean-slowdown", self.mean_slowdown.is_some()),
+            ("--max-slowdown", self.max_slowdown.is_some()),
         ]
     }
 }
@@ -377,6 +393,8 @@ mod tests {
                 largest_size: takes("--largest-size").then_some(Bytes::from_kib(4096)),
                 busy_period: takes("--busy-period").then_some(Nanos::from_secs(1)),
                 relative_delay: takes("--relative-delay").then_some(0.07),
+                mean_slowdown: takes("--mean-slowdown").then_some(Nanos::from_millis(1)),
+                max_slowdown: takes("--max-slowdown").then_some(Nanos::from_millis(50)),
                 budget: Some(Nanos::from_millis(1)),
             };
             let mut policy = built(entry.name, &parameters).unwrap();

@@ -1,6 +1,7 @@
 //! Waiting(t) with a fixed request size: DSN 2012, sections V-B and V-C.
 
 use super::{Decision, Policy};
+use crate::idle::Interval;
 use crate::{Bytes, Nanos};
 
 /// Waits until the device has been idle for `idle_wait`, then issues requests back to back until foreground work
@@ -20,4 +21,63 @@ impl Policy for Waiting {
         }
         Decision::Issue { size: self.request_size, count: u64::MAX }
     }
+}
+
+/// What Waiting does on recorded intervals, see [`crate::simulate::Simulation`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Requests issued.
+    pub requests: u64,
+    /// Requests in service when foreground work arrived.
+    pub collisions: u64,
+    /// Sum of the delays of foreground requests, in nanoseconds.
+    pub delay_sum: u128,
+    /// Longest delay of one.
+    pub longest_delay: Nanos,
+    /// Idle time in which a request was in service, in nanoseconds.
+    pub used_idle: u128,
+}
+
+/// Runs Waiting with one wait and one service time over intervals, in time proportional to those longer than the wait and those
+/// that their collisions reach. `longer` are the indices, ascending, of all intervals longer than the wait, and maybe of others.
+pub fn on_intervals(intervals: &[Interval], longer: &[u32], wait: Nanos, service: Nanos) -> Done {
+    let (wait, service) = (wait.0, service.0.max(1));
+    let mut done = Done::default();
+    // The next interval that no carried delay has dealt with yet.
+    let mut next = 0;
+    for &index in longer {
+        let mut at = index as usize;
+        if at < next {
+            continue;
+        }
+        let mut length = intervals[at].length.0;
+        // Follow a collision until the delay is absorbed in an interval whose rest is not used.
+        while length > wait {
+            let issued = (length - wait).div_ceil(service);
+            done.requests += issued;
+            done.used_idle += u128::from(length - wait);
+            let mut delay = wait.saturating_add(issued.saturating_mul(service)) - length;
+            if delay == 0 {
+                break;
+            }
+            done.collisions += 1;
+            done.longest_delay = done.longest_delay.max(Nanos(delay));
+            done.delay_sum += u128::from(delay) * u128::from(intervals[at].followers);
+            length = 0;
+            while let Some(following) = intervals.get(at + 1) {
+                at += 1;
+                if following.length.0 > delay {
+                    length = following.length.0 - delay;
+                    break;
+                }
+                delay -= following.length.0;
+                done.delay_sum += u128::from(delay) * u128::from(following.followers);
+                if delay == 0 {
+                    break;
+                }
+            }
+            next = at + 1;
+        }
+    }
+    done
 }

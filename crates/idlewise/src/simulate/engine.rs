@@ -161,7 +161,11 @@ mod tests {
     use super::*;
     use crate::disk::{DiskModel, Point};
     use crate::idle::{AutoRegression, IdlenessBuilder};
-    use crate::policy::{Budget, Clairvoyant, FixedDelay, Growing, Growth, Predicting, Waiting};
+    use crate::policy::restrained::{Amount, Choice, NO_END, Pair, Part, Target};
+    use crate::policy::shaped::Step;
+    use crate::policy::{
+        Adaptive, Budget, Clairvoyant, FixedDelay, Growing, Growth, Predicting, Restrained, Shaped, Waiting,
+    };
 
     /// 1,000 bytes take `time`, and every further 1,000 as much again.
     fn model(time: u64) -> DiskModel {
@@ -279,7 +283,19 @@ mod tests {
             let waits = Waiting { idle_wait: Nanos(wait), request_size: size };
             let model_of = AutoRegression { mean: 4e-8, coefficients: vec![0.6, -0.2], variance: 1.0, series_variance: 1.0 };
             let grows = |growth| Growing::new(Nanos(wait), size, Bytes(9_000), growth);
-            let makes: [&dyn Fn() -> Box<dyn Policy>; 7] = [
+            let pair = Pair { idle_wait: Nanos(wait), busy_period: Nanos(3 * service), probability: 0.7, work: 0.0 };
+            let choice = Choice { after_short: Some(pair), after_long: Some(Pair { busy_period: NO_END, ..pair }) };
+            let target = Target {
+                relative_delay: 0.5, foreground_response: Nanos(20), amount: Amount::Infinite, part: Part::TailBursty,
+            };
+            let step = |from, kb: u64| Step { from: Nanos(from), size: Some(Bytes(kb * 1_000)), service: Nanos(kb * service) };
+            let wait_again = Step { size: None, ..step(wait + 20, 1) };
+            let steps = vec![step(wait, kb), wait_again, step(wait + 70, kb + 1)];
+            let makes: [&dyn Fn() -> Box<dyn Policy>; 11] = [
+                &|| Box::new(Restrained::fixed(choice, size, Nanos(service))),
+                &|| Box::new(Restrained::monitoring(target, size, Nanos(service))),
+                &|| Box::new(Shaped::with_context(steps[..1].into(), steps.clone(), Nanos(wait + 9))),
+                &|| Box::new(Adaptive::new(Nanos(kb), Nanos(10 * service), &model(service))),
                 &|| Box::new(waits),
                 &|| Box::new(FixedDelay::new(Nanos(wait), size)),
                 &|| Box::new(Predicting::new(model_of.clone(), Nanos(wait), Nanos(wait / 4), size)),

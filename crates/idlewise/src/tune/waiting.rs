@@ -2,6 +2,7 @@
 //! intervals longer than the threshold and those that their collisions reach.
 
 use crate::idle::Interval;
+use crate::policy::waiting;
 use crate::simulate::Outcome;
 use crate::{Bytes, Nanos};
 
@@ -29,46 +30,15 @@ impl<'a> Waits<'a> {
 
     /// What Waiting(`wait`) with requests of `size` that take `service` does; `wait` is at least the last threshold.
     pub fn outcome(&self, wait: Nanos, service: Nanos, size: Bytes) -> Outcome {
-        let (wait, service) = (wait.0, service.0.max(1));
-        let mut outcome = Outcome::default();
-        // The next interval that no carried delay has dealt with yet.
-        let mut next = 0;
-        for &index in &self.longer {
-            let mut at = index as usize;
-            if at < next {
-                continue;
-            }
-            let mut length = self.intervals[at].length.0;
-            // Follow a collision until the delay is absorbed in an interval whose rest is not used.
-            while length > wait {
-                let issued = (length - wait).div_ceil(service);
-                outcome.background_requests += issued;
-                outcome.used_idle += u128::from(length - wait);
-                let mut delay = wait.saturating_add(issued.saturating_mul(service)) - length;
-                if delay == 0 {
-                    break;
-                }
-                outcome.collisions += 1;
-                outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
-                outcome.delay_sum += u128::from(delay) * u128::from(self.intervals[at].followers);
-                length = 0;
-                while let Some(following) = self.intervals.get(at + 1) {
-                    at += 1;
-                    if following.length.0 > delay {
-                        length = following.length.0 - delay;
-                        break;
-                    }
-                    delay -= following.length.0;
-                    outcome.delay_sum += u128::from(delay) * u128::from(following.followers);
-                    if delay == 0 {
-                        break;
-                    }
-                }
-                next = at + 1;
-            }
+        let done = waiting::on_intervals(self.intervals, &self.longer, wait, service);
+        Outcome {
+            scrubbed: Bytes(done.requests.saturating_mul(size.0)),
+            background_requests: done.requests,
+            collisions: done.collisions,
+            delay_sum: done.delay_sum,
+            longest_delay: done.longest_delay,
+            used_idle: done.used_idle,
         }
-        outcome.scrubbed = Bytes(outcome.background_requests.saturating_mul(size.0));
-        outcome
     }
 }
 

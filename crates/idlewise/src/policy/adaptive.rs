@@ -1,0 +1,246 @@
+//! Waiting that tunes itself again while it runs, from the idle intervals of late and from its account.
+
+use std::collections::VecDeque;
+
+use super::waiting::on_intervals;
+use super::{Decision, Policy};
+use crate::disk::DiskModel;
+use crate::idle::Interval;
+use crate::{Bytes, Nanos};
+
+/// Request sizes tried, in steps of 64 KiB.
+const SIZES: [u64; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64];
+const SIZE_STEP: u64 = 64 << 10;
+/// Waits tried: lengths that shares of the intervals exceed, in equal ratios down to the last.
+const WAITS: u32 = 48;
+const RAREST: f64 = 2e-3;
+/// Intervals remembered.
+const REMEMBERED: usize = 4_096;
+/// What to do until some intervals are seen.
+const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
+const FIRST: u64 = 50;
+/// It tunes again after this share more intervals.
+const AGAIN: u64 = 50;
+/// Requests over which a surplus or a debt of the account is spread.
+const HORIZON: f64 = 1_000.0;
+/// The account may change the target by this factor at most.
+const MOST: f64 = 4.0;
+/// Intervals over which what delays were is held against what was expected.
+const MEMORY: f64 = 2_000.0;
+/// Requests' worth of the target that both begin with, so that the first collisions do not decide.
+const DOUBT: f64 = 200.0;
+
+/// Waiting with the pair that would have verified most in the intervals of late, within a mean slowdown.
+///
+/// A surplus of the account (every request earns the target, every delay spends) raises the slowdown that is aimed at, a
+/// debt lowers it. Of many pairs tried the best is also a lucky one: what delays were, over what they should have been,
+/// corrects that. To be held within the target whatever comes, it runs inside [`super::Budget`].
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    target: f64,
+    sizes: Vec<(Bytes, Nanos)>,
+    intervals: VecDeque<Interval>,
+    seen: u64,
+    /// Number of intervals seen at which to tune again.
+    next: u64,
+    wait: Nanos,
+    size: Bytes,
+    /// Delay of an interval on average with the present pair in the past, in nanoseconds.
+    expected: f64,
+    /// Delays that happened and that were expected, of late.
+    happened: (f64, f64),
+    /// Earned less spent, in nanoseconds of delay.
+    balance: f64,
+    /// Whether it was asked in this interval: an overdrawn account does not.
+    asked: bool,
+    /// The interval whose requests are to be told, without the delay carried into it.
+    last: Option<Nanos>,
+}
+
+impl Adaptive {
+    /// Keeps the mean slowdown at `target`, with requests that take no longer than `longest`.
+    pub fn new(target: Nanos, longest: Nanos, model: &DiskModel) -> Self {
+        let sizes = SIZES.iter().map(|k| Bytes(k * SIZE_STEP)).map(|size| (size, model.verify_time(size)));
+        let sizes: Vec<_> = sizes.filter(|(_, service)| *service <= longest).collect();
+        let size = sizes.first().map_or(Bytes(0), |(size, _)| *size);
+        Self {
+            target: target.0 as f64,
+            sizes,
+            intervals: VecDeque::new(),
+            seen: 0,
+            next: FIRST,
+            wait: UNKNOWN_WAIT,
+            size,
+            expected: 0.0,
+            happened: (0.0, 0.0),
+            balance: 0.0,
+            asked: false,
+            last: None,
+        }
+    }
+
+    /// The wait and size it works with now.
+    pub fn pair(&self) -> (Nanos, Bytes) {
+        (self.wait, self.size)
+    }
+
+    /// Takes the pair that verified most within what the account allows.
+    fn tune(&mut self) {
+        let factor = (1.0 + self.balance / (self.target * HORIZON).max(1.0)).clamp(1.0 / MOST, MOST);
+        let doubt = (self.target * DOUBT).max(1.0);
+        let correction = (self.happened.0 + doubt) / (self.happened.1 + doubt);
+        let intervals: &[Interval] = self.intervals.make_contiguous();
+        let requests: u64 = intervals.iter().map(|interval| interval.followers).sum();
+        let allowed = self.target * factor * requests as f64 / correction;
+        let mut longer: Vec<u32> = (0..intervals.len() as u32).collect();
+        let mut best = (0, 0.0, intervals.iter().map(|interval| interval.length).max().unwrap_or_default(), self.size);
+        for wait in waits(intervals) {
+            longer.retain(|&index| intervals[index as usize].length > wait);
+            for &(size, service) in &self.sizes {
+                let done = on_intervals(intervals, &longer, wait, service);
+                let (bytes, delay) = (done.requests.saturating_mul(size.0), done.delay_sum as f64);
+                if delay <= allowed && bytes > best.0 {
+                    best = (bytes, delay, wait, size);
+                }
+            }
+        }
+        (self.wait, self.size) = (best.2, best.3);
+        self.expected = best.1 / intervals.len().max(1) as f64;
+    }
+}
+
+/// No wait, and lengths that smaller and smaller shares of the intervals exceed.
+fn waits(intervals: &[Interval]) -> Vec<Nanos> {
+    let mut lengths: Vec<Nanos> = intervals.iter().map(|interval| interval.length).collect();
+    lengths.sort_unstable();
+    let exceeded = |step: u32| {
+        let share = RAREST.powf(f64::from(step) / f64::from(WAITS));
+        lengths.get(((1.0 - share) * lengths.len() as f64) as usize).copied()
+    };
+    let mut waits: Vec<Nanos> = std::iter::once(Nanos::ZERO).chain((0..=WAITS).filter_map(exceeded)).collect();
+    waits.dedup();
+    waits
+}
+
+impl Policy for Adaptive {
+    fn decide(&mut self, elapsed: Nanos) -> Decision {
+        self.asked = true;
+        if elapsed < self.wait {
+            return Decision::Wait { until: self.wait };
+        }
+        if self.size == Bytes(0) {
+            return Decision::Stop;
+        }
+        Decision::Issue { size: self.size, count: u64::MAX }
+    }
+
+    fn foreground_arrived(&mut self, idle: Nanos, _collision: Nanos) {
+        self.last = Some(idle);
+    }
+
+    fn foreground_served(&mut self, requests: u64, delays: u128) {
+        self.balance += requests as f64 * self.target - delays as f64;
+        // What a delay carries on to later busy periods is part of what its collision cost.
+        self.happened.0 += delays as f64;
+        let Some(length) = self.last.take() else {
+            if let Some(last) = self.intervals.back_mut() {
+                last.followers += requests;
+            }
+            return;
+        };
+        if self.intervals.len() == REMEMBERED {
+            self.intervals.pop_front();
+        }
+        self.intervals.push_back(Interval { length, followers: requests, busy_before: Nanos::ZERO });
+        if std::mem::take(&mut self.asked) {
+            self.happened.1 += self.expected;
+        }
+        let fade = 1.0 - 1.0 / MEMORY;
+        self.happened = (self.happened.0 * fade, self.happened.1 * fade);
+        self.seen += 1;
+        if self.seen >= self.next {
+            self.tune();
+            self.next = self.seen + (self.seen / AGAIN).max(FIRST);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_distr::{Distribution, LogNormal};
+
+    use super::super::Budget;
+    use super::*;
+    use crate::idle::{Idleness, IdlenessBuilder};
+    use crate::simulate::simulate;
+
+    const MS: u64 = 1_000_000;
+
+    /// Busy periods of `followers` requests and lognormal idle times, some of them after others.
+    fn disk(parts: &[(u32, f64, f64, u64)]) -> Vec<Idleness> {
+        let mut random: rand_pcg::Pcg64 = rand::SeedableRng::seed_from_u64(17);
+        let mut builder = IdlenessBuilder::new("d");
+        let mut now = 0;
+        for &(intervals, median_ms, sigma, followers) in parts {
+            let lengths = LogNormal::new((median_ms * MS as f64).ln(), sigma).unwrap();
+            for _ in 0..intervals {
+                (0..followers).for_each(|_| builder.request(Nanos(now), Nanos(now + MS)));
+                now += MS + (lengths.sample(&mut random) as u64).max(1);
+            }
+        }
+        vec![builder.finish()]
+    }
+
+    /// Bytes that the best fixed pair verifies with at most so much delay.
+    fn hindsight(disks: &[Idleness], model: &DiskModel, delay: u128) -> f64 {
+        let intervals = &disks[0].intervals;
+        let mut longer: Vec<u32> = (0..intervals.len() as u32).collect();
+        let mut best = 0;
+        for wait in (0..80).map(|k| Nanos((1e6 * 1.12f64.powi(k)) as u64)) {
+            longer.retain(|&index| intervals[index as usize].length > wait);
+            for size in (1..=64).step_by(2).map(|k| Bytes(k * SIZE_STEP)) {
+                let done = on_intervals(intervals, &longer, wait, model.verify_time(size));
+                if done.delay_sum <= delay {
+                    best = best.max(done.requests * size.0);
+                }
+            }
+        }
+        best as f64
+    }
+
+    /// Ends within a tenth of what hindsight's best fixed pair does at the same mean slowdown where the workload stays; where it
+    /// changes, of what the best pairs of both times do within the target in each. One pair for both may do more, with what a
+    /// later time will earn: that is not there to be spent.
+    #[test]
+    fn nearly_as_good_as_hindsight() {
+        let model = DiskModel::ultrastar_15k450();
+        let (busy, calm) = ((10_000, 30.0, 1.5, 2), (4_000, 400.0, 2.0, 5));
+        for parts in [&[busy][..], &[calm], &[calm, busy], &[busy, calm]] {
+            let disks = disk(parts);
+            for target in [250_000, MS, 4 * MS].map(Nanos) {
+                let adaptive = || Budget::new(Adaptive::new(target, Nanos(51 * MS), &model), target);
+                let adapted = simulate(&disks, &model, |_| Box::new(adaptive()));
+                let allowed = |disks: &[Idleness]| u128::from(target.0) * u128::from(disks[0].requests);
+                let costliest = 20 * 51 * u128::from(MS);
+                assert!(adapted.delay_sum <= allowed(&disks) + 1_000 * u128::from(target.0) + costliest);
+                let best = if let [one] = parts {
+                    hindsight(&disk(&[*one]), &model, adapted.delay_sum)
+                } else {
+                    let alone = |&part| {
+                        let disks = disk(&[part]);
+                        hindsight(&disks, &model, allowed(&disks))
+                    };
+                    parts.iter().map(alone).sum()
+                };
+                let share = adapted.scrubbed.0 as f64 / best;
+                assert!(share > 0.9, "{parts:?} at {target}: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_size_that_fits_nothing_is_issued() {
+        let mut policy = Adaptive::new(Nanos(MS), Nanos(1), &DiskModel::ultrastar_15k450());
+        assert_eq!(policy.decide(UNKNOWN_WAIT), Decision::Stop);
+    }
+}

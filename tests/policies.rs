@@ -1,0 +1,121 @@
+//! `explore`, plans with steps, training parts, jobs that WRITEs make and the online policies, through the command.
+
+mod common;
+
+use common::{json, real_trace, run, stderr, stdout};
+
+/// A made-up trace, the same for the same arguments.
+fn trace(folder: &tempfile::TempDir, name: &str, arguments: &[&str]) -> String {
+    let path = folder.path().join(name).to_str().unwrap().to_string();
+    let output = run(&[&["trace", "synth", "-o", &path], arguments].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    path
+}
+
+fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn explore_marks_a_pair_that_keeps_the_delay_and_draws_the_plane() {
+    let folder = tempfile::tempdir().unwrap();
+    let t1 = trace(&folder, "t1.parquet", &["--like", "sigmetrics2009-t1", "--requests", "8000"]);
+    let page = folder.path().join("plane.html");
+    let report = json(&["explore", &t1, "--service", "6ms", "--json", "--report", page.to_str().unwrap()]);
+    let (chosen, no_wait) = (&report["chosen"], &report["no_wait"]);
+    assert!(number(&chosen["relative_delay"]) <= 0.07 && number(&no_wait["relative_delay"]) > 0.1, "{report}");
+    let points = report["plane"]["points"].as_array().unwrap();
+    let within = points.iter().filter(|point| number(&point["relative_delay"]) <= 0.07);
+    let best = within.map(|point| number(&point["completed"])).fold(0.0, f64::max);
+    assert!(number(&chosen["completed"]) >= 0.9 * best, "{chosen} {best}");
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.matches("<svg").count() == 2 && html.contains("figure 4"), "{}", html.len());
+    // The same pair, through `simulate`.
+    let time = |field: &str| format!("{}ns", (number(&chosen[field]) * 1e9).round());
+    let (wait, period) = (time("idle_wait_s"), time("busy_period_s"));
+    let pair = ["--policy", "restrained", "--idle-wait", &wait, "--busy-period", &period, "--service", "6ms", "--json"];
+    let again = json(&[&["simulate", &t1], &pair[..]].concat());
+    assert_eq!(again["background_requests"], chosen["completed"]);
+}
+
+#[test]
+fn jobs_come_with_writes_and_those_without_a_place_are_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(&folder, "t.parquet", &["--idle-mean", "50ms", "--requests", "4000", "--requests-per-busy", "5"]);
+    let waiting = ["simulate", &path, "--idle-wait", "5ms", "--request-size", "64KiB", "--per-write", "--json"];
+    let all = json(&[&waiting[..], &["--write-share", "0.5"]].concat());
+    let few = json(&[&waiting[..], &["--write-share", "0.5", "--buffer", "1"]].concat());
+    assert!((number(&all["jobs"]["came"]) / 2_000.0 - 1.0).abs() < 0.1 && all["jobs"]["lost"] == 0, "{all}");
+    assert!(number(&few["jobs"]["lost"]) > 100.0 && few["jobs"]["came"] == all["jobs"]["came"], "{few}");
+    assert_eq!(all["jobs"]["completed"], all["background_requests"]);
+    assert!(number(&all["slowdown_p90_s"]) <= number(&all["slowdown_p99_s"]));
+    assert!(number(&all["slowdown_p99_s"]) <= number(&all["max_slowdown_s"]));
+    // Without --write-share the trace's own.
+    let own = json(&waiting);
+    assert!((number(&own["jobs"]["came"]) / 1_200.0 - 1.0).abs() < 0.1, "{own}");
+    for (wrong, text) in [
+        (&["--buffer", "3"][..], "--per-write"),
+        (&["--per-write", "--write-share", "7"], "a share from 0 to 1"),
+        (&["--service", "0"], "above zero"),
+    ] {
+        let output = run(&[&waiting[..6], wrong].concat());
+        assert_eq!(output.status.code(), Some(64), "{wrong:?}");
+        assert!(stderr(&output).contains(text), "{wrong:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn online_policies_keep_what_they_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(&folder, "t.parquet", &["--like", "dsn2008-t2", "--requests", "60000"]);
+    for policy in ["monitoring", "body", "tail", "tail-bursty"] {
+        let report =
+            json(&["simulate", &path, "--policy", policy, "--relative-delay", "0.07", "--service", "6ms", "--json"]);
+        let delay = number(&report["relative_delay"]);
+        assert!((0.03..0.085).contains(&delay), "{policy}: {delay}");
+    }
+    let adaptive = ["--policy", "adaptive", "--mean-slowdown", "300us", "--max-slowdown", "50ms", "--json"];
+    let report = json(&[&["simulate", &path], &adaptive[..]].concat());
+    assert!((250e-6..=310e-6).contains(&number(&report["mean_slowdown_s"])), "{report}");
+}
+
+#[test]
+fn steps_are_a_plan_that_simulates_as_it_was_tuned() {
+    let Some(youtube) = real_trace("nexus5/log152_YouTube.txt.xz") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    let (youtube, path) = (youtube.to_str().unwrap(), plan.to_str().unwrap());
+    let goal = ["--mean-slowdown", "2ms", "--max-slowdown", "20ms", "--shaped", "--out", path, "--json"];
+    let report = json(&[&["tune", youtube], &goal[..]].concat());
+    assert_eq!(report["validation"]["chosen"], true, "{report}");
+    assert!(number(&report["mean_slowdown_s"]) <= 2e-3 && report["steps"].as_array().unwrap().len() > 2);
+    let again = json(&["simulate", youtube, "--plan", path, "--json"]);
+    for field in ["scrubbed_bytes", "collisions", "mean_slowdown_s", "max_slowdown_s"] {
+        assert_eq!(again[field], report[field], "{field}");
+    }
+    let clash = run(&["simulate", youtube, "--plan", path, "--idle-wait", "1ms"]);
+    assert_eq!(clash.status.code(), Some(64));
+}
+
+#[test]
+fn a_plan_explains_itself_and_says_what_a_goal_would_have_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(&folder, "t.parquet", &["--idle-mean", "80ms", "--idle-cov", "3", "--requests", "3000"]);
+    let page = folder.path().join("tune.html");
+    let goal = ["--mean-slowdown", "1ms", "--max-slowdown", "30ms", "--report", page.to_str().unwrap()];
+    let text = stdout(&run(&[&["tune", &path], &goal[..]].concat()));
+    assert!(text.contains("stays so for another") && text.contains("one foreground request in"), "{text}");
+    assert!(text.contains("Note: the trace covers"), "{text}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("figure 15"));
+    let nothing = ["--mean-slowdown", "1ns", "--max-slowdown", "30ms", "--json"];
+    let report = json(&[&["tune", &path], &nothing[..]].concat());
+    if report["background_requests"] == 0 {
+        assert!(number(&report["goal_needed_s"]) > 1e-9, "{report}");
+    }
+    let trained = ["--mean-slowdown", "1ms", "--max-slowdown", "30ms", "--train", "0.5", "--json"];
+    let report = json(&[&["tune", &path], &trained[..]].concat());
+    let (plan, exact) = (number(&report["throughput_bytes_per_s"]), number(&report["exact"]["throughput_bytes_per_s"]));
+    assert!(plan > 0.3 * exact && number(&report["exact"]["mean_slowdown_s"]) <= 1e-3, "{plan} {exact}");
+    let wrong = run(&[&["tune", &path], &trained[..4], &["--train", "1.5"]].concat());
+    assert!(wrong.status.code() == Some(64) && stderr(&wrong).contains("between 0 and 1"));
+}
