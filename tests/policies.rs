@@ -119,3 +119,29 @@ fn a_plan_explains_itself_and_says_what_a_goal_would_have_to_be() {
     let wrong = run(&[&["tune", &path], &trained[..4], &["--train", "1.5"]].concat());
     assert!(wrong.status.code() == Some(64) && stderr(&wrong).contains("between 0 and 1"));
 }
+
+/// Idle times in multiples of a timer tick: slowdown does not fall as the wait grows, and no pair of a grid that keeps the goal may do
+/// better than the plan.
+#[test]
+fn timer_ticks_do_not_mislead_the_tuner() {
+    let folder = tempfile::tempdir().unwrap();
+    let ticks = ["--idle-mean", "90ms", "--idle-cov", "1.5", "--tick", "15.625ms", "--requests", "1500"];
+    let path = trace(&folder, "t.parquet", &ticks);
+    let plan = json(&["tune", &path, "--mean-slowdown", "400us", "--max-slowdown", "8ms", "--json"]);
+    assert!(number(&plan["mean_slowdown_s"]) <= 400e-6, "{plan}");
+    let mut rises = 0;
+    for size in ["64KiB", "192KiB", "320KiB"] {
+        let mut last = f64::MAX;
+        for wait in (0..60).map(|k| format!("{}us", k * 2_500)) {
+            let one = json(&["simulate", &path, "--idle-wait", &wait, "--request-size", size, "--json"]);
+            let slowdown = number(&one["mean_slowdown_s"]);
+            rises += u32::from(slowdown > last);
+            last = slowdown;
+            if slowdown <= 400e-6 {
+                let (plan, one) = (number(&plan["scrubbed_bytes"]), number(&one["scrubbed_bytes"]));
+                assert!(plan >= 0.99 * one, "{size} after {wait}: {one} above {plan}");
+            }
+        }
+    }
+    assert!(rises > 20, "slowdown falls with the wait on this trace: {rises}");
+}

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
+use super::goal::{Arrivals, Goal, SIZE_STEP, TuneError};
 use super::plan::Plan;
 use super::sample::sample;
 use super::waiting::Waits;
@@ -14,9 +14,8 @@ use crate::idle::Idleness;
 use crate::simulate::Outcome;
 use crate::{Bytes, Nanos};
 
-/// Request sizes tried: 64 KiB to 4 MiB in steps of 64 KiB (DSN 2012, section V-C).
+/// Request sizes tried, in steps: 64 KiB to 4 MiB (DSN 2012, section V-C).
 const SIZES: std::ops::RangeInclusive<u64> = 1..=64;
-const SIZE_STEP: Bytes = Bytes::from_kib(64);
 
 /// Steps of the search grow with the wait, so that no step is more than this part of it: on all intervals, and on the
 /// sample that proposes waits.
@@ -38,60 +37,6 @@ const NEAR: f64 = 0.98;
 const AROUND: u64 = 64;
 /// Parts into which its last step is divided.
 const LESS_FINE: u64 = 8;
-
-/// What foreground requests may suffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Goal {
-    /// Mean added response time over all foreground requests.
-    pub mean_slowdown: Nanos,
-    /// Longest added response time of any of them.
-    pub max_slowdown: Nanos,
-}
-
-impl Goal {
-    /// Whether any request fits the maximum slowdown on this disk.
-    ///
-    /// # Errors
-    /// [`TuneError::MaxTooSmall`] if none does.
-    pub fn check(&self, model: &DiskModel) -> Result<(), TuneError> {
-        let (max, service, size) = (self.max_slowdown, model.verify_time(SIZE_STEP), SIZE_STEP);
-        if service > max { Err(TuneError::MaxTooSmall { max, service, size }) } else { Ok(()) }
-    }
-}
-
-/// Why no plan can be made.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TuneError {
-    /// Even the smallest request takes longer than the maximum slowdown allows.
-    #[error(
-        "a maximum slowdown of {max} is below the {service} of the smallest request ({size}): allow at least {service}"
-    )]
-    MaxTooSmall {
-        /// The goal.
-        max: Nanos,
-        /// Service time of the smallest request.
-        service: Nanos,
-        /// Its size.
-        size: Bytes,
-    },
-    /// There is no gap to use.
-    #[error("there is not one idle interval: nothing can be scheduled")]
-    NoIdleTime,
-}
-
-/// At which moments of a background request foreground work is taken to arrive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Arrivals {
-    /// At those recorded. Of the many waits some do well by luck: on a trace with few collisions the plan will do worse on
-    /// another day, where they fall differently.
-    #[default]
-    Recorded,
-    /// At any: the goal is also kept by the mean and two standard deviations of the slowdowns with the wait shifted by
-    /// eighths of the service time, half of it down and up. Each shift is another throw of where collisions fall, so
-    /// about one run in forty as long as the trace will do worse. A tenth of the goal is kept back for what no simulation
-    /// here counts: after background work the head has further to go (docs/papers.md).
-    AnyMoment,
-}
 
 /// Shifts tried for [`Arrivals::AnyMoment`].
 const SHIFTS: u64 = 8;
