@@ -1,4 +1,4 @@
-//! Makes docs/results.md from the traces in the folder IDLEWISE_TRACES: `make tables`. It takes some ten minutes.
+//! Makes docs/results.md from the traces in the folder IDLEWISE_TRACES: `make tables`. It takes some minutes.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -199,7 +199,8 @@ fn held_out(text: &mut String, traces: &[(&str, Vec<Idleness>)], model: &DiskMod
             let begin = test.iter().map(|disk| disk.begin).min().unwrap_or_default();
             let end = test.iter().map(|disk| disk.end).max().unwrap_or_default();
             let span = end.since(begin).as_secs_f64();
-            let waiting = heldout::held_out(&test, model, &goal, &|goal| heldout::waiting(&train, model, goal));
+            let grid = heldout::WaitingGrid::new(&train, model, LONGEST);
+            let waiting = heldout::held_out(&test, model, &goal, &|goal| grid.best(goal));
             let validation = heldout::validate(&train, model, &goal, &|_| ());
             let context = validation.context;
             let steps = heldout::held_out(&test, model, &goal, &|goal| heldout::shaped(&train, model, goal, context));
@@ -247,7 +248,8 @@ fn oracle(test: &[Idleness], model: &DiskModel, us: u64) -> f64 {
         test.iter().flat_map(|disk| disk.intervals.iter().map(|interval| interval.length)).collect();
     lengths.sort_unstable();
     let mut best = 0;
-    for size in (1..=64).map(|k| Bytes::from_kib(64 * k)).filter(|&size| model.verify_time(size) <= LONGEST) {
+    for size in (1..=64).step_by(3).map(|k| Bytes::from_kib(64 * k)).filter(|&size| model.verify_time(size) <= LONGEST)
+    {
         // The more intervals, the more delay, but for luck: the first threshold that keeps the goal.
         let at = |share: f64| lengths.get((share * lengths.len() as f64) as usize).copied();
         let thresholds = std::iter::once(Nanos::ZERO).chain((0..200).filter_map(|k| at(f64::from(k) / 200.0)));

@@ -82,8 +82,8 @@ pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(d
 fn runs(disks: &[Idleness], size: Bytes) -> Vec<(&'static str, Parameters)> {
     let mut lengths: Vec<f64> = disks.iter().flat_map(series).collect();
     let mut predicted: Vec<f64> = disks.iter().flat_map(|disk| predictions(&series(disk))).collect();
-    let waits = exceeded_by_shares(&mut lengths);
-    let thresholds = exceeded_by_shares(&mut predicted);
+    let waits = exceeded_by_shares(&mut lengths, STEPS);
+    let thresholds = exceeded_by_shares(&mut predicted, STEPS);
     let base = Parameters { request_size: Some(size), ..Parameters::default() };
     let with_wait = |idle_wait| Parameters { idle_wait: Some(idle_wait), ..base };
     let mut runs = Vec::new();
@@ -105,9 +105,9 @@ fn series(disk: &Idleness) -> Vec<f64> {
     disk.intervals.iter().map(|interval| interval.length.as_secs_f64()).collect()
 }
 
-/// Idle waits that shares of the intervals exceed.
-pub fn waits(disks: &[Idleness]) -> Vec<Nanos> {
-    exceeded_by_shares(&mut disks.iter().flat_map(series).collect::<Vec<_>>())
+/// Idle waits that so many shares of the intervals exceed.
+pub fn waits(disks: &[Idleness], steps: usize) -> Vec<Nanos> {
+    exceeded_by_shares(&mut disks.iter().flat_map(series).collect::<Vec<_>>(), steps)
 }
 
 /// What AR predicts for each interval; nothing where it cannot be fitted.
@@ -116,14 +116,14 @@ fn predictions(series: &[f64]) -> Vec<f64> {
 }
 
 /// Sorts values, and gives those that shares of them exceed, in equal ratios from all to one in a thousand.
-fn exceeded_by_shares(values: &mut [f64]) -> Vec<Nanos> {
+fn exceeded_by_shares(values: &mut [f64], steps: usize) -> Vec<Nanos> {
     values.sort_by(f64::total_cmp);
     let exceeded = |step: usize| {
-        let share = RAREST.powf(step as f64 / STEPS as f64);
+        let share = RAREST.powf(step as f64 / steps as f64);
         values.get(((1.0 - share) * values.len() as f64) as usize).copied()
     };
     let mut times: Vec<Nanos> =
-        std::iter::once(Nanos::ZERO).chain((0..=STEPS).filter_map(exceeded).map(seconds)).collect();
+        std::iter::once(Nanos::ZERO).chain((0..=steps).filter_map(exceeded).map(seconds)).collect();
     times.dedup();
     times
 }

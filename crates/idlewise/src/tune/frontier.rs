@@ -13,6 +13,8 @@ use crate::policy::{Growing, Growth};
 use crate::simulate::{Outcome, Summary, simulate};
 use crate::{Bytes, Nanos};
 
+/// Waits tried for each size.
+const WAITS: usize = 40;
 /// Fixed sizes shown, in KiB.
 const SIZES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 /// The factor a of exponential and linear growth, and the constant b of linear growth.
@@ -50,7 +52,7 @@ pub fn frontier(
     let Some(largest) = (1..=64).map(|k| 64 * k).rfind(|&kib| fits(kib)).map(Bytes::from_kib) else {
         return Vec::new();
     };
-    let waits = waits(disks);
+    let waits = waits(disks, WAITS);
     let first = Bytes::from_kib(SIZES[0]);
     let mut grown: Vec<(&str, Growth, String)> = Vec::new();
     for factor in FACTORS {

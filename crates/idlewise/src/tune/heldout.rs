@@ -4,17 +4,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::{Goal, Plan, TuneError};
-use crate::Nanos;
+use super::Goal;
+use super::goal::SIZE_STEP;
+use super::waiting::Waits;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
-use crate::policy::Policy;
+use crate::policy::{Policy, Waiting};
 use crate::simulate::{Outcome, simulate};
+use crate::{Bytes, Nanos};
 
 /// Goals tried, as parts of the one asked for: what is fitted to one time does more or less on another.
 const PARTS: [f64; 5] = [0.4, 0.7, 1.0, 1.5, 2.5];
 /// Parts of the time, each of which is held out once.
 const FOLDS: usize = 4;
+/// Waits tried, in equal ratios of the share of intervals that exceed them.
+const WAITS: usize = 160;
 /// Shaped is worth its trouble if it does so much more in all, and more in so many of the parts.
 const WORTH: f64 = 1.02;
 const WINS: usize = 3;
@@ -77,7 +81,8 @@ pub fn validate(disks: &[Idleness], model: &DiskModel, goal: &Goal, progress: &(
             let test: Vec<Idleness> = parts.iter().map(|parts| parts[fold].clone()).collect();
             let others = |parts: &Vec<Idleness>| [&parts[..fold], &parts[fold + 1..]].concat();
             let train: Vec<Idleness> = parts.iter().flat_map(others).collect();
-            let waiting = held_out(&test, model, goal, &|goal| waiting(&train, model, goal));
+            let grid = WaitingGrid::new(&train, model, goal.max_slowdown);
+            let waiting = held_out(&test, model, goal, &|goal| grid.best(goal));
             let shaped =
                 [false, true].map(|context| held_out(&test, model, goal, &|goal| shaped(&train, model, goal, context)));
             progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / FOLDS as f64);
@@ -91,11 +96,40 @@ pub fn validate(disks: &[Idleness], model: &DiskModel, goal: &Goal, progress: &(
     Validation { gain, wins, folds: FOLDS, context: way == 2, chosen: gain >= WORTH && wins >= WINS }
 }
 
-/// Waiting as [`super::tune`] fits it.
-pub fn waiting(train: &[Idleness], model: &DiskModel, goal: &Goal) -> Option<Fitted> {
-    let plan: Result<Plan, TuneError> = super::tune(train, model, goal, super::Arrivals::Recorded, &|_| ());
-    let policy = plan.ok()?.policy();
-    Some(Box::new(move || Box::new(policy)))
+/// What Waiting does on some intervals with every size and many waits, to take the best for any goal from. It is coarser than
+/// [`super::tune`], which finds waits that are good by luck; what is held out knows no such luck.
+pub struct WaitingGrid {
+    requests: u64,
+    points: Vec<(u128, Bytes, Waiting)>,
+}
+
+impl WaitingGrid {
+    /// Tries all sizes that take no longer than `longest`.
+    pub fn new(train: &[Idleness], model: &DiskModel, longest: Nanos) -> Self {
+        let sizes = (1..=64).map(|k| Bytes(k * SIZE_STEP.0)).filter(|&size| model.verify_time(size) <= longest);
+        let (sizes, waits) = (sizes.collect::<Vec<_>>(), super::compare::waits(train, WAITS));
+        let mut fast: Vec<Waits> = train.iter().map(|disk| Waits::new(&disk.intervals)).collect();
+        let mut points = Vec::new();
+        for idle_wait in waits {
+            fast.iter_mut().for_each(|disk| disk.raise(idle_wait));
+            for &request_size in &sizes {
+                let mut outcome = Outcome::default();
+                for disk in &fast {
+                    outcome.add(&disk.outcome(idle_wait, model.verify_time(request_size), request_size));
+                }
+                points.push((outcome.delay_sum, outcome.scrubbed, Waiting { idle_wait, request_size }));
+            }
+        }
+        Self { requests: train.iter().map(|disk| disk.requests).sum(), points }
+    }
+
+    /// The pair that verifies most within the goal.
+    pub fn best(&self, goal: &Goal) -> Option<Fitted> {
+        let allowed = u128::from(goal.mean_slowdown.0) * u128::from(self.requests);
+        let within = self.points.iter().filter(|point| point.0 <= allowed && point.1 > Bytes(0));
+        let policy = within.max_by_key(|point| point.1)?.2;
+        Some(Box::new(move || Box::new(policy)))
+    }
 }
 
 /// Shaped as [`super::shaped`] fits it.
