@@ -137,6 +137,7 @@ fn pairs(text: &mut String, model: &DiskModel) {
                 work: &work,
                 amount,
                 service,
+                steady: false,
                 size: Bytes::from_kib(64),
                 relative_delay: 0.07,
             };
@@ -183,7 +184,8 @@ fn held_out(text: &mut String, traces: &[(&str, Vec<Idleness>)], model: &DiskMod
          slowdown on that half. Shaped is Waiting where cross-validation on the first half did not choose steps (marked -); \
          beside it is what steps would have done. Adaptive runs through both halves; its figure has the slowdown that it \
          had on the second one, as a share of the goal. Oracle is the best that the longest intervals, known in advance, \
-         give, with the size and their number chosen in hindsight.\n",
+         give from their beginning to their end, with the size and their number chosen in hindsight; steps, \
+         which stop before a timer's tick and go on behind it, may be above it.\n",
     );
     for us in GOALS_US {
         let ms = us as f64 / 1e3;

@@ -55,7 +55,7 @@ fn jobs_come_with_writes_and_those_without_a_place_are_lost() {
     assert!((number(&own["jobs"]["came"]) / 1_200.0 - 1.0).abs() < 0.1, "{own}");
     for (wrong, text) in [
         (&["--buffer", "3"][..], "--per-write"),
-        (&["--per-write", "--write-share", "7"], "a share from 0 to 1"),
+        (&["--per-write", "--write-share", "7"], "a share above 0"),
         (&["--service", "0"], "above zero"),
     ] {
         let output = run(&[&waiting[..6], wrong].concat());

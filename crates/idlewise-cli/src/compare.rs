@@ -53,7 +53,7 @@ const RATES: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(arguments.report.as_deref())?;
+    output::check_all(&arguments.input.paths(), &[arguments.report.as_deref()])?;
     if arguments.request_size == Bytes(0) {
         return Err(UsageError("a request size of zero verifies nothing: give at least 512B".into()).into());
     }

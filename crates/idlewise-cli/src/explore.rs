@@ -68,7 +68,7 @@ struct Report {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(arguments.report.as_deref())?;
+    output::check_all(&arguments.input.paths(), &[arguments.report.as_deref()])?;
     let usage = |text: &str| Err(UsageError(text.into()).into());
     if arguments.request_size == Bytes(0) {
         return usage("a request size of zero verifies nothing: give at least 512B");
@@ -113,6 +113,7 @@ impl Arguments {
             work: &work,
             amount: self.amount(disks, input),
             service,
+            steady: self.work.service.is_none(),
             size: self.request_size,
             relative_delay: self.relative_delay,
         };
@@ -155,8 +156,9 @@ fn marked(report: &Report) -> Vec<(Shape, &'static str, PairPoint)> {
         (Shape::Square, "no wait", report.no_wait),
         (Shape::Circle, "wait as long as a request", report.service_wait),
     ];
-    marked.extend(report.trained.map(|point| (Shape::Circle, "chosen on the first part", point)));
-    marked.extend(report.chosen.map(|point| (Shape::Diamond, "chosen", point)));
+    let chosen = if report.trained.is_some() { "chosen on this part" } else { "chosen" };
+    marked.extend(report.chosen.map(|point| (Shape::Diamond, chosen, point)));
+    marked.extend(report.trained.map(|point| (Shape::Triangle, "chosen on the first part", point)));
     marked.reverse();
     marked
 }
@@ -203,7 +205,7 @@ fn text(report: &Report) -> String {
         report.source.disk,
         table(report)
     );
-    match report.chosen {
+    match report.trained.or(report.chosen) {
         None => text += "\nThere is no pair to choose: the trace has no idle intervals.\n",
         Some(chosen) if chosen.completed == 0 => {
             text +=
@@ -224,7 +226,14 @@ fn text(report: &Report) -> String {
             text += "\n";
         }
     }
-    text += &format!("\nHow the choice depends on what a collision costs:\n\n{}", penalties(report));
+    if report.trained.is_some() {
+        text += "The pair was chosen on the first part of the trace; all numbers are of the rest.\n";
+    }
+    text += &format!(
+        "\nHow the choice depends on what a collision costs; E is the share of idle intervals that may delay the \
+         foreground:\n\n{}",
+        penalties(report)
+    );
     text
 }
 
@@ -251,11 +260,11 @@ fn page(report: &Report) -> Page {
     let delay = map(delays.iter().map(|delay| (delay - low) / (high - low).max(1e-9)).collect(), beyond.clone());
     let work = map(plane.points.iter().map(|point| point.completed as f64 / most).collect(), vec![false; beyond.len()]);
     let maps = Section {
-        heading: "Every idle wait and busy period (figures 6 and 7)".into(),
+        heading: "Every idle wait and busy period (SIGMETRICS 2009, figures 6 and 7)".into(),
         text: format!(
             "Left: the relative delay of the foreground, from {:.3} % to {:.1} %, deeper for longer; orange beyond the target \
              of {:.1} %. Right: completed background requests, up to {most}, deeper for more. The diamond is the pair that the \
-             framework chooses, the square works without a wait, the circle waits as long as a request takes.",
+             framework chooses, a triangle the one that it chose on the first part, the square works without a wait, the circle waits as long as a request takes.",
             10f64.powf(low) * 100.0,
             10f64.powf(high) * 100.0,
             report.target * 100.0
@@ -265,7 +274,7 @@ fn page(report: &Report) -> Page {
         ..Section::default()
     };
     let figure_4 = Section {
-        heading: "What a collision costs (figure 4)".into(),
+        heading: "What a collision costs (SIGMETRICS 2009, figure 4)".into(),
         text: "The dearer a collision, the longer the wait and the fewer intervals are used. The penalty is in mean service \
                times of the foreground."
             .into(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use idlewise::Nanos;
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Idleness, Keep, Reducer};
 use idlewise::trace::formats::FORMATS;
@@ -14,6 +15,9 @@ use idlewise::tune::PlanFile;
 use serde::Serialize;
 
 use crate::progress::Progress;
+
+/// Mean response of a modelled disk that does not keep up.
+const OVERLOADED: Nanos = Nanos::from_secs(1);
 
 /// How traces are read.
 #[derive(Args)]
@@ -108,6 +112,11 @@ pub struct Source {
 }
 
 impl TraceOnDisk {
+    /// The files that are read.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.trace.traces.iter().chain(&self.disk.disk).cloned().collect()
+    }
+
     /// Reads the trace and reduces it to idle intervals.
     pub fn read(&self) -> anyhow::Result<Input> {
         self.read_keeping(Keep::default())
@@ -201,6 +210,15 @@ impl ReadArguments {
         let modelled = reducer.modelled();
         let disks = reducer.finish();
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
+        let mean_response = disks.iter().map(Idleness::mean_response).max().unwrap_or_default();
+        if modelled == requests && mean_response > OVERLOADED {
+            eprintln!(
+                "idlewise: {}: the model of {} cannot keep up with this trace: requests take {mean_response} on average; --disk \
+                 names the model of a faster one",
+                name(paths),
+                model.name
+            );
+        }
         let source = Source {
             trace: name(paths),
             format: provenance.format,

@@ -1,10 +1,12 @@
 //! Standard output: text or JSON, and no complaint when the reader has seen enough.
 
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
+
+use crate::exit::UsageError;
 
 /// Prints a text as it is.
 pub fn text(text: &str) -> anyhow::Result<()> {
@@ -28,6 +30,22 @@ pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
     anyhow::ensure!(!path.is_dir(), "{}: is a folder", path.display());
     let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
     writable.with_context(|| format!("{}: no permission to write there", path.display()))
+}
+
+/// Makes sure that results can be written, and that none replaces what is read or another result.
+pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Result<()> {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut taken: Vec<PathBuf> = inputs.iter().map(|path| real(path)).collect();
+    for path in outputs.iter().flatten() {
+        check(Some(path))?;
+        if taken.contains(&real(path)) {
+            let why =
+                format!("{}: is read, or another result, and would be replaced: name another file", path.display());
+            return Err(UsageError(why).into());
+        }
+        taken.push(real(path));
+    }
+    Ok(())
 }
 
 /// Writes a text file whole or not at all.

@@ -1,5 +1,6 @@
 //! `idlewise simulate`: one policy with given parameters on a trace.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use idlewise::disk::DiskModel;
@@ -110,6 +111,8 @@ struct Report {
     #[serde(flatten)]
     source: Source,
     policy: String,
+    /// The options that were given, as text.
+    parameters: BTreeMap<&'static str, String>,
     #[serde(flatten)]
     row: Row,
     /// Each disk for itself, with `--by-volume`.
@@ -152,7 +155,7 @@ fn policies_and_formats() -> String {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(arguments.report.as_deref())?;
+    output::check_all(&arguments.input.paths(), &[arguments.report.as_deref()])?;
     let parameters = arguments.parameters();
     let plan = arguments.plan.as_deref().map(plan_file).transpose()?;
     let build = |setting: &Setting| match &plan {
@@ -176,14 +179,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let report = Report {
         policy: arguments.plan.as_ref().map_or(arguments.policy.clone(), |path| format!("plan {}", path.display())),
+        parameters: arguments.given(),
         row: arguments.row(&all, &input.disks),
         volumes: input.disks.iter().filter(|_| arguments.by_volume).map(of_one).collect(),
         source: input.source,
     };
     let title = format!(
-        "{}policy {}, simulated on {}; background work: {}\n\n",
+        "{}policy {}{}, simulated on {}; background work: {}\n\n",
         report.source.line(),
         report.policy,
+        report.parameters.iter().map(|(option, value)| format!(" --{option} {value}")).collect::<String>(),
         report.source.disk,
         arguments.work.line()
     );
@@ -219,6 +224,29 @@ impl Arguments {
             slowdown_p999_s: quantile(0.999),
             jobs: self.work.per_write.then_some(JobCounts { came, completed, lost, mean_response_s }),
         }
+    }
+
+    fn given(&self) -> BTreeMap<&'static str, String> {
+        let time = |time: Option<Nanos>| time.map(|time| time.exact());
+        let size = |size: Option<Bytes>| size.map(|size| size.to_string());
+        let number = |number: Option<f64>| number.map(|number| number.to_string());
+        let all = [
+            ("idle-wait", time(self.idle_wait)),
+            ("busy-period", time(self.busy_period)),
+            ("relative-delay", number(self.relative_delay)),
+            ("mean-slowdown", time(self.mean_slowdown)),
+            ("max-slowdown", time(self.max_slowdown)),
+            ("request-size", size(self.request_size)),
+            ("delay", time(self.delay)),
+            ("threshold", time(self.threshold)),
+            ("longest", number(self.longest)),
+            ("growth", number(self.growth)),
+            ("increment", size(self.increment)),
+            ("swap-at", time(self.swap_at)),
+            ("largest-size", size(self.largest_size)),
+            ("budget", time(self.budget)),
+        ];
+        all.into_iter().filter_map(|(option, value)| Some((option, value?))).collect()
     }
 
     fn parameters(&self) -> Parameters {
@@ -296,7 +324,7 @@ fn page(report: &Report, lead: &str, run: &Run) -> Page {
         small: false,
     };
     let section = Section {
-        heading: "Response times of the foreground (figure 8)".into(),
+        heading: "Response times of the foreground (SIGMETRICS 2009, figure 8)".into(),
         text: "The share of the foreground's requests that take longer than a time. Where the lines meet, background work \
                is not felt."
             .into(),
@@ -306,7 +334,7 @@ fn page(report: &Report, lead: &str, run: &Run) -> Page {
     };
     Page {
         title: format!("Policy {} on {}", report.policy, report.source.trace),
-        lead: lead.trim().into(),
+        lead: lead.trim().replace('\n', "; "),
         sections: vec![section],
     }
 }

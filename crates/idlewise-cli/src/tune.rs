@@ -20,6 +20,7 @@ use crate::explore::halves;
 use crate::input::{Input, Source, TraceOnDisk, formats_help};
 use crate::output;
 use crate::progress::Progress;
+use crate::simulate::seconds;
 use crate::trace_file::part_path;
 
 /// Choose request size and idle wait so that a scrub is fastest while the slowdown stays within the goal
@@ -85,6 +86,9 @@ struct Report {
     /// Where steps were taken.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<StepSeconds>,
+    /// Length between short and long intervals, where steps differ after them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps_border_s: Option<f64>,
     /// With `--shaped`.
     #[serde(skip_serializing_if = "Option::is_none")]
     validation: Option<Validation>,
@@ -138,8 +142,7 @@ struct StepSeconds {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(arguments.out.as_deref())?;
-    output::check(arguments.report.as_deref())?;
+    output::check_all(&arguments.input.paths(), &[arguments.out.as_deref(), arguments.report.as_deref()])?;
     let input = arguments.input.read()?;
     let parts: Vec<&[Idleness]> =
         if arguments.by_volume { input.disks.chunks(1).collect() } else { vec![&input.disks] };
@@ -211,14 +214,15 @@ impl Arguments {
         let row = |schedule: (Bytes, Nanos), outcome: &Outcome| self.row(schedule, Summary::new(outcome, &rest));
         let Chosen { schedule, outcome, validation } = chosen;
         let row_of_plan = row(schedule.first(), &outcome);
-        if let Some(path) = &self.out {
+        let nothing = outcome.background_requests == 0;
+        // A plan that does nothing here would still work live.
+        if let Some(path) = self.out.as_ref().filter(|_| !nothing) {
             let file = PlanFile::new(&schedule, goal, &row_of_plan.summary, &input.source.trace, &model.name);
             let path = volume.as_ref().map_or(path.clone(), |volume| part_path(path, volume));
             output::file(&path, &file.to_toml())?;
         }
         let named =
             |base: Baseline| Named { name: base.name, row: self.row((base.request_size, base.wait), base.summary) };
-        let nothing = outcome.background_requests == 0;
         let needed = || words::goal_needed(&rest, model, &goal, self.arrivals()).map(Nanos::as_secs_f64);
         let mut report = Report {
             goal: GoalSeconds {
@@ -229,6 +233,12 @@ impl Arguments {
             capacity_bytes: self.capacity.0,
             chosen: row_of_plan,
             steps: steps(&schedule),
+            steps_border_s: match &schedule {
+                Schedule::Shaped(shaped) if shaped.after_short != shaped.after_long => {
+                    Some(shaped.border.as_secs_f64())
+                }
+                _ => None,
+            },
             validation,
             exact: exact.map(|exact| row(exact.schedule.first(), &exact.outcome)),
             baselines: baselines(&rest, model).into_iter().map(named).collect(),
@@ -238,6 +248,13 @@ impl Arguments {
             frontier: Vec::new(),
             source: input.source.clone(),
         };
+        let mean = report.chosen.summary.mean_slowdown_s;
+        if mean > goal.mean_slowdown.as_secs_f64() {
+            report.warnings.insert(0, format!("the plan does not keep its goal on the rest: {}", seconds(mean)));
+        }
+        if nothing && self.out.is_some() {
+            report.warnings.push("no plan was written".into());
+        }
         if rest.len() > 1 {
             report.warnings.push(format!(
                 "one plan for {} disks together; --volume NAME tunes for one of them, --by-volume for each",
@@ -251,7 +268,14 @@ impl Arguments {
             let title = format!("A scrub of {}", report.source.trace);
             let summary = &report.chosen.summary;
             let point = (summary.mean_slowdown_s, summary.throughput_bytes_per_s);
-            let page = page::page(title, text::lead(&report), text::table(&report), &report.frontier, point);
+            let page = page::page(
+                title,
+                text::lead(&report),
+                text::words(&report),
+                text::table(&report),
+                &report.frontier,
+                point,
+            );
             output::file(path, &page.html())?;
         }
         Ok(report)

@@ -35,8 +35,8 @@ impl WorkArguments {
         if self.service == Some(Nanos::ZERO) {
             return Err(UsageError("--service is a time above zero, such as 6ms".into()).into());
         }
-        if self.write_share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            return Err(UsageError("--write-share is a share from 0 to 1".into()).into());
+        if self.write_share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+            return Err(UsageError("--write-share is a share above 0 and up to 1".into()).into());
         }
         let writes = match (self.per_write, self.write_share) {
             (false, _) => Writes::None,

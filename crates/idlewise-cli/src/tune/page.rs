@@ -10,7 +10,14 @@ use crate::simulate::seconds;
 const GOALS: [f64; 5] = [0.000_25, 0.000_5, 0.001, 0.002, 0.004];
 
 /// The page; `plan` is the table that the command prints, `point` the plan's slowdown and throughput.
-pub fn page(title: String, lead: String, plan: Table, frontier: &[FrontierPoint], point: (f64, f64)) -> Page {
+pub fn page(
+    title: String,
+    lead: String,
+    words: String,
+    plan: Table,
+    frontier: &[FrontierPoint],
+    point: (f64, f64),
+) -> Page {
     let mut lines = curves(frontier);
     lines.push(("the plan".into(), vec![point]));
     let chart = Chart {
@@ -23,9 +30,10 @@ pub fn page(title: String, lead: String, plan: Table, frontier: &[FrontierPoint]
         marks: Vec::new(),
         small: false,
     };
-    let choice = Section { heading: "The plan and what is usual".into(), table: plan, ..Section::default() };
+    let choice =
+        Section { heading: "The plan and what is usual".into(), text: words, table: plan, ..Section::default() };
     let figure = Section {
-        heading: "Throughput against slowdown (figure 15)".into(),
+        heading: "Throughput against slowdown (DSN 2012, figure 15)".into(),
         text: "Each line is what one way of choosing sizes reaches with its wait well chosen; of growing sizes the best growth \
                of those tried. The larger the slowdown that is allowed, the larger the best size."
             .into(),

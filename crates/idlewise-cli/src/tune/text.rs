@@ -34,7 +34,7 @@ pub fn table(report: &Report) -> Table {
             row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0)),
         ]);
     };
-    add(if report.steps.is_empty() { "plan" } else { "plan, first step" }, &report.chosen);
+    add(if report.steps.is_empty() { "plan" } else { "plan (its first step)" }, &report.chosen);
     if let Some(exact) = &report.exact {
         add("tuned on the rest", exact);
     }
@@ -59,21 +59,10 @@ pub fn lead(report: &Report) -> String {
 /// All of it.
 pub fn text(report: &Report) -> String {
     let mut text = format!("{}{}\n\n", report.source.line(), lead(report));
-    if report.steps.is_empty() {
-        text += &format!(
-            "Plan: once the disk has been idle for {}, issue requests of {} back to back.\n",
-            seconds(report.chosen.idle_wait_s),
-            Bytes(report.chosen.request_size_bytes),
-        );
-    } else {
-        text += &format!("Plan, by the time that the disk has been idle:\n\n{}", steps_table(&report.steps));
+    if !report.steps.is_empty() {
+        text += &format!("{}\n", steps_table(&report.steps));
     }
-    if !report.reasons.is_empty() {
-        text += &format!("{}\n", report.reasons);
-    }
-    if let Some(validation) = &report.validation {
-        text += &format!("{}\n", words::validated(validation));
-    }
+    text += &format!("{}\n", words(report));
     text += &format!("\n{}", table(report));
     if let Some(needed) = report.goal_needed_s {
         text += &format!(
@@ -88,6 +77,27 @@ pub fn text(report: &Report) -> String {
         text += &format!("Note: {warning}.\n");
     }
     text
+}
+
+/// The plan in a sentence, why it is so, and what steps were worth.
+pub fn words(report: &Report) -> String {
+    let plan = if report.steps.is_empty() {
+        format!(
+            "Plan: once the disk has been idle for {}, issue requests of {} back to back.",
+            seconds(report.chosen.idle_wait_s),
+            Bytes(report.chosen.request_size_bytes),
+        )
+    } else {
+        let context = report.steps_border_s.map(|border| {
+            format!(
+                " Intervals up to the mean of {} are short, others long; after each kind it does something else.",
+                seconds(border)
+            )
+        });
+        format!("Plan: the steps, by the time that the disk has been idle.{}", context.unwrap_or_default())
+    };
+    let verdict = report.validation.as_ref().map(words::validated).unwrap_or_default();
+    [plan, report.reasons.clone(), verdict].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 fn steps_table(steps: &[StepSeconds]) -> Table {

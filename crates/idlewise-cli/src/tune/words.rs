@@ -8,12 +8,16 @@ use idlewise::{Bytes, Nanos, Rate};
 
 use crate::simulate::seconds;
 
+/// Fewer idle intervals are too few to plan from.
+const FEW_INTERVALS: usize = 200;
 /// With fewer collisions, where they fall is luck.
 const FEW_COLLISIONS: u64 = 30;
 /// Traces shorter than this say nothing of other hours.
 const A_DAY: Nanos = Nanos::from_secs(86_400);
 /// Doublings of the goal after which no goal is enough.
 const DOUBLINGS: u32 = 30;
+/// Steps of the search between two doublings.
+const HALVINGS: u32 = 5;
 
 /// Two sentences: why so long, and why so large.
 pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model: &DiskModel) -> String {
@@ -31,6 +35,7 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
     let collisions = outcome.collisions;
     let met = match collisions {
         0 => "no foreground request meets one".to_string(),
+        many if many == requests => "every foreground request meets one".to_string(),
         _ => format!(
             "one foreground request in {:.0} meets one, which costs all requests behind it {} together on average",
             requests as f64 / collisions as f64,
@@ -41,6 +46,9 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
     let smallest = Bytes::from_kib(64);
     let small = Rate((smallest.0 as f64 / model.verify_time(smallest).as_secs_f64()) as u64);
     let second = match schedule {
+        Schedule::Waiting(_) if size == smallest => format!(
+            "Requests of {size} run at {rate}; {met}, and larger ones verify less for the same slowdown, or take too long."
+        ),
         Schedule::Waiting(_) => format!(
             "Requests of {size} run at {rate}, those of {smallest} at {small}; {met}, and with larger or smaller ones less is \
              verified for the same slowdown."
@@ -54,13 +62,17 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
 pub fn warnings(outcome: &Outcome, disks: &[Idleness], arrivals: Arrivals) -> Vec<String> {
     let mut warnings = Vec::new();
     let span = disks.iter().map(Idleness::span).max().unwrap_or_default();
+    let intervals: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
+    if intervals < FEW_INTERVALS {
+        warnings.push(format!("the trace is too short to plan from: it has {intervals} idle intervals"));
+    }
     if span < A_DAY {
         warnings
             .push(format!("the trace covers {span}: of what the disk does at other hours of the day it says nothing"));
     }
     if (1..FEW_COLLISIONS).contains(&outcome.collisions) && arrivals == Arrivals::Recorded {
         warnings.push(format!(
-            "there are {} collisions only, and where they fall is luck: another time may cost twice the goal; --any-moment \
+            "it meets {} of our requests only, and where they fall is luck: another time may cost twice the goal; --any-moment \
              plans for that",
             outcome.collisions
         ));
@@ -68,13 +80,20 @@ pub fn warnings(outcome: &Outcome, disks: &[Idleness], arrivals: Arrivals) -> Ve
     warnings
 }
 
-/// The mean slowdown that would allow any work, where the goal allows none; doubled until it does.
+/// The smallest mean slowdown, to a microsecond or a part in some dozens, that would allow any work, where the goal allows none.
 pub fn goal_needed(disks: &[Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals) -> Option<Nanos> {
-    let smallest = goal.mean_slowdown.max(Nanos(1));
-    (1..=DOUBLINGS).map(|k| Nanos(smallest.0.saturating_mul(1 << k))).find(|&mean_slowdown| {
+    let works = |mean_slowdown| {
         let plan = tune(disks, model, &Goal { mean_slowdown, ..*goal }, arrivals, &|_| ());
         plan.is_ok_and(|plan| plan.outcome.background_requests > 0)
-    })
+    };
+    let smallest = goal.mean_slowdown.max(Nanos(1_000));
+    let mut high = (0..=DOUBLINGS).map(|k| Nanos(smallest.0.saturating_mul(1 << k))).find(|&mean| works(mean))?;
+    let mut low = goal.mean_slowdown;
+    for _ in 0..HALVINGS {
+        let middle = Nanos(low.0 + (high.0 - low.0) / 2);
+        if works(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
 }
 
 /// Why steps were or were not taken.

@@ -90,7 +90,7 @@ pub enum ParameterError {
         known: String,
     },
     /// A request of no bytes.
-    #[error("a request size of zero verifies nothing: give at least 512B")]
+    #[error("a request size below a block verifies nothing: give at least 512B")]
     ZeroSize,
     /// A number out of its range.
     #[error("{option} is {expected}")]

@@ -242,7 +242,7 @@ impl Asked<'_> {
 }
 
 fn nonzero(size: Bytes) -> Result<Bytes, ParameterError> {
-    if size == Bytes(0) { Err(ParameterError::ZeroSize) } else { Ok(size) }
+    if size < Bytes(512) { Err(ParameterError::ZeroSize) } else { Ok(size) }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ const SIZE: (u32, u32) = (860, 400);
 const SMALL: (u32, u32) = (420, 220);
 const LEGEND: u32 = 200;
 /// Told apart by people who see colours differently, on white and on black.
-const COLOURS: [RGBColor; 8] = [
+const COLOURS: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -56,6 +56,10 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(200, 140, 0),
     RGBColor(140, 110, 90),
     RGBColor(120, 120, 200),
+    RGBColor(170, 30, 60),
+    RGBColor(60, 90, 60),
+    RGBColor(150, 150, 40),
+    RGBColor(90, 60, 130),
 ];
 const GREY: RGBColor = RGBColor(128, 128, 128);
 

@@ -27,6 +27,8 @@ pub enum Shape {
     Square,
     /// ●
     Circle,
+    /// ▲
+    Triangle,
 }
 
 const SIZE: (u32, u32) = (560, 420);
@@ -95,9 +97,9 @@ impl HeatMap {
                     root.draw(&Circle::new((x, y), MARK, fill))?;
                     root.draw(&Circle::new((x, y), MARK, line))?;
                 }
-                Shape::Square | Shape::Diamond => {
+                _ => {
                     let corners = corners(shape, x, y);
-                    root.draw(&Polygon::new(corners[..4].to_vec(), fill))?;
+                    root.draw(&Polygon::new(corners[1..].to_vec(), fill))?;
                     root.draw(&PathElement::new(corners, line))?;
                 }
             }
@@ -110,7 +112,12 @@ impl HeatMap {
 fn corners(shape: Shape, x: i32, y: i32) -> Vec<(i32, i32)> {
     let turned = [(0, -MARK - 2), (MARK + 2, 0), (0, MARK + 2), (-MARK - 2, 0), (0, -MARK - 2)];
     let straight = [(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)].map(|(dx, dy)| (dx * (MARK - 1), dy * (MARK - 1)));
-    let corners = if shape == Shape::Diamond { turned } else { straight };
+    let up = [(0, -MARK - 1), (MARK + 1, MARK), (-MARK - 1, MARK), (0, -MARK - 1)];
+    let corners: &[(i32, i32)] = match shape {
+        Shape::Diamond => &turned,
+        Shape::Triangle => &up,
+        _ => &straight,
+    };
     corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect()
 }
 
@@ -132,7 +139,12 @@ mod tests {
             y: ("T".into(), names(3)),
             cells: (0..15).map(|k| f64::from(k) / 7.0 - 0.5).chain([f64::NAN]).take(15).collect(),
             beyond: (0..15).map(|k| k > 9).collect(),
-            marks: vec![(Shape::Diamond, 0.5, 2.0), (Shape::Square, 0.0, 2.0), (Shape::Circle, 1.0, 0.0)],
+            marks: vec![
+                (Shape::Diamond, 0.5, 2.0),
+                (Shape::Square, 0.0, 2.0),
+                (Shape::Circle, 1.0, 0.0),
+                (Shape::Triangle, 3.0, 1.0),
+            ],
         };
         let svg = map.svg();
         assert!(svg.matches("<rect").count() >= 15 && svg.matches("<circle").count() == 2, "{svg}");

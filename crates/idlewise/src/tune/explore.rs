@@ -28,6 +28,8 @@ pub struct Question<'a> {
     pub amount: Amount,
     /// Mean service time of one request.
     pub service: Nanos,
+    /// Whether every request takes just that.
+    pub steady: bool,
     /// Its size.
     pub size: Bytes,
     /// D, the relative delay allowed.
@@ -168,7 +170,8 @@ impl Question<'_> {
     /// Simulates a pair; with what a collision cost all requests, over those of a mean busy period.
     fn run(&self, pair: Pair) -> (Run, Option<Nanos>) {
         let choice = Choice { after_short: Some(pair), after_long: Some(pair) };
-        let policy = || Box::new(Restrained::fixed(choice, self.size, self.service));
+        let fixed = || Restrained::fixed(choice, self.size, self.service);
+        let policy = || Box::new(if self.steady { fixed().steady() } else { fixed() });
         let run = run(self.disks, |_| vec![Lane { policy: policy(), work: (self.work)() }]);
         let requests: u64 = self.disks.iter().map(|disk| disk.requests).sum();
         let intervals: usize = self.disks.iter().map(|disk| disk.intervals.len()).sum();
@@ -231,6 +234,7 @@ mod tests {
             work: &|| Box::new(Scrub::new(Service::exponential(Nanos::from_millis(6)))),
             amount: Amount::Infinite,
             service,
+            steady: false,
             size: Bytes::from_kib(64),
             relative_delay: 0.07,
         };

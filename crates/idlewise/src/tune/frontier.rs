@@ -13,8 +13,9 @@ use crate::policy::{Growing, Growth};
 use crate::simulate::{Outcome, Summary, simulate};
 use crate::{Bytes, Nanos};
 
-/// Waits tried for each size.
-const WAITS: usize = 40;
+/// Waits tried for each fixed size, and for each way of growing.
+const WAITS: usize = 200;
+const FEWER_WAITS: usize = 40;
 /// Fixed sizes shown, in KiB.
 const SIZES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 /// The factor a of exponential and linear growth, and the constant b of linear growth.
@@ -52,7 +53,7 @@ pub fn frontier(
     let Some(largest) = (1..=64).map(|k| 64 * k).rfind(|&kib| fits(kib)).map(Bytes::from_kib) else {
         return Vec::new();
     };
-    let waits = waits(disks, WAITS);
+    let (close, waits) = (waits(disks, WAITS), waits(disks, FEWER_WAITS));
     let first = Bytes::from_kib(SIZES[0]);
     let mut grown: Vec<(&str, Growth, String)> = Vec::new();
     for factor in FACTORS {
@@ -85,7 +86,7 @@ pub fn frontier(
             }
             point("fixed", size, wait, "", &outcome)
         };
-        let points: Vec<FrontierPoint> = waits.iter().map(one).collect();
+        let points: Vec<FrontierPoint> = close.iter().map(one).collect();
         tick();
         points
     };

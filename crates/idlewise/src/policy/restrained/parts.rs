@@ -54,7 +54,12 @@ pub fn choose(part: Part, seen: &Seen, delaying: f64, service: Nanos, amount: Am
     let mut candidates = pairs(&all, delaying, service);
     let median = all.quantile(0.5);
     match part {
-        Part::Body => candidates.retain(|pair| pair.idle_wait <= median && pair.busy_period < NO_END),
+        // Where so much may be delayed that no period needs an end, the shortest waits still are the body.
+        Part::Body => {
+            let ends = |pair: &Pair| pair.idle_wait <= median && pair.busy_period < NO_END;
+            let any = candidates.iter().any(ends);
+            candidates.retain(|pair| if any { ends(pair) } else { pair.idle_wait <= median });
+        }
         // The shortest wait of those that work until the end.
         Part::Tail => candidates.retain(|pair| pair.busy_period == NO_END),
         _ => {}
