@@ -34,7 +34,7 @@ pub struct Parameters {
     pub max_slowdown: Option<Nanos>,
     /// Relative delay D of the foreground, as a share of its response time.
     pub relative_delay: Option<f64>,
-    /// Mean slowdown within which any policy is held, see [`Budget`].
+    /// Mean slowdown within which any policy is held, see [`super::Budget`].
     pub budget: Option<Nanos>,
 }
 
