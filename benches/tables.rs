@@ -14,7 +14,7 @@ use idlewise::tune::{Arrivals, Goal, Question, baselines, heldout, tune};
 use idlewise::{Bytes, Nanos};
 
 /// Name for people, and file.
-const TRACES: [(&str, &str); 18] = [
+const TRACES: [(&str, &str); 22] = [
     ("hplajw, two disks", "hplajw.1week.srt"),
     ("MySQL server", "blkreplay_linux-mysql.load.gz"),
     ("MS SQL server", "blkreplay_windows-mssql.load.gz"),
@@ -32,7 +32,11 @@ const TRACES: [(&str, &str); 18] = [
     ("phone, YouTube", "nexus5/log152_YouTube.txt.xz"),
     ("phone, e-mail", "nexus5/log111_email.txt.xz"),
     ("phone, calls", "nexus5/log146_callIn.txt.xz"),
+    ("phone, calls out", "nexus5/log147_callout.txt.xz"),
+    ("phone, booting (clock jumps)", "nexus5/log176_Booting.txt.xz"),
     ("phone, game (UFS)", "pixel6a/genshin_impact_exec.csv.gz"),
+    ("phone, Telegram (UFS)", "pixel6a/telegram_exec.csv.gz"),
+    ("NVMe (0.7 s)", "blktrace-hadoop/nvme.blkparse.txt.xz"),
 ];
 const TABLE_3: [&str; 4] = ["hplajw, two disks", "MySQL server", "MS SQL server", "cloudPhysics"];
 const GOALS_US: [u64; 5] = [250, 500, 1_000, 2_000, 4_000];

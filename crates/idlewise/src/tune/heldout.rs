@@ -22,6 +22,8 @@ const WAITS: usize = 160;
 /// Shaped is worth its trouble if it does so much more in all, and more in so many of the parts.
 const WORTH: f64 = 1.02;
 const WINS: usize = 3;
+/// With fewer collisions in all, what wins in a part of the time is luck.
+const KNOWN: u64 = 50;
 
 /// A policy fitted to a goal.
 pub type Fitted = Box<dyn Fn() -> Box<dyn Policy>>;
@@ -93,7 +95,10 @@ pub fn validate(disks: &[Idleness], model: &DiskModel, goal: &Goal, progress: &(
     let way = if sum(2) > sum(1) { 2 } else { 1 };
     let gain = if sum(0) > 0.0 { sum(way) / sum(0) } else { 1.0 };
     let wins = folds.iter().filter(|fold| fold[way] > fold[0]).count();
-    Validation { gain, wins, folds: FOLDS, context: way == 2, chosen: gain >= WORTH && wins >= WINS }
+    let context = way == 2;
+    let known = || super::shaped(disks, model, goal, context).is_some_and(|(_, done)| done.collisions >= KNOWN);
+    let chosen = gain >= WORTH && wins >= WINS && known();
+    Validation { gain, wins, folds: FOLDS, context, chosen }
 }
 
 /// What Waiting does on some intervals with every size and many waits, to take the best for any goal from. It is coarser than
