@@ -7,22 +7,22 @@ use crate::Nanos;
 /// a disk that nobody uses earns nothing.
 const PATIENCE: Nanos = Nanos::from_secs(300);
 /// What may be overdrawn in such long intervals: the earnings of so many requests.
-const CREDIT: u64 = 700;
+const CREDIT: u64 = 900;
 /// What the account begins with: an empty one would stop at the first collision, before anything was earned.
-const OPENING: u64 = 300;
+const OPENING: u64 = 100;
 
-/// Lets a policy work only while its account is not overdrawn. It begins with the earnings of 300 requests; every foreground
+/// Lets a policy work only while its account is not overdrawn. It begins with the earnings of 100 requests; every foreground
 /// request earns the target mean slowdown, and every delay spends what it cost. Once the device has been idle for five minutes,
-/// the earnings of 700 requests may be overdrawn.
+/// the earnings of 900 requests may be overdrawn.
 ///
 /// **The bound.** Let T be the target, N the foreground requests served so far, and C the most that one collision has cost:
 /// the sum of the delays of all requests that it delayed. Then the sum of all delays is at most T (N + 1000) + C, and the
 /// mean slowdown at most T (1 + 1000 / N) + C / N.
 ///
-/// *Proof.* The balance is T (N + 300) less the sum of delays. Work starts in an interval only if the balance is at least -700 T
+/// *Proof.* The balance is T (N + 100) less the sum of delays. Work starts in an interval only if the balance is at least -900 T
 /// then, and only one request of it collides, at the interval's end. Until the delay of that collision is absorbed no other
 /// interval is used. So between the start of that work and the next, delays are those of one collision, at most C, while
-/// earnings only raise the balance: it never falls below -700 T - C.
+/// earnings only raise the balance: it never falls below -900 T - C.
 #[derive(Debug)]
 pub struct Budget<P> {
     inner: P,
