@@ -138,7 +138,7 @@ fn root_kill_9_skips_no_byte() {
         std::thread::sleep(Duration::from_millis(20 + (random >> 33) % 300));
         scrub.kill();
         if let Some(checkpoint) = bench.checkpoint() {
-            let position = checkpoint["position_bytes"].as_u64().unwrap();
+            let position = checkpoint["place"]["visited_bytes"].as_u64().unwrap();
             assert!(position >= reached || checkpoint["state"] == "complete", "{position} after {reached}");
             reached = position;
         }
@@ -153,7 +153,7 @@ fn root_kill_9_skips_no_byte() {
     if code == Some(4) {
         let checkpoint = bench.checkpoint().unwrap();
         assert_eq!(checkpoint["state"], "interrupted");
-        reached = checkpoint["position_bytes"].as_u64().unwrap();
+        reached = checkpoint["place"]["visited_bytes"].as_u64().unwrap();
         assert!(reached > 0);
         let (code, result) = bench.scrub(&PACE);
         assert_eq!((code, &result["resumed_at_bytes"]), (3, &reached.into()));
@@ -278,7 +278,7 @@ fn root_a_device_that_is_gone_is_no_bad_medium() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("nothing on it can be read any more"), "{}", stderr(&output));
     let checkpoint = bench.checkpoint().unwrap();
-    assert_eq!((&checkpoint["state"], &checkpoint["position_bytes"]), (&"failed".into(), &0.into()));
+    assert_eq!((&checkpoint["state"], &checkpoint["place"]["visited_bytes"]), (&"failed".into(), &0.into()));
     assert_eq!(checkpoint["errors"], serde_json::json!([]));
     // The same blocks with a readable end are bad, all of them.
     let Some(bench) = Bench::new(2 * MIB, &[0..1_000, 1_000..4_000], false) else { return };

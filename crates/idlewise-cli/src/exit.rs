@@ -13,6 +13,8 @@ pub enum Exit {
     ErrorsFound,
     /// Stopped before the end; running it again goes on.
     Interrupted,
+    /// It could not run, which has been said.
+    CouldNotRun,
 }
 
 /// The line of `--help` that explains the codes.
@@ -40,6 +42,7 @@ pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
         Ok(Exit::NothingToDo) => ExitCode::from(2),
         Ok(Exit::ErrorsFound) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(4),
+        Ok(Exit::CouldNotRun) => ExitCode::from(COULD_NOT_RUN),
         Err(error) => {
             eprintln!("idlewise: {error:#}");
             ExitCode::from(if error.is::<UsageError>() { USAGE } else { COULD_NOT_RUN })

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
+use idlewise::Bytes;
 use idlewise_linux::device::Device;
+use idlewise_linux::device::verify::{self, Chosen};
 use idlewise_linux::monitor::{self, Choice, Monitor};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -52,4 +54,12 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
 /// Opens a device for reading.
 pub fn open_device(path: &Path) -> anyhow::Result<Device> {
     Ok(Device::open(path)?)
+}
+
+/// The verifier of this name, or else the first that works; what does not work is said if nothing does.
+pub fn choose_verifier(device: &Device, largest: Bytes, name: Option<&str>) -> anyhow::Result<Chosen> {
+    verify::choose(device, largest, name).map_err(|passed| {
+        let tried = passed.iter().map(|(name, fault)| format!("{name}: {fault}")).collect::<Vec<_>>().join("; ");
+        anyhow::anyhow!("{}: no verifier works: {tried}", device.path.display())
+    })
 }

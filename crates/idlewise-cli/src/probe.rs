@@ -7,7 +7,7 @@ use idlewise::report::Table;
 use idlewise_linux::scrub::Scrubber;
 
 use crate::exit::Exit;
-use crate::live::{MonitorName, open_device, open_monitor, stop_flag};
+use crate::live::{MonitorName, choose_verifier, open_device, open_monitor, stop_flag};
 use crate::output;
 use crate::progress::Progress;
 
@@ -36,7 +36,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let stop = stop_flag()?;
     let device = open_device(&arguments.device)?;
     let monitor = open_monitor(&device, arguments.monitor)?;
-    let mut scrubber = Scrubber::new(&device, monitor, &stop, idlewise::Bytes(0))?;
+    let chosen = choose_verifier(&device, idlewise::Bytes(0), None)?;
+    let mut scrubber = Scrubber::new(&device, chosen.verifier, monitor, &stop);
     let progress = Progress::new("probing");
     let name = format!("{} ({})", device.path.display(), device.identity);
     let measured = scrubber.curve(&name, idlewise::Nanos(u64::MAX), &mut |_, done| progress.share(done))?;

@@ -1,34 +1,45 @@
-//! `idlewise scrub`: verify a device in its idle times.
+//! `idlewise scrub`: verify devices in their idle times.
 
 mod bar;
+mod job;
+mod many;
 mod result;
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use idlewise::disk::DiskModel;
-use idlewise::order::Sequential;
+use idlewise::order::Order;
 use idlewise::policy::Waiting;
 use idlewise::tune::{Goal, Predicted, Schedule};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
-use idlewise_linux::monitor::now;
-use idlewise_linux::scrub::{Pacing, Report, Scrubber, State, StateFolder};
+use idlewise_linux::device::verify::VERIFIERS;
+use idlewise_linux::scrub::StateFolder;
 
 use crate::exit::{Exit, UsageError};
 use crate::input::{disk_model, plan_file};
-use crate::live::{MonitorName, open_device, open_monitor, stop_flag};
-use bar::Bar;
-use result::Result;
+use crate::live::{MonitorName, stop_flag};
+use job::Job;
 
-/// Verify a device by reading it, in its idle times, so that the foreground keeps its response times. Read-only
+/// Verify devices in their idle times, so that the foreground keeps its response times. Read-only
 ///
-/// Give a goal, and it measures the disk, watches the foreground for a while, chooses request size and idle wait, and
+/// Give a goal, and it measures each disk, watches its foreground for a while, chooses request size and idle wait, and
 /// chooses again every minute. Or give the plan of `idlewise tune`, or size and wait. Interrupted, it goes on where it
 /// was when run again.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Block device, such as /dev/sda; it may be in use
-    device: PathBuf,
+    /// Block devices, such as /dev/sda; they may be in use
+    #[arg(required_unless_present = "all", value_name = "DEVICE")]
+    devices: Vec<PathBuf>,
+
+    /// Every disk of this machine whose medium stays in it
+    #[arg(long, conflicts_with = "devices")]
+    all: bool,
+
+    /// Disks of one array that are scrubbed at the same time
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    per_array: usize,
 
     /// Mean added response time that foreground requests may suffer, such as 1ms
     #[arg(long, value_name = "TIME", requires = "max_slowdown")]
@@ -58,6 +69,22 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     disk: Option<PathBuf>,
 
+    /// In which order to visit the device
+    #[arg(long, value_enum, default_value_t)]
+    order: OrderName,
+
+    /// Staggered: how many regions to visit in turn
+    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
+    regions: u64,
+
+    /// Staggered: how much of a region to visit before the next one
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    visit: Bytes,
+
+    /// How to verify, instead of the first way that works
+    #[arg(long, value_name = "NAME", value_parser = verifier_names())]
+    verifier: Option<String>,
+
     /// How to watch for foreground requests
     #[arg(long, value_enum, default_value_t)]
     monitor: MonitorName,
@@ -70,6 +97,10 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
+    /// Say what would be scrubbed, and how, and end
+    #[arg(long)]
+    dry_run: bool,
+
     /// No progress on standard error
     #[arg(long, short)]
     quiet: bool,
@@ -79,7 +110,22 @@ pub struct Arguments {
     json: bool,
 }
 
+/// The choice of an order on the command line.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum OrderName {
+    /// From the first byte to the last
+    #[default]
+    Sequential,
+    /// A piece of each region in turn; when a block is unreadable, the rest of its region at once
+    Staggered,
+}
+
+fn verifier_names() -> clap::builder::PossibleValuesParser {
+    VERIFIERS.map(|method| clap::builder::PossibleValue::new(method.name).help(method.about)).into()
+}
+
 /// How request size and idle wait come about.
+#[derive(Clone)]
 enum Pace {
     Given(Schedule, Option<Predicted>),
     Learnt(Goal, Option<DiskModel>),
@@ -88,85 +134,37 @@ enum Pace {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (pace, goal) = arguments.pace()?;
-    let stop = stop_flag()?;
-    let device = open_device(&arguments.device)?;
-    if device.size == Bytes(0) {
-        eprintln!("idlewise: {}: the device is empty", device.path.display());
-        return Ok(Exit::NothingToDo);
-    }
-    check_size(&pace, &device)?;
-    let mut checkpoint =
-        StateFolder::choose(arguments.state_dir.clone()).open(&device, "sequential", arguments.restart)?;
-    let monitor = open_monitor(&device, arguments.monitor)?;
-    let sizes = if let Pace::Given(schedule, _) = &pace { schedule.sizes() } else { Vec::new() };
-    let largest = sizes.into_iter().max().unwrap_or_default();
-    let mut scrubber = Scrubber::new(&device, monitor, &stop, largest)?;
-    let mut order = Sequential::new(device.size, checkpoint.position());
-    let mut bar = Bar::new(arguments.quiet, &device);
-    let resumed = checkpoint.position();
-    let (pacing, planned) = match pace {
-        Pace::Given(schedule, predicted) => {
-            (Some(Pacing::fixed(schedule, goal.map(|goal| goal.mean_slowdown))), predicted)
-        }
-        Pace::Learnt(goal, model) => (learn(&mut scrubber, goal, model, arguments.observe, &mut bar)?, None),
+    let job = Job {
+        pace,
+        goal,
+        order: arguments.order(),
+        verifier: arguments.verifier.clone(),
+        monitor: arguments.monitor,
+        observe: arguments.observe,
+        restart: arguments.restart,
+        states: StateFolder::choose(arguments.state_dir.clone()),
+        stop: stop_flag()?,
     };
-    let (report, predicted) = match pacing {
-        Some(mut pacing) => {
-            let report = scrubber.run(&mut order, &mut pacing, &mut checkpoint, &mut |progress| bar.show(progress))?;
-            (report, planned.or(pacing.predicted()))
+    let devices = if arguments.all { Device::all() } else { arguments.devices.clone() };
+    match &devices[..] {
+        [] => {
+            eprintln!("idlewise: this machine has no disk whose medium stays in it");
+            Ok(Exit::NothingToDo)
         }
-        None => (Report::before_the_first_request(&checkpoint, *scrubber.foreground().measured()), None),
-    };
-    drop(bar);
-    let names = [scrubber.verifier(), "sequential", scrubber.monitor()];
-    Result::new(&device, &report, names, goal, predicted, resumed).print(arguments.json)?;
-    match report.state {
-        State::Complete if report.errors.is_empty() => Ok(Exit::Clean),
-        State::Complete => Ok(Exit::ErrorsFound),
-        State::Failed => {
-            let failure = report.failure.unwrap_or_default();
-            Err(anyhow::anyhow!(
-                "{}: the device failed at byte {}: {failure}",
-                device.path.display(),
-                report.verified.0
-            ))
-        }
-        State::Interrupted | State::Running => Ok(Exit::Interrupted),
+        devices if arguments.dry_run => many::dry_run(&job, devices, arguments.json),
+        [device] if !arguments.all => job.alone(device, arguments.quiet, arguments.json),
+        devices => many::run(&job, devices, arguments.per_array, arguments.quiet, arguments.json),
     }
-}
-
-/// Measures the disk and watches the foreground, then chooses; `None` when asked to stop.
-fn learn(
-    scrubber: &mut Scrubber,
-    goal: Goal,
-    model: Option<DiskModel>,
-    observe: Nanos,
-    bar: &mut Bar,
-) -> anyhow::Result<Option<Pacing>> {
-    let mut watch = |doing, done| bar.learn(doing, done);
-    let measured = match model {
-        Some(model) => Some(model),
-        None => scrubber.curve("this device", goal.max_slowdown, &mut watch)?,
-    };
-    let Some(model) = measured else { return Ok(None) };
-    goal.check(&model)?;
-    let stopped = scrubber.observe(observe, &mut watch)?;
-    if stopped {
-        return Ok(None);
-    }
-    Ok(Some(Pacing::tuned(goal, model, scrubber.foreground(), now())?))
-}
-
-/// Requests must be whole blocks.
-fn check_size(pace: &Pace, device: &Device) -> anyhow::Result<()> {
-    let Pace::Given(schedule, _) = pace else { return Ok(()) };
-    let odd = schedule.sizes().into_iter().find(|size| !size.0.is_multiple_of(u64::from(device.block)));
-    let Some(size) = odd else { return Ok(()) };
-    let name = device.path.display();
-    Err(UsageError(format!("{name}: request size {size} is no multiple of its {} byte blocks", device.block)).into())
 }
 
 impl Arguments {
+    fn order(&self) -> Order {
+        match self.order {
+            OrderName::Sequential => Order::SEQUENTIAL,
+            OrderName::Staggered => Order::staggered(self.regions, self.visit),
+        }
+    }
+
     fn pace(&self) -> anyhow::Result<(Pace, Option<Goal>)> {
         let usage = |text: &str| UsageError(text.into());
         let goal = self.mean_slowdown.zip(self.max_slowdown);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use idlewise::{Nanos, Rate};
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Doing, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Time between two lines where standard error is no terminal.
 const LINE: Duration = Duration::from_secs(30);
@@ -20,10 +20,13 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar for the device.
-    pub fn new(quiet: bool, device: &Device) -> Self {
+    /// A bar for the device, below those of others.
+    pub fn new(quiet: bool, device: &Device, others: Option<&MultiProgress>) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(5) };
-        let bar = ProgressBar::with_draw_target(Some(device.size.0), target);
+        let mut bar = ProgressBar::with_draw_target(Some(device.size.0), target);
+        if let Some(others) = others.filter(|_| !quiet) {
+            bar = others.add(bar);
+        }
         let style = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}").expect("the template is valid");
         bar.set_style(style.progress_chars("=> "));
         let name = device.path.display().to_string();
@@ -32,8 +35,13 @@ impl Bar {
         Self { bar, quiet, terminal, last_line: Instant::now(), device: name }
     }
 
+    /// Shows for which array it waits.
+    pub fn queue(&mut self, array: &str) {
+        self.tell(0, &format!("waiting, another disk of {array} is being scrubbed"));
+    }
+
     /// Shows what is learnt before the scrub.
-    pub fn learn(&mut self, doing: Doing, done: f64) {
+    pub fn learn(&mut self, doing: &Doing, done: f64) {
         let text = format!("{} {:.0} %", words(doing), done * 100.0);
         self.tell((done * self.bar.length().unwrap_or(0) as f64) as u64, &text);
     }
@@ -52,7 +60,7 @@ impl Bar {
             Rate(rate as u64),
             progress.measured.mean_slowdown(),
             progress.measured.max_slowdown,
-            words(progress.doing)
+            words(&progress.doing)
         );
         self.tell(progress.verified.0, &text);
     }
@@ -78,7 +86,7 @@ impl Drop for Bar {
 }
 
 /// What it does, and why it waits.
-fn words(doing: Doing) -> String {
+fn words(doing: &Doing) -> String {
     match doing {
         Doing::Observing => "watching the foreground".into(),
         Doing::Calibrating => "measuring the disk".into(),
@@ -87,6 +95,8 @@ fn words(doing: Doing) -> String {
         Doing::ForegroundActive => "waiting, the foreground is active".into(),
         Doing::IdleWait => "waiting, not idle for long enough".into(),
         Doing::PolicyStopped => "waiting for the next idle interval".into(),
+        Doing::Retrying => "waiting, the last request was disturbed".into(),
+        Doing::Others(who) => format!("waiting, {who}"),
         Doing::Hung(time) => format!("a request has hung for {time}"),
     }
 }

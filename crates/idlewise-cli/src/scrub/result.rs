@@ -12,15 +12,16 @@ use crate::output;
 /// The fields of `scrub --json`.
 #[derive(Serialize)]
 pub struct Result {
-    device: String,
+    pub device: String,
     identity: String,
-    state: State,
+    pub state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<String>,
-    verified_bytes: u64,
+    pub failure: Option<String>,
+    pub verified_bytes: u64,
     device_bytes: u64,
     resumed_at_bytes: u64,
-    errors: Vec<BadBlocks>,
+    pub errors: Vec<BadBlocks>,
+    retries: u64,
     verifier: &'static str,
     order: &'static str,
     monitor: &'static str,
@@ -33,6 +34,13 @@ pub struct Result {
     predicted: Option<Forecast>,
     measured: Measured,
     lost_events: u64,
+}
+
+/// By what a device was scrubbed.
+pub struct Names {
+    pub verifier: &'static str,
+    pub order: &'static str,
+    pub monitor: &'static str,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -62,16 +70,16 @@ fn slowdown(mean: Nanos, max: Nanos) -> Slowdown {
 }
 
 impl Result {
-    /// Puts together what is known; `names` are those of verifier, order and monitor.
+    /// Puts together what is known.
     pub fn new(
         device: &Device,
         report: &Report,
-        names: [&'static str; 3],
+        names: Names,
         goal: Option<Goal>,
         predicted: Option<Predicted>,
         resumed: Bytes,
     ) -> Self {
-        let [verifier, order, monitor] = names;
+        let Names { verifier, order, monitor } = names;
         let measured = &report.measured;
         let elapsed_s = report.elapsed.as_secs_f64();
         Self {
@@ -83,6 +91,7 @@ impl Result {
             device_bytes: device.size.0,
             resumed_at_bytes: resumed.0,
             errors: report.errors.clone(),
+            retries: report.retries,
             verifier,
             order,
             monitor,
@@ -110,7 +119,8 @@ impl Result {
         if json { output::json(self) } else { output::text(&self.text()) }
     }
 
-    fn text(&self) -> String {
+    /// For people.
+    pub fn text(&self) -> String {
         let state = match self.state {
             State::Complete => "complete",
             State::Interrupted | State::Running => "interrupted, run again to go on",
@@ -132,6 +142,10 @@ impl Result {
         }
         if self.errors.is_empty() {
             text += "  no unreadable block\n";
+        }
+        if self.retries > 0 {
+            text +=
+                &format!("  {} requests repeated, as something else than the medium was in the way\n", self.retries);
         }
         text += &format!("\n{}", self.table());
         let Measured { collisions, foreground_requests, .. } = self.measured;

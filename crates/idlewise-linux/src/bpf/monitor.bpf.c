@@ -3,7 +3,7 @@
 // Watches the requests of one disk on the block tracepoints and tells user space when each one arrives and completes.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes. The scrubber's own requests are those that lie in the range which it announces before it issues
-// them, and do not come from another process.
+// them, or commands of the disk's own when it announces one, and do not come from another process.
 
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -37,6 +37,8 @@ struct task_struct {
 #define PF_KTHREAD 0x00200000
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
+#define REQ_OP_DRV_IN 34
+#define REQ_OP_DRV_OUT 35
 #define OPEN_REQUESTS 65536
 #define RING_BYTES (4 * 1024 * 1024)
 
@@ -86,6 +88,8 @@ const volatile _Bool recording;
 // Written by user space: the range of its own requests, in sectors; empty when there are none.
 __u64 own_begin;
 __u64 own_end;
+// One command of its own is in service, which has no place.
+__u32 own_command;
 // The scrubber's process, as the kernel counts them; zero before it has introduced itself.
 __u32 own_tgid;
 
@@ -128,6 +132,17 @@ static __always_inline int from_another(void)
 	return own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != own_tgid;
 }
 
+static __always_inline int ours(const struct open_request *open)
+{
+	int named = 0;
+
+	if (open->op == REQ_OP_READ)
+		named = open->sector >= own_begin && open->sector + open->bytes / 512 <= own_end;
+	else if (open->op == REQ_OP_DRV_IN || open->op == REQ_OP_DRV_OUT)
+		named = own_command;
+	return named && !from_another();
+}
+
 static __always_inline int seen(struct request *rq, int issued)
 {
 	__u64 key = (__u64)rq;
@@ -146,8 +161,7 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.sector = rq->__sector;
 	open.bytes = rq->__data_len;
 	open.op = rq->cmd_flags & REQ_OP_MASK;
-	open.own = open.op == REQ_OP_READ && open.sector >= own_begin &&
-		   open.sector + open.bytes / 512 <= own_end && !from_another();
+	open.own = ours(&open);
 	if (bpf_map_update_elem(&requests, &key, &open, BPF_ANY)) {
 		__sync_fetch_and_add(&lost_events, 1);
 		return 0;

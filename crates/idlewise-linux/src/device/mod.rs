@@ -1,5 +1,7 @@
 //! Block devices: what they are, where they lie on their disk, and how to recognise them again.
 
+pub(crate) mod occupied;
+mod sg;
 mod sysfs;
 pub mod verify;
 
@@ -10,6 +12,8 @@ use std::path::{Path, PathBuf};
 use idlewise::Bytes;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+
+use verify::Fault;
 
 /// An open block device. It is opened without write access: nothing here can write to it.
 #[derive(Debug)]
@@ -74,6 +78,11 @@ impl Device {
         Ok(Self { path: path.to_path_buf(), file, size, block, start, identity, place })
     }
 
+    /// The whole disks of this machine: what has a device behind it and is not removable.
+    pub fn all() -> Vec<PathBuf> {
+        sysfs::disks(Path::new("/sys")).into_iter().map(|name| Path::new("/dev").join(name)).collect()
+    }
+
     /// Major and minor number of the whole disk.
     pub fn disk_numbers(&self) -> (u32, u32) {
         self.place.disk_numbers()
@@ -89,9 +98,48 @@ impl Device {
         self.place.largest_request()
     }
 
+    /// The disk as a whole, to send commands to.
+    fn open_disk(&self) -> Result<File, Fault> {
+        self.open_node(&self.place.name())
+    }
+
+    /// The character device of an NVMe namespace.
+    fn open_generic(&self) -> Result<File, Fault> {
+        self.open_node(&self.place.name().replacen("nvme", "ng", 1))
+    }
+
+    fn open_node(&self, name: &str) -> Result<File, Fault> {
+        let path = Path::new("/dev").join(name);
+        File::open(&path).map_err(|error| Fault::Refused(format!("{}: {error}", path.display())))
+    }
+
+    /// Who made the disk, as SCSI tells: `ATA` where the kernel translates for an ATA disk.
+    pub fn vendor(&self) -> Option<String> {
+        self.place.attribute("device/vendor")
+    }
+
+    /// Number of the NVMe namespace, if it is one.
+    pub fn namespace(&self) -> Option<u32> {
+        let nvme = self.place.name().starts_with("nvme");
+        self.place.attribute("nsid").filter(|_| nvme)?.parse().ok()
+    }
+
+    /// Names of the arrays that it is part of, or is: at any height, md or device-mapper.
+    pub fn arrays(&self) -> Vec<String> {
+        self.place.arrays().into_iter().map(|array| array.name).collect()
+    }
+
+    /// Why its blocks are not those of one disk, if they are not.
+    pub fn stacked(&self) -> Option<String> {
+        let name = self.place.name();
+        let what = [("dm", "a device-mapper device"), ("md", "an md array"), ("loop", "a file")];
+        let kind = what.into_iter().find(|(folder, _)| self.place.disk.join(folder).exists());
+        kind.map(|(_, what)| format!("{name} is {what}, not a disk"))
+    }
+
     /// Why the disk has no requests to trace, if it has none: device-mapper and md pass on whole bios.
     pub fn without_requests(&self) -> Option<String> {
-        let name = self.place.disk.file_name().unwrap_or_default().to_string_lossy();
+        let name = self.place.name();
         (!self.place.disk.join("mq").exists())
             .then(|| format!("{name} is stacked on other disks and has no requests of its own"))
     }

@@ -10,6 +10,15 @@ use rustix::fs::{major, minor};
 /// Sectors in sysfs are of 512 bytes, whatever the disk's blocks are.
 const SECTOR: u64 = 512;
 
+/// A device that is made of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Array {
+    /// Its name.
+    pub name: String,
+    /// What md does with it: `idle`, `check`, `resync` and so on.
+    pub action: Option<String>,
+}
+
 /// Where a block device and its disk are in sysfs.
 #[derive(Debug)]
 pub struct Place {
@@ -26,6 +35,37 @@ impl Place {
         let partition = device.join("partition").exists();
         let disk = device.parent().filter(|_| partition).unwrap_or(&device).to_path_buf();
         Ok(Self { device, disk })
+    }
+
+    /// Name of the whole disk, as in /dev.
+    pub fn name(&self) -> String {
+        // A slash in a device's name is an exclamation mark in sysfs.
+        self.disk.file_name().unwrap_or_default().to_string_lossy().replace('!', "/")
+    }
+
+    /// A line that the disk's folder holds.
+    pub fn attribute(&self, file: &str) -> Option<String> {
+        text(&self.disk.join(file))
+    }
+
+    /// The arrays that the disk or a partition of it is part of, at any height, and itself if it is one.
+    pub fn arrays(&self) -> Vec<Array> {
+        let mut found: Vec<Array> = Vec::new();
+        let mut look = vec![self.disk.clone()];
+        while let Some(folder) = look.pop() {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if (folder.join("md").exists() || folder.join("dm").exists())
+                && found.iter().all(|known| known.name != name)
+            {
+                found.push(Array { name, action: text(&folder.join("md/sync_action")) });
+            }
+            let partitions = entries(&folder).filter(|entry| entry.join("partition").exists());
+            for part in partitions.chain([folder.clone()]) {
+                look.extend(entries(&part.join("holders")).filter_map(|holder| fs::canonicalize(holder).ok()));
+            }
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found
     }
 
     pub fn size(&self) -> Bytes {
@@ -63,13 +103,29 @@ impl Place {
         ];
         let found =
             NAMES.iter().find_map(|(kind, file)| text(&self.disk.join(file)).map(|value| format!("{kind}-{value}")));
-        let disk =
-            found.unwrap_or_else(|| format!("name-{}", self.disk.file_name().unwrap_or_default().to_string_lossy()));
+        let disk = found.unwrap_or_else(|| format!("name-{}", self.name()));
         match number(&self.device.join("partition")) {
             Some(partition) => format!("{disk}-part{partition}"),
             None => disk,
         }
     }
+}
+
+/// Names of the whole disks with a size and a device behind them, without those whose medium can be taken out.
+pub fn disks(sys: &Path) -> Vec<String> {
+    let disk = |folder: &PathBuf| {
+        folder.join("device").exists()
+            && number(&folder.join("removable")) != Some(1)
+            && number(&folder.join("size")).is_some_and(|sectors| sectors > 0)
+    };
+    let name = |folder: PathBuf| Some(folder.file_name()?.to_str()?.replace('!', "/"));
+    let mut names: Vec<String> = entries(&sys.join("block")).filter(disk).filter_map(name).collect();
+    names.sort();
+    names
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 
 fn text(path: &Path) -> Option<String> {
@@ -113,6 +169,40 @@ mod tests {
         assert_eq!((place.disk_numbers(), place.largest_request()), ((8, 0), 168 * 4096));
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
         assert!(Place::find(sys.path(), rustix::fs::makedev(9, 9)).is_err());
+    }
+
+    #[test]
+    fn arrays_are_found_through_partitions_and_on_each_other() {
+        let sys = fixture(&[
+            ("block/sda/sda1/partition", "1\n"),
+            ("block/sda/sda1/holders/.keep", ""),
+            ("block/md0/md/sync_action", "check\n"),
+            ("block/md0/holders/.keep", ""),
+            ("block/dm-3/dm/name", "data\n"),
+        ]);
+        let link = |holder: &str, name: &str| {
+            std::os::unix::fs::symlink(sys.path().join("block").join(name), sys.path().join(holder).join(name))
+                .unwrap();
+        };
+        link("block/sda/sda1/holders", "md0");
+        link("block/md0/holders", "dm-3");
+        std::os::unix::fs::symlink("../../block/sda", sys.path().join("dev/block/8:0")).unwrap();
+        let arrays = Place::find(sys.path(), rustix::fs::makedev(8, 0)).unwrap().arrays();
+        let found: Vec<_> = arrays.iter().map(|array| (&*array.name, array.action.as_deref())).collect();
+        assert_eq!(found, [("dm-3", None), ("md0", Some("check"))]);
+    }
+
+    #[test]
+    fn all_disks_are_those_with_a_device_and_a_medium_that_stays() {
+        let mut files = vec![("block/loop0/size", "100")];
+        for (name, size, removable) in
+            [("sda", "100", "0"), ("sr0", "100", "1"), ("sdb", "0", "0"), ("nvme0n1", "8", "0")]
+        {
+            for (file, content) in [("size", size), ("removable", removable), ("device/model", "x")] {
+                files.push((format!("block/{name}/{file}").leak(), content));
+            }
+        }
+        assert_eq!(disks(fixture(&files).path()), ["nvme0n1", "sda"]);
     }
 
     #[test]

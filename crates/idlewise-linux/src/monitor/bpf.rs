@@ -1,7 +1,6 @@
 //! The eBPF monitor: every request of a disk on the block tracepoints, its own excluded.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Event, EventKind, EventOp, Monitor, MonitorError};
+use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own};
 use crate::device::Device;
 
 #[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -105,14 +104,20 @@ impl Monitor for Bpf {
         u64::try_from(open).unwrap_or(0)
     }
 
-    fn own(&mut self, range: Range<u64>) {
+    fn own(&mut self, own: Own) {
         let Some(data) = &mut self.skeleton.maps.bss_data else { return };
+        let (range, command) = match own {
+            Own::Nothing => (0..0, false),
+            Own::Read(range) => (range, false),
+            Own::Command => (0..0, true),
+        };
         // Emptied first and closed last, so that the program never sees a range that is too wide.
         // SAFETY: valid, aligned fields of the program's memory, which it only reads.
         unsafe {
             std::ptr::write_volatile(&raw mut data.own_end, 0);
             std::ptr::write_volatile(&raw mut data.own_begin, range.start / SECTOR);
             std::ptr::write_volatile(&raw mut data.own_end, range.end / SECTOR);
+            std::ptr::write_volatile(&raw mut data.own_command, u32::from(command));
         }
     }
 

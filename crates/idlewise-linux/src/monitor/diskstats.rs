@@ -4,14 +4,13 @@
 //! look before, or in the middle of our request if there was one, and completions at the look after.
 
 use std::fs;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use idlewise::{Bytes, Nanos};
 
-use super::{Event, EventKind, EventOp, Monitor, MonitorError, now};
+use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
 const SECTOR: u64 = 512;
@@ -126,12 +125,12 @@ impl Monitor for Diskstats {
         self.look().map_or(0, |look| look.in_flight)
     }
 
-    fn own(&mut self, range: Range<u64>) {
-        let length = range.end.saturating_sub(range.start);
-        match &mut self.own {
-            Some((_, ended, _)) if length == 0 => *ended = now(),
-            own if length > 0 => *own = Some((now(), now(), length)),
-            _ => {}
+    fn own(&mut self, own: Own) {
+        match (own, &mut self.own) {
+            (Own::Nothing, Some((_, ended, _))) => *ended = now(),
+            (Own::Nothing, None) => {}
+            (Own::Read(range), own) => *own = Some((now(), now(), range.end.saturating_sub(range.start))),
+            (Own::Command, own) => *own = Some((now(), now(), 0)),
         }
     }
 

@@ -70,10 +70,21 @@ pub trait Monitor: Send {
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError>;
     /// Foreground requests outstanding now.
     fn outstanding(&mut self) -> u64;
-    /// The range of bytes on the whole disk that is read for ourselves from now on; empty for none.
-    fn own(&mut self, range: Range<u64>);
+    /// What is done for ourselves from now on.
+    fn own(&mut self, own: Own);
     /// Events that could not be recorded.
     fn lost(&self) -> u64;
+}
+
+/// A request of ours, as the monitor will see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// None is in service.
+    Nothing,
+    /// A read of this range of bytes on the whole disk.
+    Read(Range<u64>),
+    /// A command of the disk's own, which has no place and is in no counter.
+    Command,
 }
 
 /// The monitor does not work.

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::Bytes;
+use idlewise::order::{Name, Order, Place, Surface};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::BadBlocks;
+use super::{BadBlocks, Progress};
 use crate::device::Device;
 use crate::replace_file;
 
 /// Version of the file's layout (docs/formats.md).
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How a pass stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,15 +41,72 @@ pub struct Checkpoint {
 }
 
 /// What the file holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pass {
+pub struct Pass {
     version: u32,
+    /// Which disk or partition it is of.
+    pub identity: String,
+    /// How it was called when it was last scrubbed.
+    #[serde(default)]
+    pub device: String,
+    /// Its size.
+    pub device_bytes: u64,
+    /// Its logical block.
+    pub block_bytes: u32,
+    /// The order of the pass.
+    pub order: Order,
+    /// Where the order stands: everything that it handed out before is settled.
+    pub place: Place,
+    /// How the pass stands.
+    pub state: State,
+    /// Unreadable blocks found in it.
+    pub errors: Vec<BadBlocks>,
+    /// When the pass began, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// When this was saved.
+    pub saved_unix_s: u64,
+    /// When the last complete pass ended.
+    pub completed_unix_s: Option<u64>,
+    /// Of the run that saved it.
+    #[serde(default)]
+    pub run: Option<RunSoFar>,
+}
+
+/// The run that saved a checkpoint, as far as it had got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSoFar {
+    /// What it did, and why it waited: the name of a [`Doing`](super::Doing).
+    pub doing: String,
+    /// Its duration.
+    pub elapsed_s: f64,
+    /// Bytes that it verified.
+    pub verified_bytes: u64,
+    /// Requests that it repeated.
+    pub retries: u64,
+    /// Foreground requests that it saw.
+    pub foreground_requests: u64,
+    /// Their mean slowdown.
+    pub mean_slowdown_s: f64,
+    /// Their longest slowdown.
+    pub max_slowdown_s: f64,
+    /// Request size in use.
+    pub request_size_bytes: u64,
+    /// Idle wait in use.
+    pub idle_wait_s: f64,
+}
+
+/// Layout of version 1.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pass1 {
+    #[serde(rename = "version")]
+    _version: u32,
     identity: String,
     device_bytes: u64,
     block_bytes: u32,
-    order: String,
-    /// Every byte in front of it was visited.
+    order: Name,
     position_bytes: u64,
     state: State,
     errors: Vec<BadBlocks>,
@@ -80,6 +138,14 @@ pub enum CheckpointError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The pass in it goes another way.
+    #[error("{path}: the pass in it is in {was} order; --restart begins a new pass")]
+    Order {
+        /// The file.
+        path: String,
+        /// Its order.
+        was: String,
+    },
     /// The device is not what it was.
     #[error("{path}: the device had {was} then and has {is} now; --restart begins a new pass")]
     Changed {
@@ -110,35 +176,59 @@ impl StateFolder {
         Self(folder.unwrap_or_else(|| base().join("idlewise")))
     }
 
+    /// The pass that the checkpoint of a device holds, if there is one.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] if it is damaged or of another device.
+    pub fn pass(&self, device: &Device) -> Result<Option<Pass>, CheckpointError> {
+        let name = device.path.display().to_string();
+        let (size, block, order) = (device.size.0, device.block, Order::SEQUENTIAL);
+        read(&self.file(&device.identity), &Subject { identity: &device.identity, device: &name, size, block, order })
+    }
+
+    fn file(&self, identity: &str) -> PathBuf {
+        self.0.join(file_name(identity) + ".json")
+    }
+
     /// Opens and locks the checkpoint of a device: the one that is there, unless its pass is over or `restart` is set,
     /// else a new one.
     ///
     /// # Errors
     /// [`CheckpointError`] if another scrub holds it, or it is damaged or of another device.
-    pub fn open(&self, device: &Device, order: &str, restart: bool) -> Result<Checkpoint, CheckpointError> {
-        let subject = Subject { identity: &device.identity, size: device.size.0, block: device.block, order };
-        self.open_for(&subject, &device.path.display().to_string(), restart)
+    pub fn open(&self, device: &Device, order: Order, restart: bool) -> Result<Checkpoint, CheckpointError> {
+        let name = device.path.display().to_string();
+        let (size, block) = (device.size.0, device.block);
+        self.open_for(&Subject { identity: &device.identity, device: &name, size, block, order }, restart)
     }
 
-    fn open_for(&self, subject: &Subject, device: &str, restart: bool) -> Result<Checkpoint, CheckpointError> {
+    fn open_for(&self, subject: &Subject, restart: bool) -> Result<Checkpoint, CheckpointError> {
         let io_error = |path: &Path| {
             let path = path.display().to_string();
             move |error| CheckpointError::Io { path, error }
         };
         fs::create_dir_all(&self.0).map_err(io_error(&self.0))?;
-        let path = self.0.join(file_name(subject.identity) + ".json");
+        let path = self.file(subject.identity);
         let lock_path = path.with_extension("lock");
         let lock =
             File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(io_error(&lock_path))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
-                return Err(CheckpointError::Busy { device: device.into(), lock: lock_path.display().to_string() });
+                return Err(CheckpointError::Busy {
+                    device: subject.device.into(),
+                    lock: lock_path.display().to_string(),
+                });
             }
             other => other.map_err(|errno| io_error(&lock_path)(errno.into()))?,
         }
         let kept = if restart { None } else { read(&path, subject)? };
         let pass = match kept {
-            Some(pass) if pass.state != State::Complete => pass,
+            Some(pass) if pass.state != State::Complete => {
+                if pass.order != subject.order {
+                    let was = pass.order.to_string();
+                    return Err(CheckpointError::Order { path: path.display().to_string(), was });
+                }
+                Pass { device: subject.device.into(), ..pass }
+            }
             over => subject.new_pass(over.and_then(|pass| pass.completed_unix_s)),
         };
         Ok(Checkpoint { path, pass, _lock: lock })
@@ -146,11 +236,13 @@ impl StateFolder {
 }
 
 /// What a checkpoint is of.
+#[derive(Clone, Copy)]
 struct Subject<'a> {
     identity: &'a str,
+    device: &'a str,
     size: u64,
     block: u32,
-    order: &'a str,
+    order: Order,
 }
 
 impl Subject<'_> {
@@ -158,16 +250,60 @@ impl Subject<'_> {
         Pass {
             version: VERSION,
             identity: self.identity.into(),
+            device: self.device.into(),
             device_bytes: self.size,
             block_bytes: self.block,
-            order: self.order.into(),
-            position_bytes: 0,
+            order: self.order,
+            place: Place::default(),
             state: State::Running,
             errors: Vec::new(),
             started_unix_s: unix_now(),
             saved_unix_s: unix_now(),
             completed_unix_s,
+            run: None,
         }
+    }
+}
+
+impl From<Pass1> for Pass {
+    fn from(old: Pass1) -> Self {
+        let Pass1 { identity, device_bytes, block_bytes, state, errors, started_unix_s, .. } = old;
+        Self {
+            version: VERSION,
+            identity,
+            device: String::new(),
+            device_bytes,
+            block_bytes,
+            order: Order { name: old.order, ..Order::SEQUENTIAL },
+            place: Place::after(old.position_bytes),
+            state,
+            errors,
+            started_unix_s,
+            saved_unix_s: old.saved_unix_s,
+            completed_unix_s: old.completed_unix_s,
+            run: None,
+        }
+    }
+}
+
+impl Pass {
+    /// Whether every byte was visited.
+    pub fn over(&self) -> bool {
+        self.state == State::Complete
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let pass: Self = match value["version"].as_u64() {
+            Some(1) => serde_json::from_value::<Pass1>(value).map(Self::from),
+            Some(2) => serde_json::from_value(value),
+            Some(other) => return Err(format!("version {other}, newer than {VERSION}")),
+            None => return Err("without a version".into()),
+        }
+        .map_err(|error| error.to_string())?;
+        let surface = Surface { size: Bytes(pass.device_bytes), block: pass.block_bytes };
+        pass.order.make(surface, &pass.place).map_err(|problem| format!("its place: {problem}"))?;
+        Ok(pass)
     }
 }
 
@@ -179,21 +315,13 @@ fn read(path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError>
         Err(error) => return Err(CheckpointError::Io { path: name(), error }),
     };
     let damaged = |problem: String| CheckpointError::Damaged { path: name(), problem };
-    let pass: Pass = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    if pass.version != VERSION {
-        return Err(damaged(format!("version {}, not {VERSION}", pass.version)));
-    }
-    if pass.identity != subject.identity || pass.order != subject.order {
-        return Err(damaged(format!("it is of {}, {} order", pass.identity, pass.order)));
+    let pass = Pass::parse(&text).map_err(damaged)?;
+    if pass.identity != subject.identity {
+        return Err(damaged(format!("it is of {}", pass.identity)));
     }
     if pass.device_bytes != subject.size || pass.block_bytes != subject.block {
         let (was, is) = (Bytes(pass.device_bytes), Bytes(subject.size));
         return Err(CheckpointError::Changed { path: name(), was, is });
-    }
-    if pass.position_bytes > pass.device_bytes
-        || !pass.position_bytes.is_multiple_of(u64::from(pass.block_bytes.max(1)))
-    {
-        return Err(damaged(format!("position {} on {} bytes", pass.position_bytes, pass.device_bytes)));
     }
     Ok(Some(pass))
 }
@@ -214,9 +342,14 @@ fn unix_now() -> u64 {
 }
 
 impl Checkpoint {
-    /// Every byte in front of it was visited.
-    pub fn position(&self) -> Bytes {
-        Bytes(self.pass.position_bytes)
+    /// Where the order stands.
+    pub fn place(&self) -> &Place {
+        &self.pass.place
+    }
+
+    /// Bytes that the order has handed out up to there.
+    pub fn visited(&self) -> Bytes {
+        Bytes(self.pass.place.visited)
     }
 
     /// Unreadable blocks of this pass.
@@ -228,10 +361,17 @@ impl Checkpoint {
     ///
     /// # Errors
     /// What the file system says; the checkpoint before is then still there.
-    pub fn save(&mut self, position: Bytes, errors: &[BadBlocks], state: State) -> Result<(), CheckpointError> {
-        self.pass.position_bytes = position.0;
+    pub fn save(
+        &mut self,
+        place: &Place,
+        errors: &[BadBlocks],
+        state: State,
+        progress: &Progress,
+    ) -> Result<(), CheckpointError> {
+        self.pass.place = place.clone();
         self.pass.errors = errors.to_vec();
         self.pass.state = state;
+        self.pass.run = Some(RunSoFar::from(progress));
         self.pass.saved_unix_s = unix_now();
         if state == State::Complete {
             self.pass.completed_unix_s = Some(self.pass.saved_unix_s);
@@ -242,20 +382,39 @@ impl Checkpoint {
     }
 }
 
+impl From<&Progress> for RunSoFar {
+    fn from(progress: &Progress) -> Self {
+        let measured = &progress.measured;
+        let (size, wait) = progress.plan.unwrap_or_default();
+        Self {
+            doing: progress.doing.name().into(),
+            elapsed_s: progress.elapsed.as_secs_f64(),
+            verified_bytes: progress.verified_now.0,
+            retries: progress.retries,
+            foreground_requests: measured.foreground_requests,
+            mean_slowdown_s: measured.mean_slowdown().as_secs_f64(),
+            max_slowdown_s: measured.max_slowdown.as_secs_f64(),
+            request_size_bytes: size.0,
+            idle_wait_s: wait.as_secs_f64(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SUBJECT: Subject = Subject { identity: "wwn-1/2", size: 1 << 20, block: 512, order: "sequential" };
+    const SUBJECT: Subject =
+        Subject { identity: "wwn-1/2", device: "/dev/x", size: 1 << 20, block: 512, order: Order::SEQUENTIAL };
 
     fn open(folder: &Path, subject: &Subject, restart: bool) -> Result<Checkpoint, CheckpointError> {
-        StateFolder::choose(Some(folder.into())).open_for(subject, "/dev/x", restart)
+        StateFolder::choose(Some(folder.into())).open_for(subject, restart)
     }
 
     fn saved(folder: &Path, state: State) -> PathBuf {
         let mut checkpoint = open(folder, &SUBJECT, true).unwrap();
         let bad = BadBlocks { lba: 7, blocks: 2, kind: "io".into() };
-        checkpoint.save(Bytes(8192), &[bad], state).unwrap();
+        checkpoint.save(&Place::after(8192), &[bad], state, &Progress::default()).unwrap();
         checkpoint.path.clone()
     }
 
@@ -265,12 +424,12 @@ mod tests {
         for state in [State::Running, State::Interrupted, State::Failed] {
             saved(folder.path(), state);
             let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
-            assert_eq!((checkpoint.position(), checkpoint.errors().len()), (Bytes(8192), 1));
+            assert_eq!((checkpoint.visited(), checkpoint.errors().len()), (Bytes(8192), 1));
         }
-        assert_eq!(open(folder.path(), &SUBJECT, true).unwrap().position(), Bytes(0));
+        assert_eq!(open(folder.path(), &SUBJECT, true).unwrap().visited(), Bytes(0));
         saved(folder.path(), State::Complete);
         let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
-        assert_eq!((checkpoint.position(), checkpoint.errors().len()), (Bytes(0), 0));
+        assert_eq!((checkpoint.visited(), checkpoint.errors().len()), (Bytes(0), 0));
         assert!(checkpoint.pass.completed_unix_s.is_some());
     }
 
@@ -285,6 +444,18 @@ mod tests {
     }
 
     #[test]
+    fn another_order_needs_a_new_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        saved(folder.path(), State::Interrupted);
+        let staggered = Subject { order: Order::staggered(128, Bytes(65_536)), ..SUBJECT };
+        let error = open(folder.path(), &staggered, false).unwrap_err().to_string();
+        assert!(error.ends_with("is in sequential order; --restart begins a new pass"), "{error}");
+        drop(open(folder.path(), &staggered, true).unwrap());
+        saved(folder.path(), State::Complete);
+        assert!(open(folder.path(), &staggered, false).is_ok());
+    }
+
+    #[test]
     fn damage_and_another_size_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = saved(folder.path(), State::Running);
@@ -292,9 +463,7 @@ mod tests {
         let bigger = Subject { size: 2 << 20, ..SUBJECT };
         let error = open(folder.path(), &bigger, false).unwrap_err().to_string();
         assert!(error.contains("had 1024KiB then and has 2048KiB now"), "{error}");
-        for damage in
-            [&text[..text.len() / 2], "", "[]", &text.replace("\"position_bytes\": 8192", "\"position_bytes\": 8191")]
-        {
+        for damage in [&text[..text.len() / 2], "", "[]", &text.replace("8192", "8191")] {
             fs::write(&path, damage).unwrap();
             let error = open(folder.path(), &SUBJECT, false).unwrap_err();
             assert!(matches!(error, CheckpointError::Damaged { .. }), "{error}");
@@ -311,6 +480,6 @@ mod tests {
             "position_bytes":4096,"state":"interrupted","errors":[{"lba":1,"blocks":1,"kind":"medium"}],
             "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":null}"#;
         fs::write(path, text).unwrap();
-        assert_eq!(open(folder.path(), &SUBJECT, false).unwrap().position(), Bytes(4096));
+        assert_eq!(open(folder.path(), &SUBJECT, false).unwrap().visited(), Bytes(4096));
     }
 }

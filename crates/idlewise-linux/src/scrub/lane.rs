@@ -8,16 +8,16 @@ use idlewise::order::Extent;
 
 use super::Foreground;
 use super::engine::ScrubError;
-use crate::device::Device;
 use crate::device::verify::{Fault, Verifier};
-use crate::monitor::{Event, Monitor, now};
+use crate::device::{Device, occupied};
+use crate::monitor::{Event, Monitor, Own, now};
 
 /// How often a wait looks up: for signals and for whoever watches.
 pub const TICK: Duration = Duration::from_millis(100);
-/// A request in service for longer is reported.
+/// A request in service for longer is reported, and given up when asked to stop.
 const HUNG: Nanos = Nanos::from_secs(10);
-/// A request in service for longer is given up when asked to stop.
-const LOST: Nanos = Nanos::from_secs(60);
+/// A request in service for longer is given up: the kernel has long aborted any that it can.
+const LOST: Nanos = Nanos::from_secs(600);
 
 /// The device, its monitor and what the foreground does there.
 pub struct Lane<'a> {
@@ -64,28 +64,40 @@ impl<'a> Lane<'a> {
         self.foreground.idle_since().filter(|_| self.monitor.outstanding() == 0)
     }
 
+    /// Who else checks this disk at the moment.
+    pub fn others(&mut self) -> Result<Option<String>, ScrubError> {
+        self.monitor.own(Own::Command);
+        let who = occupied::who(self.device);
+        self.monitor.own(Own::Nothing);
+        self.poll(Duration::ZERO)?;
+        Ok(who)
+    }
+
     /// Verifies a stretch, and says how long it took. `hung` is told when that is unusually long.
     pub fn verify(
         &mut self,
         extent: Extent,
-        hung: &mut dyn FnMut(&Self, Nanos),
+        hung: &mut dyn FnMut(&Self, Nanos) -> Result<(), ScrubError>,
     ) -> Result<(Result<(), Fault>, Nanos), ScrubError> {
         let start = self.device.start.0;
-        self.monitor.own(start + extent.offset.0..start + extent.end().0);
+        self.monitor.own(match self.verifier.reads() {
+            true => Own::Read(start + extent.offset.0..start + extent.end().0),
+            false => Own::Command,
+        });
         let began = now();
         let mut done = self.verifier.start(extent).err().map(Err);
         while done.is_none() {
             done = self.verifier.wait(TICK);
             let service = now().since(began);
             if done.is_none() && service > HUNG {
-                hung(self, service);
-                if self.stopped() && service > LOST {
+                hung(self, service)?;
+                if self.stopped() || service > LOST {
                     return Err(ScrubError::Hung { place: extent.offset, service });
                 }
             }
         }
         let service = now().since(began);
-        self.monitor.own(0..0);
+        self.monitor.own(Own::Nothing);
         self.poll(Duration::ZERO)?;
         Ok((done.unwrap_or(Ok(())), service))
     }

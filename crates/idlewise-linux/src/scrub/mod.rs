@@ -4,21 +4,24 @@ mod checkpoint;
 mod engine;
 mod faults;
 mod foreground;
+mod groups;
 mod lane;
 mod learn;
 mod pacing;
+mod run;
 
-pub use checkpoint::{Checkpoint, CheckpointError, State, StateFolder};
+pub use checkpoint::{Checkpoint, CheckpointError, Pass, RunSoFar, State, StateFolder};
 pub use engine::{Report, ScrubError, Scrubber};
 pub use faults::BadBlocks;
 pub use foreground::{Foreground, Measured};
+pub use groups::{Groups, Leave};
 pub use learn::Watch;
 pub use pacing::Pacing;
 
 use idlewise::{Bytes, Nanos};
 
 /// Where a scrub stands, for whoever watches.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// What it is doing, and why.
     pub doing: Doing,
@@ -32,6 +35,8 @@ pub struct Progress {
     pub elapsed: Nanos,
     /// Unreadable blocks so far.
     pub bad_blocks: u64,
+    /// Requests repeated so far.
+    pub retries: u64,
     /// What the foreground suffered so far.
     pub measured: Measured,
     /// Request size and idle wait in use.
@@ -39,9 +44,10 @@ pub struct Progress {
 }
 
 /// What a scrub does at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Doing {
     /// Watching the foreground before the first request.
+    #[default]
     Observing,
     /// Measuring how long requests of each size take.
     Calibrating,
@@ -55,6 +61,28 @@ pub enum Doing {
     IdleWait,
     /// The policy wants nothing more in this idle interval.
     PolicyStopped,
+    /// Something else than the medium was in the way of the last request.
+    Retrying,
+    /// Someone else checks this disk.
+    Others(String),
     /// A request of ours has been in service for unusually long.
     Hung(Nanos),
+}
+
+impl Doing {
+    /// Its name, as in files and `--json`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Observing => "observing",
+            Self::Calibrating => "calibrating",
+            Self::Verifying => "verifying",
+            Self::Narrowing => "narrowing",
+            Self::ForegroundActive => "foreground-active",
+            Self::IdleWait => "idle-wait",
+            Self::PolicyStopped => "policy-stopped",
+            Self::Retrying => "retrying",
+            Self::Others(_) => "others",
+            Self::Hung(_) => "hung",
+        }
+    }
 }

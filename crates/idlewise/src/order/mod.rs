@@ -1,8 +1,12 @@
-//! The order in which a scrub visits a device.
+//! The order in which a scrub visits a device. One file an order, one line each in [`ORDERS`].
 
 mod sequential;
+mod staggered;
 
 pub use sequential::Sequential;
+pub use staggered::Staggered;
+
+use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
@@ -22,12 +26,123 @@ impl Extent {
     }
 }
 
-/// Visits every byte of a device once. It remembers its place as one number, from which a new one goes on.
+/// Visits every byte of a device once, and can go on from any [`Place`] that it was at.
 pub trait ScanOrder: Send {
-    /// Its name, as in `--json`.
-    fn name(&self) -> &'static str;
     /// The next piece, of at most `size`; `None` when the pass is over.
     fn next(&mut self, size: Bytes) -> Option<Extent>;
-    /// How many bytes have been handed out: the place to resume from.
-    fn position(&self) -> Bytes;
+    /// A byte that was handed out cannot be read: what is near it may be visited sooner.
+    fn unreadable(&mut self, _offset: Bytes) {}
+    /// Where it stands: everything handed out so far is behind it.
+    fn place(&self) -> Place;
+}
+
+/// Where an order stands, as kept in a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Bytes handed out, out of turn or not.
+    #[serde(rename = "visited_bytes")]
+    pub visited: u64,
+    /// Bytes of the order's regular course that lie behind.
+    #[serde(rename = "course_bytes")]
+    pub course: u64,
+    /// Regions that were or are visited out of turn, to their ends, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ahead: Vec<u64>,
+    /// What is left of regions that are visited out of turn: first byte and end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detour: Vec<(u64, u64)>,
+}
+
+impl Place {
+    /// In a course of one line, such as the sequential order's, after so many bytes.
+    pub fn after(visited: u64) -> Self {
+        Self { visited, course: visited, ..Self::default() }
+    }
+}
+
+/// Which order, and its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// Its name: one of [`ORDERS`].
+    pub name: Name,
+    /// Staggered: into how many regions the device is divided (R).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<u64>,
+    /// Staggered: how much of a region is visited before the next one (S).
+    #[serde(rename = "visit_bytes", default, skip_serializing_if = "Option::is_none")]
+    pub visit: Option<Bytes>,
+}
+
+/// Name of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Name {
+    /// From the first byte to the last.
+    Sequential,
+    /// A piece of each region in turn.
+    Staggered,
+}
+
+/// What there is: name, one line about it, and how to make it.
+pub const ORDERS: [(Name, &str, Make); 2] = [
+    (Name::Sequential, "from the first byte to the last", Sequential::make),
+    (Name::Staggered, "a piece of each region in turn; on an error the rest of its region at once", Staggered::make),
+];
+
+/// Makes an order for a device from where it stands; a message says why it cannot.
+pub type Make = fn(&Order, Surface, &Place) -> Result<Box<dyn ScanOrder>, String>;
+
+/// What an order must know of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surface {
+    /// Its size in bytes, a multiple of `block`.
+    pub size: Bytes,
+    /// Its logical block in bytes.
+    pub block: u32,
+}
+
+impl Order {
+    /// From the first byte to the last.
+    pub const SEQUENTIAL: Self = Self { name: Name::Sequential, regions: None, visit: None };
+
+    /// A piece of `visit` bytes of each of so many regions in turn.
+    pub fn staggered(regions: u64, visit: Bytes) -> Self {
+        Self { name: Name::Staggered, regions: Some(regions), visit: Some(visit) }
+    }
+
+    /// Its name, as in `--json`.
+    pub fn label(&self) -> &'static str {
+        match self.name {
+            Name::Sequential => "sequential",
+            Name::Staggered => "staggered",
+        }
+    }
+
+    /// The order itself, from a place on.
+    ///
+    /// # Errors
+    /// A message if a parameter or the place means nothing on this device.
+    pub fn make(&self, device: Surface, place: &Place) -> Result<Box<dyn ScanOrder>, String> {
+        let block = u64::from(device.block.max(1));
+        if place.visited > device.size.0 || place.course > device.size.0 {
+            return Err(format!("{} bytes visited of {}", place.visited.max(place.course), device.size.0));
+        }
+        if !place.course.is_multiple_of(block) || !place.visited.is_multiple_of(block) {
+            return Err(format!("place {} is no multiple of {block} byte blocks", place.course));
+        }
+        let (_, _, make) = ORDERS.iter().find(|(name, ..)| *name == self.name).expect("every name is in the table");
+        make(self, device, place)
+    }
+}
+
+impl std::fmt::Display for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.label())?;
+        match (self.regions, self.visit) {
+            (Some(regions), Some(visit)) => write!(f, " ({regions} regions, {visit} a visit)"),
+            _ => Ok(()),
+        }
+    }
 }

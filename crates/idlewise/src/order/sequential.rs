@@ -1,6 +1,6 @@
 //! From the first byte to the last (DSN 2012, section II).
 
-use super::{Extent, ScanOrder};
+use super::{Extent, Order, Place, ScanOrder, Surface};
 use crate::Bytes;
 
 /// The sequential order.
@@ -15,13 +15,16 @@ impl Sequential {
     pub fn new(size: Bytes, position: Bytes) -> Self {
         Self { position: position.0.min(size.0), end: size.0 }
     }
+
+    pub(super) fn make(_: &Order, device: Surface, place: &Place) -> Result<Box<dyn ScanOrder>, String> {
+        if place.visited != place.course || !place.ahead.is_empty() || !place.detour.is_empty() {
+            return Err("the place is of another order".into());
+        }
+        Ok(Box::new(Self::new(device.size, Bytes(place.course))))
+    }
 }
 
 impl ScanOrder for Sequential {
-    fn name(&self) -> &'static str {
-        "sequential"
-    }
-
     fn next(&mut self, size: Bytes) -> Option<Extent> {
         let length = size.0.min(self.end - self.position);
         let extent = Extent { offset: Bytes(self.position), length: Bytes(length) };
@@ -29,8 +32,8 @@ impl ScanOrder for Sequential {
         (length > 0).then_some(extent)
     }
 
-    fn position(&self) -> Bytes {
-        Bytes(self.position)
+    fn place(&self) -> Place {
+        Place::after(self.position)
     }
 }
 
@@ -45,7 +48,7 @@ mod tests {
         while let Some(extent) = order.next(Bytes(300)) {
             assert_eq!(extent.offset.0, seen);
             seen = extent.end().0;
-            order = Sequential::new(Bytes(1_000), order.position());
+            order = Sequential::new(Bytes(1_000), Bytes(order.place().course));
         }
         assert_eq!(seen, 1_000);
         assert!(Sequential::new(Bytes(1_000), Bytes(5_000)).next(Bytes(1)).is_none());

@@ -14,6 +14,9 @@ use super::{Fault, Verifier};
 use crate::device::Device;
 use crate::memory::Buffer;
 
+/// The longest request that tuning asks for.
+const USUAL: Bytes = Bytes::from_kib(4096);
+
 /// The verifier that reads.
 pub struct DirectRead {
     ring: IoUring,
@@ -22,6 +25,11 @@ pub struct DirectRead {
     buffer: ManuallyDrop<Buffer>,
     /// What is being read and has not been yet.
     rest: Option<Extent>,
+}
+
+/// The verifier that works on any device.
+pub fn open(device: &Device, largest: Bytes) -> Result<Box<dyn Verifier>, Fault> {
+    Ok(Box::new(DirectRead::new(device, largest.max(USUAL))?))
 }
 
 impl DirectRead {
@@ -70,6 +78,10 @@ impl Verifier for DirectRead {
         "read"
     }
 
+    fn reads(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, extent: Extent) -> Result<(), Fault> {
         self.submit(extent)
     }
@@ -101,12 +113,15 @@ impl Drop for DirectRead {
 
 /// What the kernel's block layer says with an error number (blk-core.c, `blk_errors`).
 fn fault(errno: Errno) -> Fault {
-    let unreadable = |kind| Fault::Unreadable { kind };
     match errno {
-        Errno::NODATA => unreadable("medium"),
-        Errno::ILSEQ => unreadable("protection"),
-        Errno::TIMEDOUT => unreadable("timeout"),
-        Errno::IO | Errno::REMOTEIO => unreadable("io"),
+        Errno::NODATA => Fault::unreadable("medium"),
+        Errno::ILSEQ => Fault::unreadable("protection"),
+        // The kernel has tried it again where that may help, and says little more.
+        Errno::IO => Fault::unreadable("io"),
+        Errno::TIMEDOUT => Fault::Passing { kind: "timeout" },
+        Errno::NOLINK | Errno::REMOTEIO => Fault::Passing { kind: "transport" },
+        Errno::AGAIN | Errno::BUSY | Errno::NOMEM => Fault::Passing { kind: "not-ready" },
+        Errno::NODEV | Errno::NXIO => Fault::Device("the device is gone".into()),
         other => Fault::Device(other.to_string()),
     }
 }

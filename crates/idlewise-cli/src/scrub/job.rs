@@ -1,0 +1,143 @@
+//! One device's scrub, from opening it to its result.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use idlewise::disk::DiskModel;
+use idlewise::order::{Order, Surface};
+use idlewise::tune::Goal;
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::device::Device;
+use idlewise_linux::device::verify::Chosen;
+use idlewise_linux::monitor::now;
+use idlewise_linux::scrub::{Pacing, Report, Scrubber, State, StateFolder};
+
+use super::Pace;
+use super::bar::Bar;
+use super::result::{Names, Result};
+use crate::exit::{Exit, UsageError};
+use crate::live::{MonitorName, choose_verifier, open_device, open_monitor};
+
+/// How devices are scrubbed.
+pub struct Job {
+    pub pace: Pace,
+    pub goal: Option<Goal>,
+    pub order: Order,
+    pub verifier: Option<String>,
+    pub monitor: MonitorName,
+    pub observe: Nanos,
+    pub restart: bool,
+    pub states: StateFolder,
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Job {
+    /// Scrubs one device and prints its result.
+    pub fn alone(&self, path: &Path, quiet: bool, json: bool) -> anyhow::Result<Exit> {
+        let device = self.open(path)?;
+        if device.size == Bytes(0) {
+            eprintln!("idlewise: {}: the device is empty", device.path.display());
+            return Ok(Exit::NothingToDo);
+        }
+        let mut bar = Bar::new(quiet, &device, None);
+        let result = self.scrub(&device, &mut bar)?;
+        drop(bar);
+        result.print(json)?;
+        result.exit()
+    }
+
+    /// Opens a device for a scrub.
+    pub fn open(&self, path: &Path) -> anyhow::Result<Device> {
+        let device = open_device(path)?;
+        self.check_sizes(&device)?;
+        Ok(device)
+    }
+
+    /// The verifier that would be used, and those that do not work.
+    pub fn choose(&self, device: &Device) -> anyhow::Result<Chosen> {
+        choose_verifier(device, self.largest(), self.verifier.as_deref())
+    }
+
+    /// Scrubs a device from where its checkpoint is, until it is done, it fails, or it is asked to stop.
+    pub fn scrub(&self, device: &Device, bar: &mut Bar) -> anyhow::Result<Result> {
+        let mut checkpoint = self.states.open(device, self.order, self.restart)?;
+        let surface = Surface { size: device.size, block: device.block };
+        let order = self.order.make(surface, checkpoint.place());
+        let mut order = order.map_err(|problem| UsageError(format!("{}: {problem}", device.path.display())))?;
+        let chosen = self.choose(device)?;
+        let monitor = open_monitor(device, self.monitor)?;
+        let mut scrubber = Scrubber::new(device, chosen.verifier, monitor, &self.stop);
+        let resumed = checkpoint.visited();
+        let (pacing, planned) = match self.pace.clone() {
+            Pace::Given(schedule, predicted) => {
+                (Some(Pacing::fixed(schedule, self.goal.map(|goal| goal.mean_slowdown))), predicted)
+            }
+            Pace::Learnt(goal, model) => (self.learn(&mut scrubber, goal, model, bar)?, None),
+        };
+        let (report, predicted) = match pacing {
+            Some(mut pacing) => {
+                let watch = &mut |progress: &_| bar.show(progress);
+                let report = scrubber.run(&mut *order, &mut pacing, &mut checkpoint, watch)?;
+                (report, planned.or(pacing.predicted()))
+            }
+            None => (Report::before_the_first_request(&checkpoint, *scrubber.foreground().measured()), None),
+        };
+        let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
+        Ok(Result::new(device, &report, names, self.goal, predicted, resumed))
+    }
+
+    /// Measures the disk and watches the foreground, then chooses; `None` when asked to stop.
+    fn learn(
+        &self,
+        scrubber: &mut Scrubber,
+        goal: Goal,
+        model: Option<DiskModel>,
+        bar: &mut Bar,
+    ) -> anyhow::Result<Option<Pacing>> {
+        let mut watch = |doing, done| bar.learn(&doing, done);
+        let measured = match model {
+            Some(model) => Some(model),
+            None => scrubber.curve("this device", goal.max_slowdown, &mut watch)?,
+        };
+        let Some(model) = measured else { return Ok(None) };
+        goal.check(&model)?;
+        let stopped = scrubber.observe(self.observe, &mut watch)?;
+        if stopped {
+            return Ok(None);
+        }
+        Ok(Some(Pacing::tuned(goal, model, scrubber.foreground(), now())?))
+    }
+
+    /// The longest request that is certain beforehand.
+    fn largest(&self) -> Bytes {
+        let sizes = if let Pace::Given(schedule, _) = &self.pace { schedule.sizes() } else { Vec::new() };
+        sizes.into_iter().max().unwrap_or_default()
+    }
+
+    /// Requests must be whole blocks.
+    fn check_sizes(&self, device: &Device) -> anyhow::Result<()> {
+        let Pace::Given(schedule, _) = &self.pace else { return Ok(()) };
+        let odd = schedule.sizes().into_iter().find(|size| !size.0.is_multiple_of(u64::from(device.block)));
+        let Some(size) = odd else { return Ok(()) };
+        let name = device.path.display();
+        Err(UsageError(format!("{name}: request size {size} is no multiple of its {} byte blocks", device.block))
+            .into())
+    }
+}
+
+impl Result {
+    /// The exit code of one device.
+    pub fn exit(&self) -> anyhow::Result<Exit> {
+        match self.state {
+            State::Complete if self.errors.is_empty() => Ok(Exit::Clean),
+            State::Complete => Ok(Exit::ErrorsFound),
+            State::Failed => {
+                let failure = self.failure.as_deref().unwrap_or_default();
+                let after = Bytes(self.verified_bytes);
+                Err(anyhow::anyhow!("{}: the device failed after {after} were verified: {failure}", self.device))
+            }
+            State::Interrupted | State::Running => Ok(Exit::Interrupted),
+        }
+    }
+}

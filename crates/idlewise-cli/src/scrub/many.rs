@@ -1,0 +1,151 @@
+//! Many devices at once: each on a thread of its own, and none is the worse for another's end.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use idlewise::report::Table;
+use idlewise_linux::device::Device;
+use idlewise_linux::scrub::Groups;
+use indicatif::MultiProgress;
+use serde::Serialize;
+
+use super::bar::Bar;
+use super::job::Job;
+use super::result::Result;
+use crate::exit::Exit;
+use crate::live::open_device;
+use crate::output;
+
+/// How the scrub of one device ended.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Ended {
+    Scrubbed(Box<Result>),
+    CouldNotRun { device: String, state: &'static str, failure: String },
+}
+
+/// Scrubs all of them at the same time, but for those that share an array.
+pub fn run(job: &Job, paths: &[PathBuf], per_array: usize, quiet: bool, json: bool) -> anyhow::Result<Exit> {
+    let bars = MultiProgress::new();
+    let groups = Groups::new(per_array);
+    let scrub = |path: &Path| -> anyhow::Result<Result> {
+        let device = job.open(path)?;
+        anyhow::ensure!(device.size.0 > 0, "{}: the device is empty", device.path.display());
+        let mut bar = Bar::new(quiet, &device, Some(&bars));
+        let leave = groups.enter(device.arrays(), &job.stop, &mut |array| bar.queue(array));
+        anyhow::ensure!(leave.is_some(), "{}: stopped before its turn came", device.path.display());
+        job.scrub(&device, &mut bar)
+    };
+    let ended: Vec<(Ended, anyhow::Result<Exit>)> = thread::scope(|scope| {
+        let scrub = &scrub;
+        let jobs: Vec<_> = paths.iter().map(|path| (path, scope.spawn(move || scrub(path)))).collect();
+        jobs.into_iter()
+            .map(|(path, job)| {
+                let panicked = |_| Err(anyhow::anyhow!("{}: its thread panicked", path.display()));
+                end(path, job.join().unwrap_or_else(panicked))
+            })
+            .collect()
+    });
+    drop(bars);
+    if json {
+        output::json(&ended.iter().map(|(ended, _)| ended).collect::<Vec<_>>())?;
+    } else {
+        let texts = ended.iter().filter_map(|(ended, _)| match ended {
+            Ended::Scrubbed(result) => Some(result.text()),
+            Ended::CouldNotRun { .. } => None,
+        });
+        output::text(&texts.collect::<Vec<_>>().join("\n"))?;
+    }
+    Ok(together(ended.into_iter().map(|(_, exit)| exit)))
+}
+
+fn end(path: &Path, result: anyhow::Result<Result>) -> (Ended, anyhow::Result<Exit>) {
+    match result {
+        Ok(result) => {
+            let exit = result.exit();
+            (Ended::Scrubbed(Box::new(result)), exit)
+        }
+        Err(error) => {
+            let failure = format!("{error:#}");
+            (Ended::CouldNotRun { device: path.display().to_string(), state: "failed", failure }, Err(error))
+        }
+    }
+}
+
+/// One exit for all: what could not run counts most, then errors found, then interruptions.
+fn together(exits: impl Iterator<Item = anyhow::Result<Exit>>) -> Exit {
+    let rank = |exit: &Exit| match exit {
+        Exit::CouldNotRun => 4,
+        Exit::ErrorsFound => 3,
+        Exit::Interrupted => 2,
+        Exit::Clean => 1,
+        Exit::NothingToDo => 0,
+    };
+    let told = exits.map(|exit| {
+        exit.unwrap_or_else(|error| {
+            eprintln!("idlewise: {error:#}");
+            Exit::CouldNotRun
+        })
+    });
+    told.max_by_key(rank).unwrap_or(Exit::NothingToDo)
+}
+
+/// What would be done with a device.
+#[derive(Serialize)]
+struct Prospect {
+    device: String,
+    identity: String,
+    device_bytes: u64,
+    verifier: &'static str,
+    order: &'static str,
+    resumed_at_bytes: u64,
+    arrays: Vec<String>,
+}
+
+/// Says what would be scrubbed, and how.
+pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit> {
+    let mut prospects = Vec::new();
+    let mut exits = Vec::new();
+    for path in paths {
+        match prospect(job, path) {
+            Ok(prospect) => prospects.push(prospect),
+            Err(error) => exits.push(Err(error)),
+        }
+    }
+    if json {
+        output::json(&prospects)?;
+    } else {
+        let mut table = Table::new(["device", "identity", "size", "by", "order", "from", "part of"]);
+        for one in &prospects {
+            let (size, from) = (idlewise::Bytes(one.device_bytes), idlewise::Bytes(one.resumed_at_bytes));
+            let arrays = if one.arrays.is_empty() { "-".into() } else { one.arrays.join(", ") };
+            table.row([
+                one.device.clone(),
+                one.identity.clone(),
+                size.to_string(),
+                one.verifier.into(),
+                one.order.into(),
+                from.to_string(),
+                arrays,
+            ]);
+        }
+        output::text(&table.to_string())?;
+    }
+    exits.push(Ok(Exit::Clean));
+    Ok(together(exits.into_iter()))
+}
+
+fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
+    let device: Device = open_device(path)?;
+    let chosen = job.choose(&device)?;
+    let pass = job.states.pass(&device)?.filter(|pass| !job.restart && !pass.over());
+    Ok(Prospect {
+        device: device.path.display().to_string(),
+        identity: device.identity.clone(),
+        device_bytes: device.size.0,
+        verifier: chosen.verifier.name(),
+        order: job.order.label(),
+        resumed_at_bytes: pass.map_or(0, |pass| pass.place.visited),
+        arrays: device.arrays(),
+    })
+}

@@ -1,0 +1,78 @@
+//! ATA READ VERIFY SECTOR(S) EXT through ATA PASS-THROUGH(16) (ACS-3, section 7.27; SAT-3, section 12.2.2).
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::blocking::Blocking;
+use super::sense::{Registers, Sense};
+use super::{Addresses, Fault, Verifier};
+use crate::device::Device;
+use crate::device::sg::{Answer, Sg, ata_command};
+
+const READ_VERIFY_EXT: u8 = 0x42;
+/// Bits of the status register.
+const DEVICE_FAULT: u8 = 0x20;
+/// Bits of the error register.
+const INTERFACE_CRC: u8 = 0x80;
+const UNCORRECTABLE: u8 = 0x40;
+const ID_NOT_FOUND: u8 = 0x10;
+const ABORTED: u8 = 0x04;
+
+/// READ VERIFY EXT, where the kernel says that the disk is an ATA one.
+pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
+    let addresses = Addresses::of(device)?;
+    if device.vendor().as_deref() != Some("ATA") {
+        return Err(Fault::Refused("it is no ATA disk".into()));
+    }
+    let disk = Sg::open(device)?;
+    Ok(Blocking::new("ata-read-verify-ext", move |extent| verify(&disk, addresses, extent)))
+}
+
+fn verify(disk: &Sg, addresses: Addresses, extent: Extent) -> Result<(), Fault> {
+    let (lba, blocks) = addresses.blocks(extent);
+    if blocks > u64::from(u16::MAX) || lba >= 1 << 48 {
+        return Err(Fault::Refused("more blocks than the command can say".into()));
+    }
+    let said = match disk.command(&ata_command(READ_VERIFY_EXT, 0, blocks as u16, lba, false), &mut [])? {
+        Answer::Good => return Ok(()),
+        Answer::Sense(data) => Sense::decode(&data, true),
+    };
+    match said {
+        Some(Sense { ata: Some(registers), .. }) => fault(registers, |lba| addresses.within(extent, lba)),
+        // No registers: the command did not get as far as the disk.
+        Some(sense) => sense.fault(),
+        None => Err(Fault::unreadable("io")),
+    }
+}
+
+/// What the registers mean (ACS-3, section 6.3).
+fn fault(registers: Registers, within: impl Fn(u64) -> Option<Bytes>) -> Result<(), Fault> {
+    let Registers { status, error, lba, whole_lba, .. } = registers;
+    let at = || within(lba).filter(|_| whole_lba);
+    match () {
+        () if status & (DEVICE_FAULT | 1) == 0 => Ok(()),
+        () if error & (UNCORRECTABLE | ID_NOT_FOUND) != 0 => Err(Fault::Unreadable { kind: "medium", at: at() }),
+        () if error & INTERFACE_CRC != 0 => Err(Fault::Passing { kind: "transport" }),
+        () if status & DEVICE_FAULT != 0 => Err(Fault::Passing { kind: "hardware" }),
+        () if error & ABORTED != 0 => Err(Fault::Refused("the disk aborted the command".into())),
+        () => Err(Fault::unreadable("io")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_tell_the_medium_from_the_rest() {
+        let registers = |status, error| Registers { status, error, count: 0, lba: 9, whole_lba: true };
+        let told = |status, error| fault(registers(status, error), |lba| Some(Bytes(lba)));
+        assert_eq!(told(0x50, 0), Ok(()));
+        assert_eq!(told(0x51, 0x40), Err(Fault::Unreadable { kind: "medium", at: Some(Bytes(9)) }));
+        assert_eq!(told(0x51, 0x84), Err(Fault::Passing { kind: "transport" }));
+        assert_eq!(told(0x71, 0), Err(Fault::Passing { kind: "hardware" }));
+        assert!(matches!(told(0x51, 0x04), Err(Fault::Refused(_))));
+        let cut = fault(Registers { whole_lba: false, ..registers(0x51, 0x40) }, |lba| Some(Bytes(lba)));
+        assert_eq!(cut, Err(Fault::unreadable("medium")));
+    }
+}

@@ -1,0 +1,58 @@
+//! Commands that block until they are done, on a thread of their own.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use idlewise::order::Extent;
+
+use super::{Fault, Verifier};
+
+/// A verifier whose command blocks.
+pub struct Blocking {
+    name: &'static str,
+    stretches: Sender<Extent>,
+    results: Receiver<Result<(), Fault>>,
+}
+
+impl Blocking {
+    /// Runs `command` for each stretch.
+    pub fn new(
+        name: &'static str,
+        mut command: impl FnMut(Extent) -> Result<(), Fault> + Send + 'static,
+    ) -> Box<dyn Verifier> {
+        let (stretches, todo) = channel();
+        let (done, results) = channel();
+        // It ends with the verifier; in the middle of a command that hangs, with the process.
+        thread::spawn(move || {
+            while let Ok(extent) = todo.recv() {
+                if done.send(command(extent)).is_err() {
+                    break;
+                }
+            }
+        });
+        Box::new(Self { name, stretches, results })
+    }
+}
+
+impl Verifier for Blocking {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn start(&mut self, extent: Extent) -> Result<(), Fault> {
+        self.stretches.send(extent).map_err(|_| ended())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Option<Result<(), Fault>> {
+        match self.results.recv_timeout(timeout) {
+            Ok(done) => Some(done),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(ended())),
+        }
+    }
+}
+
+fn ended() -> Fault {
+    Fault::Device("the verifier's thread has ended".into())
+}
