@@ -132,13 +132,18 @@ static __always_inline int from_another(void)
 	return own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != own_tgid;
 }
 
+static __always_inline int has_place(__u8 op)
+{
+	return op != REQ_OP_DRV_IN && op != REQ_OP_DRV_OUT;
+}
+
 static __always_inline int ours(const struct open_request *open)
 {
 	int named = 0;
 
 	if (open->op == REQ_OP_READ)
 		named = open->sector >= own_begin && open->sector + open->bytes / 512 <= own_end;
-	else if (open->op == REQ_OP_DRV_IN || open->op == REQ_OP_DRV_OUT)
+	else if (!has_place(open->op))
 		named = own_command;
 	return named && !from_another();
 }
@@ -158,9 +163,10 @@ static __always_inline int seen(struct request *rq, int issued)
 	}
 	open.arrival = bpf_ktime_get_ns();
 	open.issue = issued ? open.arrival : 0;
-	open.sector = rq->__sector;
-	open.bytes = rq->__data_len;
 	open.op = rq->cmd_flags & REQ_OP_MASK;
+	// Commands of the disk's own have no place.
+	open.sector = has_place(open.op) ? rq->__sector : 0;
+	open.bytes = rq->__data_len;
 	open.own = ours(&open);
 	if (bpf_map_update_elem(&requests, &key, &open, BPF_ANY)) {
 		__sync_fetch_and_add(&lost_events, 1);

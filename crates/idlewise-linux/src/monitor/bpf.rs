@@ -143,7 +143,7 @@ fn decode(record: &[u8]) -> Option<Event> {
         arrival: Nanos(word(8)),
         kind: if kind == 0 { EventKind::Arrival } else { EventKind::Completion },
         issue: Some(Nanos(word(16))).filter(|&issue| issue > Nanos::ZERO),
-        offset: Bytes(word(24) * SECTOR),
+        offset: Bytes(word(24).saturating_mul(SECTOR)),
         length: u32::from_ne_bytes(std::array::from_fn(|index| record[32 + index])),
         op: match op {
             REQ_OP_READ => EventOp::Read,
