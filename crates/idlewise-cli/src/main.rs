@@ -13,6 +13,7 @@ mod progress;
 mod replay;
 mod scrub;
 mod simulate;
+mod status;
 mod trace;
 mod trace_file;
 mod tune;
@@ -38,6 +39,7 @@ enum Command {
     Explore(explore::Arguments),
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),
+    Status(status::Arguments),
     Probe(probe::Arguments),
     Capture(capture::Arguments),
     Replay(replay::Arguments),
@@ -58,6 +60,7 @@ fn main() -> std::process::ExitCode {
         Command::Explore(arguments) => explore::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),

@@ -6,31 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::Bytes;
-use idlewise::order::{Name, Order, Place, Surface};
+use idlewise::order::{Order, Place};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use super::{BadBlocks, Progress};
+use super::{BadBlocks, Pass, Progress, RunSoFar, State};
 use crate::device::Device;
 use crate::replace_file;
-
-/// Version of the file's layout (docs/formats.md).
-const VERSION: u32 = 2;
-
-/// How a pass stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// A scrub is at it, or was killed.
-    Running,
-    /// Every byte was visited.
-    Complete,
-    /// Stopped on request.
-    Interrupted,
-    /// The device failed.
-    Failed,
-}
 
 /// A checkpoint in its locked file.
 #[derive(Debug)]
@@ -40,79 +22,16 @@ pub struct Checkpoint {
     _lock: File,
 }
 
-/// What the file holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pass {
-    version: u32,
-    /// Which disk or partition it is of.
-    pub identity: String,
-    /// How it was called when it was last scrubbed.
-    #[serde(default)]
-    pub device: String,
-    /// Its size.
-    pub device_bytes: u64,
-    /// Its logical block.
-    pub block_bytes: u32,
-    /// The order of the pass.
-    pub order: Order,
-    /// Where the order stands: everything that it handed out before is settled.
-    pub place: Place,
-    /// How the pass stands.
-    pub state: State,
-    /// Unreadable blocks found in it.
-    pub errors: Vec<BadBlocks>,
-    /// When the pass began, in seconds since 1970.
-    pub started_unix_s: u64,
-    /// When this was saved.
-    pub saved_unix_s: u64,
-    /// When the last complete pass ended.
-    pub completed_unix_s: Option<u64>,
-    /// Of the run that saved it.
-    #[serde(default)]
-    pub run: Option<RunSoFar>,
-}
+/// Where root's checkpoints are.
+const SYSTEM: &str = "/var/lib/idlewise";
 
-/// The run that saved a checkpoint, as far as it had got.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunSoFar {
-    /// What it did, and why it waited: the name of a [`Doing`](super::Doing).
-    pub doing: String,
-    /// Its duration.
-    pub elapsed_s: f64,
-    /// Bytes that it verified.
-    pub verified_bytes: u64,
-    /// Requests that it repeated.
-    pub retries: u64,
-    /// Foreground requests that it saw.
-    pub foreground_requests: u64,
-    /// Their mean slowdown.
-    pub mean_slowdown_s: f64,
-    /// Their longest slowdown.
-    pub max_slowdown_s: f64,
-    /// Request size in use.
-    pub request_size_bytes: u64,
-    /// Idle wait in use.
-    pub idle_wait_s: f64,
-}
-
-/// Layout of version 1.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Pass1 {
-    #[serde(rename = "version")]
-    _version: u32,
-    identity: String,
-    device_bytes: u64,
-    block_bytes: u32,
-    order: Name,
-    position_bytes: u64,
-    state: State,
-    errors: Vec<BadBlocks>,
-    started_unix_s: u64,
-    saved_unix_s: u64,
-    completed_unix_s: Option<u64>,
+/// One checkpoint of a folder.
+#[derive(Debug)]
+pub struct Listed {
+    /// What it holds.
+    pub pass: Result<Pass, CheckpointError>,
+    /// Whether a scrub is at it now.
+    pub running: bool,
 }
 
 /// The folder in which checkpoints are kept.
@@ -171,9 +90,40 @@ impl StateFolder {
     pub fn choose(folder: Option<PathBuf>) -> Self {
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
         let user = || std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
-        let system = || PathBuf::from("/var/lib");
-        let base = || if rustix::process::geteuid().is_root() { system() } else { user().unwrap_or_else(system) };
-        Self(folder.unwrap_or_else(|| base().join("idlewise")))
+        let system = || PathBuf::from(SYSTEM);
+        let of_user = || user().map_or_else(system, |base| base.join("idlewise"));
+        let usual = || if rustix::process::geteuid().is_root() { system() } else { of_user() };
+        Self(folder.unwrap_or_else(usual))
+    }
+
+    /// The folders that may hold checkpoints: `folder`, or else that of the system and the user's own.
+    pub fn readable(folder: Option<PathBuf>) -> Vec<Self> {
+        let own = Self::choose(folder.clone());
+        let system = Self(PathBuf::from(SYSTEM));
+        if folder.is_some() || own.0 == system.0 { vec![own] } else { vec![system, own] }
+    }
+
+    /// Every checkpoint in the folder, and whether a scrub is at it.
+    ///
+    /// # Errors
+    /// If the folder is there and cannot be read.
+    pub fn list(&self) -> Result<Vec<Listed>, CheckpointError> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|error| CheckpointError::Io { path: self.0.display().to_string(), error })?,
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+        paths.sort();
+        let listed = |path: PathBuf| {
+            let name = path.display().to_string();
+            let text = fs::read(&path).map_err(|error| CheckpointError::Io { path: name.clone(), error });
+            let pass = text.and_then(|text| {
+                Pass::parse(&text).map_err(|problem| CheckpointError::Damaged { path: name.clone(), problem })
+            });
+            Listed { pass, running: locked(&path.with_extension("lock")) }
+        };
+        Ok(paths.into_iter().map(listed).collect())
     }
 
     /// The pass that the checkpoint of a device holds, if there is one.
@@ -248,7 +198,7 @@ struct Subject<'a> {
 impl Subject<'_> {
     fn new_pass(&self, completed_unix_s: Option<u64>) -> Pass {
         Pass {
-            version: VERSION,
+            version: Pass::VERSION,
             identity: self.identity.into(),
             device: self.device.into(),
             device_bytes: self.size,
@@ -262,48 +212,6 @@ impl Subject<'_> {
             completed_unix_s,
             run: None,
         }
-    }
-}
-
-impl From<Pass1> for Pass {
-    fn from(old: Pass1) -> Self {
-        let Pass1 { identity, device_bytes, block_bytes, state, errors, started_unix_s, .. } = old;
-        Self {
-            version: VERSION,
-            identity,
-            device: String::new(),
-            device_bytes,
-            block_bytes,
-            order: Order { name: old.order, ..Order::SEQUENTIAL },
-            place: Place::after(old.position_bytes),
-            state,
-            errors,
-            started_unix_s,
-            saved_unix_s: old.saved_unix_s,
-            completed_unix_s: old.completed_unix_s,
-            run: None,
-        }
-    }
-}
-
-impl Pass {
-    /// Whether every byte was visited.
-    pub fn over(&self) -> bool {
-        self.state == State::Complete
-    }
-
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        let pass: Self = match value["version"].as_u64() {
-            Some(1) => serde_json::from_value::<Pass1>(value).map(Self::from),
-            Some(2) => serde_json::from_value(value),
-            Some(other) => return Err(format!("version {other}, newer than {VERSION}")),
-            None => return Err("without a version".into()),
-        }
-        .map_err(|error| error.to_string())?;
-        let surface = Surface { size: Bytes(pass.device_bytes), block: pass.block_bytes };
-        pass.order.make(surface, &pass.place).map_err(|problem| format!("its place: {problem}"))?;
-        Ok(pass)
     }
 }
 
@@ -324,6 +232,12 @@ fn read(path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError>
         return Err(CheckpointError::Changed { path: name(), was, is });
     }
     Ok(Some(pass))
+}
+
+/// Whether a scrub holds this lock.
+fn locked(lock: &Path) -> bool {
+    let Ok(file) = File::open(lock) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
 /// An identity as a file name.
@@ -379,24 +293,6 @@ impl Checkpoint {
         let text = serde_json::to_vec_pretty(&self.pass).expect("a checkpoint has only text and numbers");
         replace_file(&self.path, &text)
             .map_err(|error| CheckpointError::Io { path: self.path.display().to_string(), error })
-    }
-}
-
-impl From<&Progress> for RunSoFar {
-    fn from(progress: &Progress) -> Self {
-        let measured = &progress.measured;
-        let (size, wait) = progress.plan.unwrap_or_default();
-        Self {
-            doing: progress.doing.name().into(),
-            elapsed_s: progress.elapsed.as_secs_f64(),
-            verified_bytes: progress.verified_now.0,
-            retries: progress.retries,
-            foreground_requests: measured.foreground_requests,
-            mean_slowdown_s: measured.mean_slowdown().as_secs_f64(),
-            max_slowdown_s: measured.max_slowdown.as_secs_f64(),
-            request_size_bytes: size.0,
-            idle_wait_s: wait.as_secs_f64(),
-        }
     }
 }
 

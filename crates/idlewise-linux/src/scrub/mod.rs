@@ -8,15 +8,17 @@ mod groups;
 mod lane;
 mod learn;
 mod pacing;
+mod pass;
 mod run;
 
-pub use checkpoint::{Checkpoint, CheckpointError, Pass, RunSoFar, State, StateFolder};
+pub use checkpoint::{Checkpoint, CheckpointError, Listed, StateFolder};
 pub use engine::{Report, ScrubError, Scrubber};
 pub use faults::BadBlocks;
 pub use foreground::{Foreground, Measured};
 pub use groups::{Groups, Leave};
 pub use learn::Watch;
 pub use pacing::Pacing;
+pub use pass::{Pass, RunSoFar, State};
 
 use idlewise::{Bytes, Nanos};
 
