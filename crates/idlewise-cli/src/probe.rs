@@ -1,60 +1,179 @@
-//! `idlewise probe`: the disk model of a real device.
+//! `idlewise probe`: what a real device is like, and its disk model.
+
+mod json;
+mod page;
 
 use std::path::PathBuf;
 
-use idlewise::Rate;
+use idlewise::disk::DiskModel;
 use idlewise::report::Table;
-use idlewise_linux::scrub::Scrubber;
+use idlewise::{Bytes, Rate};
+use idlewise_linux::device::Device;
+use idlewise_linux::device::verify::{Fault, VERIFIERS};
+use idlewise_linux::probe::{self, Cache, Probe, Repeat, Scan, Scans, Service};
 
 use crate::exit::Exit;
-use crate::live::{MonitorName, choose_verifier, open_device, open_monitor, stop_flag};
+use crate::live::{MonitorName, choose_verifier, open_monitor, stop_flag};
 use crate::output;
 use crate::progress::Progress;
 
-/// Measure how long a device takes to verify requests of 64KiB to 4MiB, in its idle times. Read-only
+/// Measure a device in its idle times: how long verifies take, how fast scans are in either order, and whether a verify reads
+/// the medium. Read-only
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Block device, such as /dev/sda
+    /// Block device, such as /dev/sda, or a file that may be read
     device: PathBuf,
 
     /// Write the disk model to a file that `tune`, `simulate` and `scrub` take as --disk
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
+    /// Write charts of it all to an HTML page
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// How to verify, instead of the first way that works
+    #[arg(long, value_name = "NAME", value_parser = VERIFIERS.map(|method| method.name))]
+    verifier: Option<String>,
+
+    /// Also compare with the drive's read cache off: this changes a setting of the drive, and back (CAP_SYS_RAWIO)
+    #[arg(long)]
+    switch_read_cache: bool,
+
     /// How to watch for foreground requests
     #[arg(long, value_enum, default_value_t)]
     monitor: MonitorName,
 
-    /// Print the disk model in JSON instead of a table
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 }
 
+/// What was found.
+struct Findings {
+    model: DiskModel,
+    verifier: &'static str,
+    passed: Vec<(&'static str, Fault)>,
+    service: Vec<Service>,
+    scans: Scans,
+    cache: Cache,
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(arguments.out.as_deref())?;
+    output::check_all(&[], &[arguments.out.as_deref(), arguments.report.as_deref()])?;
     let stop = stop_flag()?;
-    let device = open_device(&arguments.device)?;
+    let device = Device::open_any(&arguments.device)?;
+    let smallest = probe::LARGEST.0 / 32;
+    anyhow::ensure!(
+        device.size.0 >= smallest,
+        "{}: has {}, too little to measure; at least {} are needed",
+        device.path.display(),
+        device.size,
+        Bytes(smallest)
+    );
+    let chosen = choose_verifier(&device, probe::LARGEST, arguments.verifier.as_deref())?;
     let monitor = open_monitor(&device, arguments.monitor)?;
-    let chosen = choose_verifier(&device, idlewise::Bytes(0), None)?;
-    let mut scrubber = Scrubber::new(&device, chosen.verifier, monitor, &stop);
-    let progress = Progress::new("probing");
+    let mut probe = Probe::new(&device, chosen.verifier, monitor, &stop);
+    let verifier = probe.verifier();
+    let measured = measure(&mut probe, arguments.switch_read_cache)?;
+    let Some((service, scans, cache)) = measured else { return Ok(Exit::Interrupted) };
     let name = format!("{} ({})", device.path.display(), device.identity);
-    let measured = scrubber.curve(&name, idlewise::Nanos(u64::MAX), &mut |_, done| progress.share(done))?;
-    drop(progress);
-    let Some(model) = measured else { return Ok(Exit::Interrupted) };
+    let model = probe::disk_model(&name, &service);
+    let model = model.ok_or_else(|| anyhow::anyhow!("{name}: too few sizes could be verified for a disk model"))?;
+    let findings = Findings { model, verifier, passed: chosen.passed, service, scans, cache };
     if let Some(path) = &arguments.out {
-        output::file(path, &model.to_toml())?;
+        output::file(path, &findings.model.to_toml())?;
+    }
+    if let Some(path) = &arguments.report {
+        output::file(path, &page::html(&findings))?;
     }
     if arguments.json {
-        output::json(&model)?;
+        output::json(&json::Json::from(&findings))?;
     } else {
-        let mut table = Table::new(["size", "verify time", "throughput"]);
-        for point in &model.verify {
-            let rate = Rate((point.size.0 as f64 / point.time.as_secs_f64()) as u64);
-            table.row([point.size.to_string(), point.time.to_string(), rate.to_string()]);
-        }
-        output::text(&format!("{}\n\n{table}", model.name))?;
+        output::text(&findings.text())?;
     }
     Ok(Exit::Clean)
+}
+
+type Measured = (Vec<Service>, Scans, Cache);
+
+/// The three measurements, one after the other; `None` when asked to stop.
+fn measure(probe: &mut Probe, switch: bool) -> anyhow::Result<Option<Measured>> {
+    let progress = Progress::new("probing");
+    // About their shares of the time.
+    let Some(service) = probe::service(probe, &mut |done| progress.share(0.4 * done))? else { return Ok(None) };
+    let Some(scans) = probe::scans(probe, &mut |done| progress.share(0.4 + 0.5 * done))? else { return Ok(None) };
+    let cache = probe::cache(probe, switch, &mut |done| progress.share(0.9 + 0.1 * done))?;
+    Ok(cache.map(|cache| (service, scans, cache)))
+}
+
+impl Findings {
+    fn text(&self) -> String {
+        let mut text = format!("{}\n\nVerified by {}.", self.model.name, self.verifier);
+        for same in self.passed.chunk_by(|a, b| a.1 == b.1) {
+            let names: Vec<&str> = same.iter().map(|(name, _)| *name).collect();
+            text += &format!(" Not by {}: {}.", names.join(", "), same[0].1);
+        }
+        text += &format!("\n\n{}", service_table(&self.service));
+        text += &format!("\n{}", scans_table("request size", &self.scans.by_size));
+        text += &format!("\n{}", scans_table("regions", &self.scans.by_regions));
+        text + &format!("\n{}\n{}\n", cache_table(&self.cache), self.verdict())
+    }
+
+    /// Whether a verify reads the medium, in a sentence.
+    fn verdict(&self) -> String {
+        let how = self.verifier;
+        let off = match self.cache.off.is_empty() {
+            true => "",
+            false => " The second table row of each size is with the drive's read cache off.",
+        };
+        match self.cache.answers() {
+            true => format!(
+                "Repeated at once, {how} takes less than a third of the time: it is answered from a cache, not from the \
+                 medium.{off}"
+            ),
+            false => format!("Repeated at once, {how} takes about as long: no sign of a cache that answers it.{off}"),
+        }
+    }
+}
+
+fn service_table(found: &[Service]) -> Table {
+    let mut table = Table::new(["size", "in sequence", "throughput", "head moved"]);
+    for one in found {
+        let rate = Rate((one.size.0 as f64 / one.sequential.as_secs_f64().max(1e-9)) as u64);
+        table.row([one.size.to_string(), one.sequential.to_string(), rate.to_string(), one.moved.to_string()]);
+    }
+    table
+}
+
+fn scans_table(varied: &str, scans: &[Scan]) -> Table {
+    let by_size = varied == "request size";
+    let head = if by_size { [varied, "sequential", "staggered, 128 regions"] } else { [varied, "size", "rate"] };
+    let mut table = Table::new(head);
+    if !by_size {
+        for scan in scans {
+            table.row([scan.regions.to_string(), scan.size.to_string(), scan.rate.to_string()]);
+        }
+        return table;
+    }
+    for pair in scans.chunk_by(|a, b| a.size == b.size) {
+        let rate =
+            |wanted: bool| pair.iter().find(|scan| (scan.regions == 1) == wanted).map(|scan| scan.rate.to_string());
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        table.row([pair[0].size.to_string(), or_none(rate(true)), or_none(rate(false))]);
+    }
+    table
+}
+
+fn cache_table(cache: &Cache) -> Table {
+    let mut table = Table::new(["size", "read cache", "first", "repeated"]);
+    let mut row = |repeat: &Repeat, state: &str| {
+        table.row([repeat.size.to_string(), state.into(), repeat.first.to_string(), repeat.again.to_string()]);
+    };
+    for repeat in &cache.as_it_is {
+        row(repeat, "as it is");
+        cache.off.iter().filter(|off| off.size == repeat.size).for_each(|off| row(off, "off"));
+    }
+    table
 }

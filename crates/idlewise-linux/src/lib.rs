@@ -10,6 +10,7 @@ pub mod device;
 mod file;
 mod memory;
 pub mod monitor;
+pub mod probe;
 pub mod replay;
 pub mod scrub;
 

@@ -1,6 +1,7 @@
 //! Block devices: what they are, where they lie on their disk, and how to recognise them again.
 
 pub(crate) mod occupied;
+pub(crate) mod read_cache;
 mod sg;
 mod sysfs;
 pub mod verify;
@@ -66,16 +67,41 @@ impl Device {
         if !metadata.file_type().is_block_device() {
             return Err(DeviceError::NotABlockDevice(name));
         }
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::DIRECT.bits() as i32)
-            .open(path)
-            .map_err(|error| refused(&name, &error))?;
+        let file = open_direct(path).map_err(|error| refused(&name, &error))?;
         let other = |problem: String| DeviceError::Io { path: name.clone(), problem };
         let place = sysfs::Place::find(Path::new("/sys"), metadata.rdev()).map_err(|e| other(e.to_string()))?;
         let block = rustix::fs::ioctl_blksszget(&file).map_err(|errno| other(errno.to_string()))?;
         let (size, start, identity) = (place.size(), place.start(), place.identity());
         Ok(Self { path: path.to_path_buf(), file, size, block, start, identity, place })
+    }
+
+    /// Opens a block device or a plain file, which anyone may probe who may read it.
+    ///
+    /// # Errors
+    /// [`DeviceError`] says why it cannot be used.
+    pub fn open_any(path: &Path) -> Result<Self, DeviceError> {
+        /// Direct I/O on files is aligned to their file system's blocks, which are no larger.
+        const BLOCK: u32 = 4096;
+        let name = path.display().to_string();
+        let metadata = fs::metadata(path).map_err(|error| refused(&name, &error))?;
+        if !metadata.is_file() {
+            return Self::open(path);
+        }
+        let file = open_direct(path).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::INVAL) => {
+                let problem = "its file system has no direct I/O: put it on another one".into();
+                DeviceError::Io { path: name.clone(), problem }
+            }
+            _ => refused(&name, &error),
+        })?;
+        let size = Bytes(metadata.len() / u64::from(BLOCK) * u64::from(BLOCK));
+        let (start, identity, place) = (Bytes(0), format!("file-{name}"), sysfs::Place::nowhere());
+        Ok(Self { path: path.to_path_buf(), file, size, block: BLOCK, start, identity, place })
+    }
+
+    /// Whether it is a plain file.
+    pub fn is_file(&self) -> bool {
+        self.place.is_nowhere()
     }
 
     /// The whole disks of this machine: what has a device behind it and is not removable.
@@ -131,6 +157,9 @@ impl Device {
 
     /// Why its blocks are not those of one disk, if they are not.
     pub fn stacked(&self) -> Option<String> {
+        if self.is_file() {
+            return Some("it is a file, not a disk".into());
+        }
         let name = self.place.name();
         let what = [("dm", "a device-mapper device"), ("md", "an md array"), ("loop", "a file")];
         let kind = what.into_iter().find(|(folder, _)| self.place.disk.join(folder).exists());
@@ -143,6 +172,10 @@ impl Device {
         (!self.place.disk.join("mq").exists())
             .then(|| format!("{name} is stacked on other disks and has no requests of its own"))
     }
+}
+
+fn open_direct(path: &Path) -> std::io::Result<File> {
+    fs::OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)
 }
 
 fn refused(name: &str, error: &std::io::Error) -> DeviceError {

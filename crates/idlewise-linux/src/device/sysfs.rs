@@ -37,6 +37,16 @@ impl Place {
         Ok(Self { device, disk })
     }
 
+    /// Of what is no device: nothing is found there.
+    pub fn nowhere() -> Self {
+        let path = PathBuf::from("/sys/nowhere");
+        Self { device: path.clone(), disk: path }
+    }
+
+    pub fn is_nowhere(&self) -> bool {
+        self.disk.as_path() == Path::new("/sys/nowhere")
+    }
+
     /// Name of the whole disk, as in /dev.
     pub fn name(&self) -> String {
         // A slash in a device's name is an exclamation mark in sysfs.

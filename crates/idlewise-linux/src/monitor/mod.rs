@@ -10,6 +10,7 @@
 #[cfg(feature = "bpf")]
 mod bpf;
 mod diskstats;
+mod unwatched;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -115,11 +116,14 @@ pub struct Opened {
     pub fallback: Option<String>,
 }
 
-/// Opens a monitor of the disk that `device` is on.
+/// Opens a monitor of the disk that `device` is on; of a plain file nothing is watched.
 ///
 /// # Errors
 /// [`MonitorError`] if the chosen monitor does not work, or none does.
 pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
+    if device.is_file() {
+        return Ok(Opened { monitor: Box::new(unwatched::Unwatched), fallback: None });
+    }
     if choice == Choice::Diskstats {
         return Ok(Opened { monitor: Box::new(diskstats::Diskstats::open(device)?), fallback: None });
     }

@@ -19,6 +19,20 @@ const HUNG: Nanos = Nanos::from_secs(10);
 /// A request in service for longer is given up: the kernel has long aborted any that it can.
 const LOST: Nanos = Nanos::from_secs(600);
 
+/// Before a request whose time is to be measured the disk must have been idle for as long.
+const QUIET: Nanos = Nanos::from_millis(20);
+
+/// How a request whose time was measured went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// Verified in so much time; `follows` says that nobody used the disk between the one before and this one.
+    Good { time: Nanos, follows: bool },
+    /// Unreadable, or something was in the way.
+    Bad(Nanos),
+    /// The device takes no request of this length.
+    Refused,
+}
+
 /// The device, its monitor and what the foreground does there.
 pub struct Lane<'a> {
     pub device: &'a Device,
@@ -28,6 +42,8 @@ pub struct Lane<'a> {
     stop: &'a AtomicBool,
     events: Vec<Event>,
     lost: u64,
+    /// Since when the disk had been idle when the last time was measured.
+    timed: Option<Nanos>,
 }
 
 impl<'a> Lane<'a> {
@@ -38,7 +54,7 @@ impl<'a> Lane<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let foreground = Foreground::new(now());
-        Self { device, verifier, monitor, foreground, stop, events: Vec::new(), lost: 0 }
+        Self { device, verifier, monitor, foreground, stop, events: Vec::new(), lost: 0, timed: None }
     }
 
     /// Whether to stop.
@@ -100,5 +116,26 @@ impl<'a> Lane<'a> {
         self.monitor.own(Own::Nothing);
         self.poll(Duration::ZERO)?;
         Ok((done.unwrap_or(Ok(())), service))
+    }
+
+    /// Verifies a stretch as soon as the disk has been idle for a moment, for its time; `None` when asked to stop.
+    pub fn timed(&mut self, extent: Extent) -> Result<Option<Timed>, ScrubError> {
+        let since = loop {
+            if self.stopped() {
+                return Ok(None);
+            }
+            match self.idle_since() {
+                Some(since) if now().since(since) >= QUIET => break since,
+                _ => self.poll(Duration::from_nanos(QUIET.0))?,
+            }
+        };
+        let follows = self.timed.replace(since) == Some(since);
+        let (result, time) = self.verify(extent, &mut |_, _| Ok(()))?;
+        Ok(Some(match result {
+            Ok(()) => Timed::Good { time, follows },
+            Err(Fault::Device(problem)) => return Err(ScrubError::Device(problem)),
+            Err(Fault::Refused(_)) => Timed::Refused,
+            Err(_) => Timed::Bad(time),
+        }))
     }
 }

@@ -6,8 +6,7 @@ use idlewise::{Bytes, Nanos};
 
 use super::Doing;
 use super::engine::ScrubError;
-use super::lane::{Lane, TICK};
-use crate::device::verify::Fault;
+use super::lane::{Lane, TICK, Timed};
 use crate::monitor::now;
 
 /// The sizes measured.
@@ -25,8 +24,6 @@ const ENOUGH: usize = 3;
 const TRIES: usize = 27;
 /// Calibration begins at a multiple of this.
 const ALIGNED: u64 = 1 << 20;
-/// The disk must have been idle for as long before each.
-const QUIET: Nanos = Nanos::from_millis(20);
 
 /// Watches what is learnt; told what is being done and the share done.
 pub type Watch<'a> = &'a mut dyn FnMut(Doing, f64);
@@ -61,8 +58,11 @@ pub(super) fn curve(
             break;
         }
         let share = |done: f64| (index as f64 + done) / SIZES.len() as f64;
-        let Some(time) = median(lane, size, &mut place, &mut |done| watch(Doing::Calibrating, share(done)))? else {
-            return Ok(None);
+        let time = match median(lane, size, &mut place, &mut |done| watch(Doing::Calibrating, share(done)))? {
+            None => return Ok(None),
+            // Longer ones are refused as well.
+            Some(Nanos::ZERO) if model.verify.len() >= 2 => break,
+            Some(time) => time,
         };
         // A curve never falls; on a very fast disk the clock's noise may say so.
         let time = time.max(model.verify.last().map_or(Nanos(1), |point| point.time));
@@ -71,8 +71,8 @@ pub(super) fn curve(
     Ok(Some(model))
 }
 
-/// Median time of requests of one size; those that follow another of ours at once, unless the foreground leaves no time
-/// for enough of them.
+/// Median time of requests of one size, zero if the device takes none so long: of those that follow another of ours at once,
+/// unless the foreground leaves no time for enough of them.
 fn median(
     lane: &mut Lane,
     size: Bytes,
@@ -80,34 +80,22 @@ fn median(
     watch: &mut dyn FnMut(f64),
 ) -> Result<Option<Nanos>, ScrubError> {
     let (mut in_place, mut others) = (Vec::new(), Vec::new());
-    let mut follows = false;
+    let mut at_end = true;
     while in_place.len() < ROUNDS && in_place.len() + others.len() < TRIES {
         watch(in_place.len().max(others.len() / (TRIES / ROUNDS)) as f64 / ROUNDS as f64);
-        if lane.stopped() {
-            return Ok(None);
-        }
-        match lane.idle_since() {
-            Some(since) if now().since(since) >= QUIET => {}
-            _ => {
-                follows = false;
-                lane.poll(std::time::Duration::from_nanos(QUIET.0))?;
-                continue;
-            }
-        }
         if *place + size.0 > lane.device.size.0 {
-            (*place, follows) = (0, false);
+            (*place, at_end) = (0, true);
         }
         let extent = Extent { offset: Bytes(*place), length: Bytes(size.0.min(lane.device.size.0)) };
-        let (result, time) = lane.verify(extent, &mut |_, _| Ok(()))?;
         *place += size.0;
-        match result {
-            Err(Fault::Device(problem)) => return Err(ScrubError::Device(problem)),
+        match lane.timed(extent)? {
+            None => return Ok(None),
+            Some(Timed::Refused) => return Ok(Some(Nanos::ZERO)),
+            Some(Timed::Good { time, follows: true }) if !at_end => in_place.push(time),
             // An unreadable stretch says nothing of the others' time, and the scan will find it again.
-            Err(_) => others.push(time),
-            Ok(()) if follows => in_place.push(time),
-            Ok(()) => others.push(time),
+            Some(Timed::Good { time, .. } | Timed::Bad(time)) => others.push(time),
         }
-        follows = result.is_ok();
+        at_end = false;
     }
     let mut times = if in_place.len() >= ENOUGH { in_place } else { others };
     times.sort_unstable();

@@ -5,7 +5,7 @@ mod engine;
 mod faults;
 mod foreground;
 mod groups;
-mod lane;
+pub(crate) mod lane;
 mod learn;
 mod pacing;
 mod pass;

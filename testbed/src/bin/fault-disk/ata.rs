@@ -68,7 +68,7 @@ impl PassThrough {
 }
 
 /// The 512 bytes of IDENTIFY DEVICE.
-pub fn identify(model: &str, revision: &str, serial: &str, blocks: u64, wwn: u64) -> Vec<u8> {
+pub fn identify(model: &str, revision: &str, serial: &str, blocks: u64, wwn: u64, look_ahead: bool) -> Vec<u8> {
     let mut words = [0u16; 256];
     text(&mut words[10..20], serial);
     text(&mut words[23..27], revision);
@@ -81,10 +81,10 @@ pub fn identify(model: &str, revision: &str, serial: &str, blocks: u64, wwn: u64
     words[61] = (short >> 16) as u16;
     words[76] = 0x0006; // SATA generations 1 and 2
     words[80] = 0x01f0; // ATA8-ACS
-    words[82] = 0x0001; // SMART
+    words[82] = 0x0041; // SMART, look-ahead
     words[83] = 0x6400; // 48-bit addresses, flush
     words[84] = 0x4100; // world wide name
-    words[85] = 0x0001;
+    words[85] = if look_ahead { 0x0041 } else { 0x0001 };
     words[86] = 0x2400;
     words[87] = 0x4100;
     for n in 0..4 {

@@ -243,7 +243,7 @@ impl Disk {
 
     fn identify(&self) -> Vec<u8> {
         let name = &self.options.name;
-        ata::identify(MODEL, REVISION, name, self.blocks, wwn(name))
+        ata::identify(MODEL, REVISION, name, self.blocks, wwn(name), self.caching)
     }
 
     fn testing(&self) -> bool {

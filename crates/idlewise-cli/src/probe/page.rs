@@ -1,0 +1,98 @@
+//! The page of `probe --report`: the paper's figures 1, 4 and 5, of this device.
+
+use idlewise::Nanos;
+use idlewise::report::{Chart, Page, Scale, Section};
+use idlewise_linux::probe::{Repeat, Scan, Scans, Service};
+
+use super::{Findings, cache_table, scans_table, service_table};
+
+/// The page's HTML.
+pub fn html(found: &Findings) -> String {
+    let read = found.model.read.map_or(String::new(), |read| {
+        format!(" Requests at random places take {} and their size at {}.", read.position, read.rate)
+    });
+    let service = Section {
+        heading: "How long a verify takes".into(),
+        text: format!(
+            "In sequence: the median of requests that follow one another, as in a scan. Head moved: the mean of requests at \
+             random places.{read} The disk model's verify times are those in sequence; writes are taken to be as slow as reads."
+        ),
+        table: service_table(&found.service),
+        drawings: vec![(String::new(), service_chart(&found.service))],
+        ..Section::default()
+    };
+    let scans = Section {
+        heading: "How fast a scan goes".into(),
+        text: "Requests one after another: from first byte to last, and a piece of each of several regions in turn."
+            .into(),
+        table: scans_table("request size", &found.scans.by_size),
+        drawings: scan_charts(&found.scans),
+        ..Section::default()
+    };
+    let cache = Section {
+        heading: "Whether a verify reads the medium".into(),
+        text: found.verdict(),
+        table: cache_table(&found.cache),
+        drawings: vec![(String::new(), cache_chart(found))],
+        ..Section::default()
+    };
+    Page {
+        title: format!("Probe of {}", found.model.name),
+        lead: format!("Verified by {}, in the disk's idle times.", found.verifier),
+        sections: vec![service, scans, cache],
+    }
+    .html()
+}
+
+fn kib(bytes: idlewise::Bytes) -> f64 {
+    bytes.0 as f64 / 1024.0
+}
+
+fn mega(scan: &Scan) -> f64 {
+    scan.rate.0 as f64 / 1e6
+}
+
+fn service_chart(found: &[Service]) -> String {
+    let line = |name: &str, time: fn(&Service) -> Nanos| {
+        (name.into(), found.iter().map(|one| (kib(one.size), time(one).as_secs_f64())).collect())
+    };
+    let lines = vec![line("in sequence", |one| one.sequential), line("head moved", |one| one.moved)];
+    log_chart("request size (KiB)", ("time of a verify", Scale::LogSeconds), lines)
+}
+
+fn scan_charts(scans: &Scans) -> Vec<(String, String)> {
+    let by_size = |sequential: bool| {
+        let points = scans.by_size.iter().filter(|scan| (scan.regions == 1) == sequential);
+        points.map(|scan| (kib(scan.size), mega(scan))).collect()
+    };
+    let staggered = scans.by_regions.iter().map(|scan| (scan.regions as f64, mega(scan))).collect();
+    let alone = scans.by_regions.first().map_or(0.0, mega);
+    let flat = scans.by_regions.iter().map(|scan| (scan.regions as f64, alone)).collect();
+    let rate = ("rate (MB/s)", Scale::Linear);
+    let sizes = vec![("sequential".into(), by_size(true)), ("staggered, 128 regions".into(), by_size(false))];
+    let regions = vec![("staggered".into(), staggered), ("sequential".into(), flat)];
+    vec![
+        ("against the size of requests".into(), log_chart("request size (KiB)", rate, sizes)),
+        ("against the number of regions, requests of 64KiB".into(), log_chart("regions", rate, regions)),
+    ]
+}
+
+fn cache_chart(found: &Findings) -> String {
+    let line = |name: &str, repeats: &[Repeat], time: fn(&Repeat) -> Nanos| {
+        (name.into(), repeats.iter().map(|one| (kib(one.size), time(one).as_secs_f64())).collect())
+    };
+    let cache = &found.cache;
+    let mut lines =
+        vec![line("first", &cache.as_it_is, |one| one.first), line("repeated", &cache.as_it_is, |one| one.again)];
+    if !cache.off.is_empty() {
+        lines.push(line("first, cache off", &cache.off, |one| one.first));
+        lines.push(line("repeated, cache off", &cache.off, |one| one.again));
+    }
+    log_chart("request size (KiB)", ("time of a verify", Scale::LogSeconds), lines)
+}
+
+type Lines = Vec<(String, Vec<(f64, f64)>)>;
+
+fn log_chart(x: &str, (name, scale): (&str, Scale), lines: Lines) -> String {
+    Chart { x: (x.into(), Scale::Log), y: (name.into(), scale), lines, marks: Vec::new(), small: false }.svg()
+}
