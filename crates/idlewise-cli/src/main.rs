@@ -10,6 +10,7 @@ mod live;
 mod output;
 mod probe;
 mod progress;
+mod repair;
 mod replay;
 mod scrub;
 mod simulate;
@@ -40,6 +41,7 @@ enum Command {
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),
     Status(status::Arguments),
+    Repair(repair::Arguments),
     Probe(probe::Arguments),
     Capture(capture::Arguments),
     Replay(replay::Arguments),
@@ -61,6 +63,7 @@ fn main() -> std::process::ExitCode {
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Repair(arguments) => repair::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),

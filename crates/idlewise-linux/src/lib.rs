@@ -1,7 +1,7 @@
 //! Real disks for idlewise: devices, the foreground monitor, the live scrubber, capture and replay. Linux only.
 //!
 //! ```text
-//! device ──► monitor ──► scrub
+//! device ──► monitor ──► scrub ──► probe, repair
 //!                └─────► capture, replay
 //! ```
 
@@ -11,6 +11,7 @@ mod file;
 mod memory;
 pub mod monitor;
 pub mod probe;
+pub mod repair;
 pub mod replay;
 pub mod scrub;
 

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 /// Alignment that every disk's direct I/O accepts.
 const ALIGNMENT: usize = 4096;
 
-/// A zeroed buffer, aligned for direct I/O. The kernel writes into it; nobody here reads it.
+/// A zeroed buffer, aligned for direct I/O.
 pub struct Buffer {
     memory: NonNull<u8>,
     layout: Layout,
@@ -27,6 +27,12 @@ impl Buffer {
     /// Its first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.memory.as_ptr()
+    }
+
+    /// Its first bytes, at most as many as it has.
+    pub fn bytes(&mut self, count: usize) -> &mut [u8] {
+        // SAFETY: the memory is initialised, belongs to this value, and is borrowed with it.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), count.min(self.len())) }
     }
 
     /// Its length in bytes.

@@ -143,6 +143,9 @@ impl Result {
         if self.errors.is_empty() {
             text += "  no unreadable block\n";
         }
+        if let Some(failure) = &self.failure {
+            text += &format!("  {failure}\n");
+        }
         if self.retries > 0 {
             text +=
                 &format!("  {} requests repeated, as something else than the medium was in the way\n", self.retries);

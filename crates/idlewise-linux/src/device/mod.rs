@@ -155,6 +155,16 @@ impl Device {
         self.place.arrays().into_iter().map(|array| array.name).collect()
     }
 
+    /// The md array that this very device, and not another part of its disk, is a member of.
+    pub fn md_array(&self) -> Option<String> {
+        self.place.md_array()
+    }
+
+    /// Its name in sysfs: of the partition, if it is one.
+    pub fn name(&self) -> String {
+        self.place.device_name()
+    }
+
     /// Why its blocks are not those of one disk, if they are not.
     pub fn stacked(&self) -> Option<String> {
         if self.is_file() {

@@ -53,6 +53,17 @@ impl Place {
         self.disk.file_name().unwrap_or_default().to_string_lossy().replace('!', "/")
     }
 
+    /// Name of the device itself, in sysfs.
+    pub fn device_name(&self) -> String {
+        self.device.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The md array that holds the device itself.
+    pub fn md_array(&self) -> Option<String> {
+        let name = |holder: PathBuf| Some(holder.file_name()?.to_str()?.to_string());
+        entries(&self.device.join("holders")).filter_map(name).find(|name| name.starts_with("md"))
+    }
+
     /// A line that the disk's folder holds.
     pub fn attribute(&self, file: &str) -> Option<String> {
         text(&self.disk.join(file))

@@ -136,6 +136,11 @@ impl StateFolder {
         read(&self.file(&device.identity), &Subject { identity: &device.identity, device: &name, size, block, order })
     }
 
+    /// A file beside the checkpoint of a device.
+    pub fn beside(&self, device: &Device, extension: &str) -> PathBuf {
+        self.file(&device.identity).with_extension(extension)
+    }
+
     fn file(&self, identity: &str) -> PathBuf {
         self.0.join(file_name(identity) + ".json")
     }
@@ -271,6 +276,15 @@ impl Checkpoint {
         &self.pass.errors
     }
 
+    /// Saves a pass that was there before, with other unreadable blocks.
+    ///
+    /// # Errors
+    /// What the file system says; the checkpoint before is then still there.
+    pub fn replace(&mut self, pass: Pass, errors: Vec<BadBlocks>) -> Result<(), CheckpointError> {
+        self.pass = Pass { errors, ..pass };
+        self.write()
+    }
+
     /// Saves where the pass stands, on the disk when it returns.
     ///
     /// # Errors
@@ -290,6 +304,10 @@ impl Checkpoint {
         if state == State::Complete {
             self.pass.completed_unix_s = Some(self.pass.saved_unix_s);
         }
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), CheckpointError> {
         let text = serde_json::to_vec_pretty(&self.pass).expect("a checkpoint has only text and numbers");
         replace_file(&self.path, &text)
             .map_err(|error| CheckpointError::Io { path: self.path.display().to_string(), error })

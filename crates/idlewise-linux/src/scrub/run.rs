@@ -18,7 +18,7 @@ const SAVE: Nanos = Nanos::from_secs(5);
 /// medium, or is the device gone?
 const SUSPICIOUS: (u64, Nanos) = (256, Nanos::from_secs(60));
 /// Time between two looks for others that check the same disk.
-const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(30);
+const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(10);
 
 /// One run.
 pub struct Run<'r, 'a> {
@@ -44,7 +44,7 @@ pub struct Run<'r, 'a> {
     /// No request before: something was in the way of the last one.
     not_before: Nanos,
     /// Who else checks the disk, and when that was last looked at.
-    others: (Option<String>, Nanos),
+    others: Option<(Option<String>, Nanos)>,
     resumed_at: u64,
     began: Nanos,
     saved: Nanos,
@@ -100,7 +100,7 @@ impl<'r, 'a> Run<'r, 'a> {
             failing: None,
             retries: 0,
             not_before: began,
-            others: (None, Nanos::ZERO),
+            others: None,
             began,
             saved: began,
             failure: None,
@@ -110,7 +110,14 @@ impl<'r, 'a> Run<'r, 'a> {
     /// Until the pass is over, the device fails or it is asked to stop.
     pub fn run(mut self) -> Result<Report, ScrubError> {
         self.save(State::Running, Doing::IdleWait)?;
-        let state = self.until_over()?;
+        let state = match self.until_over() {
+            // What is settled stays settled, and the request is left to the kernel.
+            Err(hung @ ScrubError::Hung { .. }) => {
+                self.failure = Some(hung.to_string());
+                if self.lane.stopped() { State::Interrupted } else { State::Failed }
+            }
+            other => other?,
+        };
         self.save(state, Doing::IdleWait)?;
         Ok(self.report(state))
     }
@@ -144,10 +151,11 @@ impl<'r, 'a> Run<'r, 'a> {
 
     /// Waits while something else than the foreground is in the way; whether it did.
     fn held_back(&mut self) -> Result<bool, ScrubError> {
-        if now().since(self.others.1) >= LOOK_FOR_OTHERS && self.lane.idle_since().is_some() {
-            self.others = (self.lane.others()?, now());
+        let due = self.others.as_ref().is_none_or(|(_, looked)| now().since(*looked) >= LOOK_FOR_OTHERS);
+        if due && self.lane.idle_since().is_some() {
+            self.others = Some((self.lane.others()?, now()));
         }
-        if let Some(who) = self.others.0.clone() {
+        if let Some((Some(who), _)) = self.others.clone() {
             self.wait(Doing::Others(who), TICK)?;
             return Ok(true);
         }
@@ -268,21 +276,24 @@ impl<'r, 'a> Run<'r, 'a> {
             Err(Fault::Unreadable { kind, at }) => (kind, at),
         };
         let passing = matches!(result, Err(Fault::Passing { .. }));
-        if self.device_is_gone()? {
-            return Ok(Some(format!("nothing on it can be read any more ({kind})")));
-        }
+        self.count_failure();
         if let Some(pause) = Some(extent).filter(|_| passing).and_then(|extent| self.narrowing.again(extent)) {
             self.retries += 1;
             self.not_before = Nanos(now().0 + pause.0);
-        } else if let Some(offset) = self.narrowing.failed(extent, kind, at) {
+            return Ok(None);
+        }
+        // What does not pass after all may be the medium, or the device.
+        if self.device_is_gone(passing && self.narrowing.settled())? {
+            return Ok(Some(format!("nothing on it can be read any more ({kind})")));
+        }
+        if let Some(offset) = self.narrowing.failed(extent, kind, at) {
             self.order.unreadable(offset);
         }
         Ok(None)
     }
 
-    /// Counts a failure; after many in a row, tries places that should be readable. If none is, what failed in that row
-    /// is forgotten: the medium is not to blame, and the next run begins there again.
-    fn device_is_gone(&mut self) -> Result<bool, ScrubError> {
+    /// Counts a failure, and remembers how things stood before the first of its row.
+    fn count_failure(&mut self) {
         let (place, bad) = (&self.settled, self.narrowing.bad());
         let failing = self.failing.get_or_insert_with(|| Failing {
             count: 0,
@@ -291,8 +302,14 @@ impl<'r, 'a> Run<'r, 'a> {
             bad: bad.to_vec(),
         });
         failing.count += 1;
+    }
+
+    /// After many failures in a row, or when `suspected`, tries places that should be readable. If none is, what failed in that
+    /// row is forgotten: the medium is not to blame, and the next run begins there again.
+    fn device_is_gone(&mut self, suspected: bool) -> Result<bool, ScrubError> {
+        let Some(failing) = &mut self.failing else { return Ok(false) };
         let (many, long) = SUSPICIOUS;
-        if !failing.count.is_multiple_of(many) && now().since(failing.tried) < long {
+        if !suspected && !failing.count.is_multiple_of(many) && now().since(failing.tried) < long {
             return Ok(false);
         }
         failing.tried = now();

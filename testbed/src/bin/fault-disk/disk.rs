@@ -1,9 +1,10 @@
 //! The disk: what it answers to each command.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{Result, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,8 @@ pub const CHECK_CONDITION: u8 = 0x02;
 pub const TASK_ABORTED: u8 = 0x40;
 
 const MODEL: &str = "FAULTDISK";
+/// Stretches that the cache holds.
+const CACHED: usize = 4;
 const READ_CACHE_DISABLED: u8 = 0x01;
 const REVISION: &str = "1.0";
 
@@ -47,8 +50,8 @@ pub struct Disk {
     /// Commands since it was `armed`.
     commands: u64,
     armed: Arc<AtomicBool>,
-    /// Blocks in the cache, and whether reads use it.
-    cached: BTreeSet<u64>,
+    /// What was read last, and whether reads use it.
+    cached: VecDeque<Range<u64>>,
     caching: bool,
 }
 
@@ -66,15 +69,16 @@ impl Disk {
             file.set_len(options.size << 20)?;
         }
         let log = options.log.as_ref().map(|path| OpenOptions::new().append(true).create(true).open(path));
+        let blocks = file.metadata()?.len() / BLOCK;
         Ok(Disk {
             options: options.clone(),
-            blocks: file.metadata()?.len() / BLOCK,
+            blocks,
             file,
             bad: options.bad.iter().map(|range| (*range.start(), *range.end())).collect(),
             log: log.transpose()?,
             commands: 0,
             armed,
-            cached: BTreeSet::new(),
+            cached: VecDeque::new(),
             caching: options.cache.is_some(),
         })
     }
@@ -193,10 +197,11 @@ impl Disk {
             return Err(Touch::Hang);
         }
         if let Some(time) = self.options.cache {
-            if !self.caching || !(first..end).all(|block| self.cached.contains(&block)) {
+            if !self.caching || !self.cached.iter().any(|held| held.start <= first && end <= held.end) {
                 std::thread::sleep(time);
             }
-            self.cached.extend(first..end);
+            self.cached.push_front(first..end);
+            self.cached.truncate(CACHED);
         }
         let hit = |&(from, to): &(u64, u64)| (from < end && to >= first && count > 0).then_some(from.max(first));
         match self.bad.iter().filter_map(hit).min() {

@@ -1,0 +1,121 @@
+//! `idlewise repair`: rewrite the unreadable blocks that a scrub has found.
+
+use std::path::PathBuf;
+
+use idlewise::Bytes;
+use idlewise::report::Table;
+use idlewise_linux::device::Device;
+use idlewise_linux::repair::{Fate, Outcome, RepairLog, check_cap, from_mirror, left, through_array};
+use idlewise_linux::scrub::StateFolder;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::live::{choose_verifier, open_device};
+use crate::output;
+
+/// Rewrite the unreadable blocks that a scrub has found, from a mirror or through md. Writes only with --allow-writes
+///
+/// From a mirror, neither device may be mounted or in use. Through md, the device is a member of an array, and md itself rewrites
+/// what its check of those blocks cannot read. What is written is logged before and after.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("source").required(true))]
+pub struct Arguments {
+    /// Block device that was scrubbed
+    device: PathBuf,
+
+    /// Device that holds the same data at the same places
+    #[arg(long, value_name = "DEVICE", group = "source")]
+    mirror: Option<PathBuf>,
+
+    /// Let the md array that it is a member of rewrite them
+    #[arg(long, group = "source")]
+    md: bool,
+
+    /// Write; without it, it only says what it would do
+    #[arg(long)]
+    allow_writes: bool,
+
+    /// Do nothing if more blocks than this would be rewritten
+    #[arg(long, value_name = "COUNT", default_value_t = 64)]
+    max_blocks: u64,
+
+    /// Where to log what is written [default: beside the checkpoint]
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Folder of the checkpoints [default: /var/lib/idlewise, or ~/.local/state/idlewise without root]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// The fields of `repair --json`.
+#[derive(Serialize)]
+struct Repaired {
+    device: String,
+    source: String,
+    blocks: Vec<Outcome>,
+    log: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let device = open_device(&arguments.device)?;
+    let states = StateFolder::choose(arguments.state_dir.clone());
+    let name = device.path.display().to_string();
+    let Some(pass) = states.pass(&device)?.filter(|pass| !pass.errors.is_empty()) else {
+        eprintln!("idlewise: {name}: no scrub has found an unreadable block");
+        return Ok(Exit::NothingToDo);
+    };
+    check_cap(&pass.errors, arguments.max_blocks)?;
+    let mirror = arguments.mirror.as_deref().map(open_device).transpose()?;
+    let source = match &mirror {
+        Some(mirror) => mirror.path.display().to_string(),
+        None => "md".into(),
+    };
+    if !arguments.allow_writes {
+        let count: u64 = pass.errors.iter().map(|run| run.blocks).sum();
+        eprintln!("idlewise: {name}: {count} blocks would be rewritten from {source}; --allow-writes does it");
+        return Ok(Exit::NothingToDo);
+    }
+    // No scrub may be at it, and what is repaired is taken off its list.
+    let mut checkpoint = states.open(&device, pass.order, false)?;
+    let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));
+    let mut log = RepairLog::open(&log_path, &name)?;
+    let blocks = match &mirror {
+        Some(mirror) => from_mirror(&device, mirror, &pass.errors, &mut log)?,
+        None => {
+            let mut chosen = choose_verifier(&device, Bytes(u64::from(device.block)), None)?;
+            through_array(&device, &mut *chosen.verifier, &pass.errors, &mut log)?
+        }
+    };
+    let errors = left(&pass.errors, &blocks);
+    checkpoint.replace(pass, errors.clone())?;
+    let repaired = Repaired { device: name, source, blocks, log: log_path };
+    repaired.print(&device, arguments.json)?;
+    Ok(if errors.is_empty() { Exit::Clean } else { Exit::ErrorsFound })
+}
+
+impl Repaired {
+    fn print(&self, device: &Device, json: bool) -> anyhow::Result<()> {
+        if json {
+            return output::json(self);
+        }
+        let mut table = Table::new(["blocks", "first", "at", "result"]);
+        for one in &self.blocks {
+            let at = Bytes(one.lba * u64::from(device.block));
+            let result = match one.result {
+                Fate::Repaired => "repaired",
+                Fate::Readable => "readable again, left alone",
+                Fate::SourceUnreadable => "not redundant there, left alone",
+                Fate::StillBad => "rewritten, and still bad",
+            };
+            table.row([one.blocks.to_string(), one.lba.to_string(), at.to_string(), result.into()]);
+        }
+        let log = self.log.display();
+        output::text(&format!("{} from {}\n\n{table}\nLogged in {log}\n", self.device, self.source))
+    }
+}

@@ -1,0 +1,187 @@
+//! Repair through md: a check of the few stripes around each unreadable block. A check reads every member; what one of them
+//! cannot read is rewritten from the others (Documentation/admin-guide/md.rst of the kernel). Reading through the array
+//! would not do: md answers from the member that it likes best.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::{Fate, Outcome, RepairError, RepairLog, note};
+use crate::device::Device;
+use crate::device::verify::Verifier;
+use crate::scrub::BadBlocks;
+
+const SECTOR: u64 = 512;
+/// md checks in windows of 64 KiB, in sectors.
+const WINDOW: u64 = 128;
+/// A check of a few windows takes longer only if something is wrong.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Has md rewrite the unreadable blocks of its member `device`, and verifies them again.
+///
+/// # Errors
+/// [`RepairError`] if the device is in no md array with redundancy, the array is busy, or the log cannot be written.
+pub fn through_array(
+    device: &Device,
+    verifier: &mut dyn Verifier,
+    bad: &[BadBlocks],
+    log: &mut RepairLog,
+) -> Result<Vec<Outcome>, RepairError> {
+    let array = Array::of(device)?;
+    let mut outcomes = Vec::new();
+    for run in bad {
+        let (first, last) = (run.lba * u64::from(device.block), (run.lba + run.blocks) * u64::from(device.block));
+        let window = array.window(first / SECTOR, last.div_ceil(SECTOR));
+        if let Some((begin, end)) = window {
+            log.say("will-check", run.lba, run.blocks, &array.name)?;
+            array.check(begin, end)?;
+            log.say("checked", run.lba, run.blocks, &array.name)?;
+        }
+        for lba in run.lba..run.lba + run.blocks {
+            let good = readable(verifier, device, lba);
+            let fate = match (good, window) {
+                (true, Some(_)) => Fate::Repaired,
+                (true, None) => Fate::Readable,
+                (false, Some(_)) => Fate::StillBad,
+                // Outside of what the array keeps on its member.
+                (false, None) => Fate::SourceUnreadable,
+            };
+            note(&mut outcomes, lba, fate);
+        }
+    }
+    Ok(outcomes)
+}
+
+fn readable(verifier: &mut dyn Verifier, device: &Device, lba: u64) -> bool {
+    let block = u64::from(device.block);
+    let extent = Extent { offset: Bytes(lba * block), length: Bytes(block) };
+    let until = Instant::now() + PATIENCE;
+    if verifier.start(extent).is_err() {
+        return false;
+    }
+    loop {
+        match verifier.wait(LOOK) {
+            Some(done) => return done.is_ok(),
+            None if Instant::now() > until => return false,
+            None => {}
+        }
+    }
+}
+
+/// An md array that a device is a member of.
+struct Array {
+    name: String,
+    folder: PathBuf,
+    /// Where its data begin on the member, and how much there are, in sectors.
+    data: (u64, u64),
+    chunk: u64,
+}
+
+impl Array {
+    fn of(device: &Device) -> Result<Self, RepairError> {
+        let none = |array: String, problem: &str| RepairError::Array { array, problem: problem.into() };
+        let path = device.path.display().to_string();
+        let name = device.md_array().ok_or_else(|| none(path, "is no member of an md array"))?;
+        let folder = PathBuf::from("/sys/block").join(&name).join("md");
+        let mut array = Self { name, folder, data: (0, 0), chunk: 0 };
+        let level = array.read("level")?;
+        if !["raid1", "raid4", "raid5", "raid6"].contains(&level.as_str()) {
+            return Err(none(array.name, &format!("a check of part of a {level} array cannot be told which part")));
+        }
+        let member = format!("dev-{}", device.name());
+        array.data.0 = array.number(&format!("{member}/offset"))?;
+        // In KiB.
+        array.data.1 = array.number("component_size")? * 2;
+        array.chunk = array.number("chunk_size")? / SECTOR;
+        Ok(array)
+    }
+
+    /// The sectors of the member's data that a check of these sectors of the member covers; `None` if they are no data.
+    fn window(&self, first: u64, last: u64) -> Option<(u64, u64)> {
+        let (begin, length) = self.data;
+        if first < begin || first >= begin + length {
+            return None;
+        }
+        let unit = WINDOW.max(self.chunk);
+        Some(((first - begin) / unit * unit, (last - begin).next_multiple_of(unit)))
+    }
+
+    /// Checks the data between two sectors of each member, and waits until that is done.
+    fn check(&self, begin: u64, end: u64) -> Result<(), RepairError> {
+        let action = self.read("sync_action")?;
+        if action != "idle" {
+            return Err(RepairError::Array { array: self.name.clone(), problem: format!("is busy ({action})") });
+        }
+        let _reset = Reset(self);
+        // The last window may be cut off by the end of the data, where "max" is the only limit that fits.
+        let limit = if end >= self.data.1 { "max".into() } else { end.to_string() };
+        self.write("sync_min", "0")?;
+        self.write("sync_max", &limit)?;
+        self.write("sync_min", &begin.to_string())?;
+        self.write("sync_action", "check")?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            sleep(LOOK);
+            let completed = self.read("sync_completed")?;
+            let at = completed.split_whitespace().next().and_then(|at| at.parse::<u64>().ok());
+            // "none" when it has ended by itself.
+            if self.read("sync_action")? == "idle" || at.is_some_and(|at| at >= end) {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                let problem = format!("its check did not get past sector {completed}");
+                return Err(RepairError::Array { array: self.name.clone(), problem });
+            }
+        }
+    }
+
+    fn read(&self, file: &str) -> Result<String, RepairError> {
+        let text = fs::read_to_string(self.folder.join(file));
+        text.map(|text| text.trim().to_string()).map_err(|error| self.error(file, &error))
+    }
+
+    fn number(&self, file: &str) -> Result<u64, RepairError> {
+        let text = self.read(file)?;
+        let strange = || RepairError::Array { array: self.name.clone(), problem: format!("{file} is {text}") };
+        text.parse().map_err(|_| strange())
+    }
+
+    fn write(&self, file: &str, value: &str) -> Result<(), RepairError> {
+        fs::write(self.folder.join(file), value).map_err(|error| self.error(file, &error))
+    }
+
+    fn error(&self, file: &str, error: &std::io::Error) -> RepairError {
+        RepairError::Array { array: self.name.clone(), problem: format!("md/{file}: {error}") }
+    }
+}
+
+/// Ends a check and lifts its limits, whatever happened.
+struct Reset<'a>(&'a Array);
+
+impl Drop for Reset<'_> {
+    fn drop(&mut self) {
+        for (file, value) in [("sync_action", "idle"), ("sync_min", "0"), ("sync_max", "max")] {
+            if let Err(error) = self.0.write(file, value) {
+                eprintln!("idlewise: {error}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_covers_whole_windows_of_the_data() {
+        let array = Array { name: "md0".into(), folder: PathBuf::new(), data: (2048, 100_000), chunk: 1024 };
+        assert_eq!(array.window(2048, 2049), Some((0, 1024)));
+        assert_eq!(array.window(2048 + 5000, 2048 + 5002), Some((4096, 5120)));
+        assert_eq!([array.window(2047, 2048), array.window(102_048, 102_049)], [None, None]);
+    }
+}

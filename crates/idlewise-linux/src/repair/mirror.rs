@@ -1,0 +1,86 @@
+//! Repair from a mirror that the user states: a device with the same data at the same places.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::{Fate, Outcome, RepairError, RepairLog, each, note};
+use crate::device::{Device, DeviceError};
+use crate::memory::Buffer;
+use crate::scrub::BadBlocks;
+
+/// Rewrites unreadable blocks of `device` with what `mirror` holds there. Neither may be mounted or otherwise in use. A block
+/// that can be read again is left alone.
+///
+/// # Errors
+/// [`RepairError`] if a device is in use, they do not match, or the log cannot be written.
+pub fn from_mirror(
+    device: &Device,
+    mirror: &Device,
+    bad: &[BadBlocks],
+    log: &mut RepairLog,
+) -> Result<Vec<Outcome>, RepairError> {
+    check(device, mirror)?;
+    let source = open_exclusively(&mirror.path, false)?;
+    let target = open_exclusively(&device.path, true)?;
+    let (mut held, mut is) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
+    let (held, is) = (held.bytes(device.block as usize), is.bytes(device.block as usize));
+    let mut outcomes = Vec::new();
+    for (lba, at) in each(bad, device.block) {
+        let fate = if target.read_exact_at(is, at.0).is_ok() {
+            Fate::Readable
+        } else if source.read_exact_at(held, at.0).is_err() {
+            Fate::SourceUnreadable
+        } else {
+            let by = mirror.path.display().to_string();
+            log.say("will-write", lba, 1, &by)?;
+            let written = target.write_all_at(held, at.0).is_ok() && target.sync_data().is_ok();
+            let good = written && target.read_exact_at(is, at.0).is_ok() && is == held;
+            log.say(if good { "written" } else { "failed" }, lba, 1, &by)?;
+            if good { Fate::Repaired } else { Fate::StillBad }
+        };
+        note(&mut outcomes, lba, fate);
+    }
+    Ok(outcomes)
+}
+
+fn check(device: &Device, mirror: &Device) -> Result<(), RepairError> {
+    let no_mirror = |why: String| RepairError::NoMirror {
+        device: device.path.display().to_string(),
+        mirror: mirror.path.display().to_string(),
+        why,
+    };
+    if device.disk_numbers() == mirror.disk_numbers() {
+        return Err(no_mirror("they are on the same disk".into()));
+    }
+    if device.size != mirror.size {
+        return Err(no_mirror(format!("one has {}, the other {}", device.size.0, mirror.size.0)));
+    }
+    if !device.block.is_multiple_of(mirror.block) {
+        return Err(no_mirror(format!("its blocks of {} bytes are larger", mirror.block)));
+    }
+    Ok(())
+}
+
+/// Opens a device past the page cache so that the kernel refuses if it is mounted, part of an array or otherwise claimed, and
+/// refuses to let others claim it meanwhile.
+fn open_exclusively(path: &Path, write: bool) -> Result<File, DeviceError> {
+    let flags = OFlags::DIRECT | OFlags::EXCL;
+    let opened = File::options().read(true).write(write).custom_flags(flags.bits() as i32).open(path);
+    opened.map_err(|error| {
+        let name = path.display().to_string();
+        match Errno::from_io_error(&error) {
+            Some(Errno::BUSY) => {
+                let problem = "is mounted, part of an array or otherwise in use; repair needs it to be unused".into();
+                DeviceError::Io { path: name, problem }
+            }
+            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+                DeviceError::Io { path: name, problem: "no permission to write to it".into() }
+            }
+            _ => DeviceError::Io { path: name, problem: error.to_string() },
+        }
+    })
+}

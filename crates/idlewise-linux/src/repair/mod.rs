@@ -1,0 +1,151 @@
+//! Repair of unreadable blocks, by rewriting them with what redundancy still holds. The only part that changes data on a
+//! device; it does so only when told to, on devices that nobody uses or through md's own machinery.
+
+mod log;
+mod md;
+mod mirror;
+
+pub use log::RepairLog;
+pub use md::through_array;
+pub use mirror::from_mirror;
+
+use idlewise::Bytes;
+use serde::Serialize;
+
+use crate::device::DeviceError;
+use crate::scrub::BadBlocks;
+
+/// What became of a run of unreadable blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// First block.
+    pub lba: u64,
+    /// How many.
+    pub blocks: u64,
+    /// What was done.
+    pub result: Fate,
+}
+
+/// What became of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// Rewritten, and it reads as it should now.
+    Repaired,
+    /// It could be read again, and was left alone.
+    Readable,
+    /// The redundancy cannot be read there either; nothing was written.
+    SourceUnreadable,
+    /// It was written, and cannot be read all the same, or not as written.
+    StillBad,
+}
+
+/// A repair cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// A device cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// It would change more than allowed.
+    #[error("{found} unreadable blocks, more than the {most} that may be rewritten (--max-blocks)")]
+    TooMany {
+        /// Blocks that would be rewritten.
+        found: u64,
+        /// The cap.
+        most: u64,
+    },
+    /// The mirror cannot be one.
+    #[error("{mirror} cannot be a mirror of {device}: {why}")]
+    NoMirror {
+        /// The device.
+        device: String,
+        /// The mirror.
+        mirror: String,
+        /// Why not.
+        why: String,
+    },
+    /// md does not take part.
+    #[error("{array}: {problem}")]
+    Array {
+        /// The array.
+        array: String,
+        /// What is in the way.
+        problem: String,
+    },
+    /// What is written must be logged.
+    #[error("{path}: {error}; without a log nothing is written")]
+    Log {
+        /// The log.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+/// Refuses to rewrite more than `most` blocks.
+///
+/// # Errors
+/// [`RepairError::TooMany`].
+pub fn check_cap(bad: &[BadBlocks], most: u64) -> Result<(), RepairError> {
+    let found = bad.iter().map(|run| run.blocks).sum();
+    if found > most { Err(RepairError::TooMany { found, most }) } else { Ok(()) }
+}
+
+/// What is left of unreadable blocks after a repair.
+pub fn left(bad: &[BadBlocks], outcomes: &[Outcome]) -> Vec<BadBlocks> {
+    let good = |lba: u64| {
+        outcomes.iter().any(|one| {
+            matches!(one.result, Fate::Repaired | Fate::Readable) && (one.lba..one.lba + one.blocks).contains(&lba)
+        })
+    };
+    let mut left: Vec<BadBlocks> = Vec::new();
+    for run in bad {
+        for lba in (run.lba..run.lba + run.blocks).filter(|&lba| !good(lba)) {
+            match left.last_mut() {
+                Some(last) if last.lba + last.blocks == lba && last.kind == run.kind => last.blocks += 1,
+                _ => left.push(BadBlocks { lba, blocks: 1, kind: run.kind.clone() }),
+            }
+        }
+    }
+    left
+}
+
+/// Puts a block's fate behind those before it, as one run where they agree.
+fn note(outcomes: &mut Vec<Outcome>, lba: u64, result: Fate) {
+    match outcomes.last_mut() {
+        Some(last) if last.lba + last.blocks == lba && last.result == result => last.blocks += 1,
+        _ => outcomes.push(Outcome { lba, blocks: 1, result }),
+    }
+}
+
+/// Each unreadable block and the byte at which it begins.
+fn each(bad: &[BadBlocks], block: u32) -> impl Iterator<Item = (u64, Bytes)> {
+    let lbas = bad.iter().flat_map(|run| run.lba..run.lba + run.blocks);
+    lbas.map(move |lba| (lba, Bytes(lba * u64::from(block))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(lba: u64, blocks: u64) -> BadBlocks {
+        BadBlocks { lba, blocks, kind: "medium".into() }
+    }
+
+    #[test]
+    fn what_was_repaired_is_no_longer_bad() {
+        let mut outcomes = Vec::new();
+        for (lba, fate) in [(3, Fate::Repaired), (4, Fate::Repaired), (5, Fate::StillBad), (9, Fate::Readable)] {
+            note(&mut outcomes, lba, fate);
+        }
+        assert_eq!(outcomes.len(), 3);
+        assert_eq!(left(&[run(3, 4), run(9, 1)], &outcomes), [run(5, 2)]);
+    }
+
+    #[test]
+    fn the_cap_counts_blocks() {
+        assert!(check_cap(&[run(0, 2), run(9, 2)], 4).is_ok());
+        let error = check_cap(&[run(0, 2), run(9, 3)], 4).unwrap_err().to_string();
+        assert!(error.starts_with("5 unreadable blocks, more than the 4"), "{error}");
+    }
+}

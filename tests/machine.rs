@@ -1,0 +1,205 @@
+//! Disks with faults, on their own command sets: in an emulated machine with a full kernel, SCSI, SATA and NVMe disks, arrays
+//! and mapped devices. The scripts are in machine/; what they print is asserted here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What one step of a script printed.
+#[derive(Debug, Default)]
+struct Step {
+    output: String,
+    errors: String,
+    exit: i32,
+}
+
+impl Step {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.output).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The unreadable blocks that a scrub found: first block and how many.
+    fn bad(&self) -> Vec<(u64, u64)> {
+        bad(&self.json())
+    }
+}
+
+fn bad(result: &Value) -> Vec<(u64, u64)> {
+    let number = |value: &Value| value.as_u64().unwrap();
+    result["errors"].as_array().unwrap().iter().map(|run| (number(&run["lba"]), number(&run["blocks"]))).collect()
+}
+
+/// The steps of a script run in the emulated machine; `None`, said aloud, where there is none.
+fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let idlewise = PathBuf::from(env!("CARGO_BIN_EXE_idlewise"));
+    let fault_disk = idlewise.with_file_name("fault-disk");
+    let needed = [("qemu-system-x86_64", "QEMU"), ("busybox", "busybox"), ("cpio", "cpio"), ("dmsetup", "dmsetup")];
+    let found = |program: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).chain(["/usr/sbin".into()]).any(|folder| folder.join(program).exists())
+    };
+    let missing = needed.iter().find(|(program, _)| !found(program)).map(|(_, name)| *name);
+    let missing = missing.or((!fault_disk.exists()).then_some("fault-disk (make test builds it)"));
+    let kernel = root.join("target/vm/linux-image-amd64/package");
+    if let Some(missing) = missing.or((!kernel.exists()).then_some("a kernel (testbed/vm/vm.sh --fetch)")) {
+        eprintln!("SKIPPED: the emulated machine needs {missing}");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let disk = |kind: &str, name: &str, bad: &str| format!("{kind}:{}{bad}", folder.path().join(name).display());
+    let mut command = Command::new(root.join("testbed/vm/vm.sh"));
+    for program in [idlewise.to_str().unwrap(), fault_disk.to_str().unwrap(), "dmsetup", "setpriv"] {
+        command.args(["-b", program]);
+    }
+    for module in ["target_core_user", "tcm_loop", "sd_mod", "sg"] {
+        command.args(["-l", module]);
+    }
+    for module in ["scsi_debug", "raid1", "dm-mod"] {
+        command.args(["-m", module]);
+    }
+    let shared = format!("{}:/lib/steps.sh", root.join("tests/machine/steps.sh").display());
+    command.args(["-f", &shared, "-d", &disk("scsi", "scsi", ""), "-d", &disk("sata", "sata", "")]);
+    command.args(["-d", &disk("nvme", "nvme", ":5000,5001,100000"), "-t", "240"]);
+    command.arg("-o").arg(folder.path().join("out")).arg(root.join("tests/machine").join(script));
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let output = command.env("PATH", path).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
+    Some(parse(&text))
+}
+
+fn parse(text: &str) -> BTreeMap<String, Step> {
+    let mut steps = BTreeMap::new();
+    let (mut name, mut step, mut errors) = (String::new(), Step::default(), false);
+    for line in text.lines() {
+        match line.strip_prefix("@@ ").map(|mark| mark.split_once(' ').unwrap_or((mark, ""))) {
+            Some(("errors", _)) => errors = true,
+            Some(("exit", code)) => {
+                step.exit = code.parse().unwrap_or_else(|_| panic!("{name}: exit {code}"));
+                steps.insert(std::mem::take(&mut name), std::mem::take(&mut step));
+                errors = false;
+            }
+            Some((begins, _)) => (name, step) = (begins.into(), Step::default()),
+            None if errors => step.errors += &(line.to_string() + "\n"),
+            None => step.output += &(line.to_string() + "\n"),
+        }
+    }
+    steps
+}
+
+/// Every injected bad block is found with its exact number, by each command set; nothing is written.
+#[test]
+fn each_command_set_finds_exactly_the_bad_blocks() {
+    let Some(steps) = steps("faults.sh") else { return };
+    let cases: &[(&str, &str, &[(u64, u64)])] = &[
+        ("qemu-scsi", "scsi-verify-16", &[]),
+        ("qemu-sata", "ata-read-verify-ext", &[]),
+        ("qemu-nvme", "nvme-verify", &[(5000, 2), (100_000, 1)]),
+        ("qemu-nvme-ioctl", "nvme-verify-ioctl", &[(5000, 2), (100_000, 1)]),
+        ("plain", "scsi-verify-16", &[(5000, 2), (100_000, 1)]),
+        ("staggered", "scsi-verify-16", &[(5000, 2), (100_000, 1)]),
+        ("verify-10", "scsi-verify-10", &[(5000, 1)]),
+        ("no-verify", "read", &[(5000, 2)]),
+        ("ata", "ata-read-verify-ext", &[(300, 2), (99_999, 1)]),
+        ("descriptor", "scsi-verify-16", &[(77, 1)]),
+        ("short", "scsi-verify-16", &[(8000, 4)]),
+        ("aborts", "scsi-verify-16", &[(8000, 1)]),
+        ("partition", "scsi-verify-16", &[(2952, 1)]),
+        ("mapper", "read", &[(8000, 2)]),
+        ("scsi-debug", "read", &[(4660, 3)]),
+    ];
+    for (name, verifier, expected) in cases {
+        let step = &steps[*name];
+        let result = step.json();
+        assert_eq!((&result["state"], &result["verifier"]), (&"complete".into(), &(*verifier).into()), "{name}");
+        assert_eq!(bad(&result), *expected, "{name}");
+        assert_eq!(step.exit, if expected.is_empty() { 0 } else { 3 }, "{name}: {}", step.errors);
+        assert_eq!(result["verified_bytes"], result["device_bytes"], "{name}");
+        // Our own commands are not taken for the foreground's.
+        assert_eq!(result["measured"]["foreground_requests"], 0, "{name}");
+    }
+    assert!(steps["aborts"].json()["retries"].as_u64().unwrap() > 0);
+    assert_eq!(steps["plain"].json()["retries"], 0);
+    assert!(steps["mapper-scsi"].errors.contains("dm-0 is a device-mapper device"), "{:?}", steps["mapper-scsi"]);
+
+    // Its bytes, the kernel's counter of writes, and the disk's own log of commands.
+    assert_eq!((steps["plain-hash"].exit, steps["plain-writes"].exit), (0, 0));
+    assert_eq!(steps["plain-write-commands"].exit, 1, "{:?}", steps["plain-write-commands"]);
+
+    // Of three disks one dies and one is taken away; the third is scrubbed all the same.
+    let many = &steps["many"];
+    assert_eq!(many.exit, 1);
+    let many = many.json();
+    assert_eq!(
+        (&many[0]["state"], &many[1]["state"], &many[2]["state"]),
+        (&"failed".into(), &"failed".into(), &"complete".into())
+    );
+    assert!(many[0]["failure"].as_str().unwrap().contains("nothing on it can be read any more"), "{many}");
+    assert_eq!(many[1]["failure"], "the device is gone");
+    assert_eq!((bad(&many[0]), bad(&many[1]), bad(&many[2])), (vec![], vec![], vec![(9, 1)]));
+
+    let testing = &steps["self-test"].json();
+    assert!(testing["elapsed_s"].as_f64().unwrap() > 6.0, "{testing}");
+    let during = steps["self-test-during"].json();
+    let running: Vec<&Value> = during.as_array().unwrap().iter().filter(|one| one["state"] == "running").collect();
+    assert_eq!((running.len(), &running[0]["doing"]), (1, &"others".into()), "{during}");
+}
+
+#[test]
+fn redundancy_repairs_and_privileges_are_few() {
+    let Some(steps) = steps("redundancy.sh") else { return };
+    // Members of one array, in use by it, and scrubbed one after the other.
+    let members = steps["members"].json();
+    assert_eq!((bad(&members[0]), bad(&members[1])), (vec![(6000, 2)], vec![]));
+    assert_eq!(steps["dry-run"].json()[1]["arrays"], serde_json::json!(["md0"]));
+    assert_eq!(steps["md-check"].exit, 4);
+    assert_eq!(steps["md-check"].json()["verified_bytes"], 0, "md's check was not waited for");
+
+    // Through md: only what was unreadable is written, and by md.
+    assert!(steps["md-in-use"].errors.contains("part of an array"), "{:?}", steps["md-in-use"]);
+    let fates = |name: &str| -> Vec<(u64, u64, String)> {
+        let blocks = steps[name].json()["blocks"].as_array().unwrap().clone();
+        let number = |value: &Value| value.as_u64().unwrap();
+        let fate =
+            |one: &Value| (number(&one["lba"]), number(&one["blocks"]), one["result"].as_str().unwrap().to_string());
+        blocks.iter().map(fate).collect()
+    };
+    assert_eq!(fates("md-repair"), [(6000, 2, "repaired".to_string())]);
+    assert_eq!(steps["md-repair"].exit, 0);
+    assert!(steps["md-log"].output.contains(r#""event":"will-check","lba":6000"#), "{:?}", steps["md-log"]);
+    assert_eq!((steps["md-again"].bad(), steps["md-same"].exit), (vec![], 0));
+
+    // From a mirror: nothing without leave, nothing above the cap, then the blocks that the mirror has.
+    assert_eq!(steps["mirror-before"].bad(), [(700, 3), (9000, 1)]);
+    assert_eq!((steps["mirror-without-leave"].exit, steps["mirror-cap"].exit, steps["mirror-itself"].exit), (2, 1, 1));
+    assert_eq!(steps["mirror-not-yet"].exit, 0, "written without leave");
+    let (repaired, left) = ("repaired".to_string(), "source-unreadable".to_string());
+    assert_eq!(fates("mirror"), [(700, 3, repaired), (9000, 1, left)]);
+    assert_eq!((steps["mirror-again"].bad(), steps["mirror-same"].exit), (vec![(9000, 1)], 0));
+    assert_eq!(steps["mirror-log"].output.lines().count(), 6);
+
+    // Without privilege VERIFY works where the device may be read; what more is needed is named.
+    assert_eq!((steps["nobody"].exit, &steps["nobody"].json()["verifier"]), (0, &"scsi-verify-16".into()));
+    assert!(steps["nobody"].errors.contains("CAP_BPF and CAP_PERFMON"));
+    assert!(steps["nobody-ata"].errors.contains("CAP_SYS_RAWIO"));
+    let capable = steps["capable"].json();
+    assert_eq!((&capable["verifier"], &capable["monitor"]), (&"ata-read-verify-ext".into(), &"bpf".into()));
+    assert!(steps["nvme-nobody"].errors.contains("CAP_SYS_ADMIN"));
+    assert_eq!(steps["nvme-capable"].json()["verifier"], "nvme-verify");
+    assert_eq!(steps["nobody-status"].exit, 0);
+
+    // A repeated verify that takes no time comes from the cache, until that is switched off; and it is switched back.
+    for name in ["cached", "scsi-cached"] {
+        let probed = steps[name].json();
+        assert_eq!(probed["answered_from_cache"], true, "{probed}");
+        let times = |field: &str| -> Vec<f64> {
+            probed[field].as_array().unwrap().iter().map(|one| one["again_s"].as_f64().unwrap()).collect()
+        };
+        assert!(times("repeated_cache_off").iter().all(|&again| again > 0.008), "{probed}");
+        assert!(times("repeated").iter().all(|&again| again < 0.008), "{probed}");
+    }
+    assert_eq!(steps["cached-again"].json()["answered_from_cache"], true);
+}

@@ -1,0 +1,66 @@
+#!/bin/sh
+# Runs in the emulated machine: scrubs of disks with faults by each command set. Each result is told between marker lines,
+# and asserted by machine.rs.
+. /lib/steps.sh
+
+for disk in scsi:0 sata:1 nvme:2; do
+    scrub "qemu-${disk%:*}" "/dev/vm/${disk#*:}"
+done
+scrub qemu-nvme-ioctl /dev/vm/2 --verifier nvme-ioctl
+
+# The file behind the disk and its log show whether anything was written.
+fault_disk plain --bad 5000-5001,100000
+before=$(sha256sum < /tmp/plain.img)
+scrub plain "$disk"
+scrub staggered "$disk" --order staggered --regions 16 --visit 64KiB
+[ "$before" = "$(sha256sum < /tmp/plain.img)" ]; tell plain-hash $?
+writes=$(awk '{ print $5 }' "/sys/block/${disk#/dev/}/stat"); tell plain-writes "$writes"
+grep -c -E '^(0a|2a|8a|aa|42|93|41) ' /tmp/plain.log; tell plain-write-commands $(( $? ))
+
+fault_disk ten --bad 5000 --no-verify
+scrub verify-10 "$disk"
+fault_disk none --bad 5000-5001 --no-verify --no-verify
+scrub no-verify "$disk"
+fault_disk ata --ata --bad 300-301,99999
+scrub ata "$disk"
+fault_disk descriptor --descriptor-sense --bad 77
+scrub descriptor "$disk"
+fault_disk short --longest 64 --bad 8000-8003
+scrub short "$disk"
+fault_disk aborts --abort-every 20 --bad 8000
+scrub aborts "$disk"
+
+# A partition that begins at block 2048 of its disk: block 5000 of the disk is its block 2952.
+fault_disk_with_partition part --bad 5000
+scrub partition "${disk}1"
+
+# A device-mapper device has its own blocks: no command of the disk's own may be sent through it.
+fault_disk under
+modprobe dm-mod
+export DM_DISABLE_UDEV=1
+printf '0 8000 linear %s 0\n8000 2 error\n8002 50000 linear %s 8002\n' "$disk" "$disk" | dmsetup create mapped
+scrub mapper /dev/mapper/mapped
+step mapper-scsi idlewise scrub /dev/mapper/mapped --verifier scsi $PACE
+
+modprobe scsi_debug dev_size_mb=16 opts=2 medium_error_start=4660 medium_error_count=3
+debug=$(find_disk scsi_debug)
+scrub scsi-debug "$debug" --verifier read
+
+# One device dies, one is taken away; a third is none the worse.
+fault_disk dead --fail-all-after 100
+dead=$disk
+fault_disk gone --cache 10ms
+gone=$disk
+fault_disk well --cache 5ms --bad 9
+well=$disk
+(sleep 1; echo 1 > "/sys/block/${gone#/dev/}/device/delete") &
+step many idlewise scrub "$dead" "$gone" "$well" $PACE
+wait_for_jobs
+step status idlewise status --state-dir /tmp/states --json
+
+# A self-test of the disk's own is waited for.
+touch /tmp/testing
+fault_disk testing --self-test /tmp/testing
+(sleep 6; idlewise status "$disk" --state-dir /tmp/states --json > /tmp/during; rm /tmp/testing) &
+scrub self-test "$disk"
+step self-test-during cat /tmp/during

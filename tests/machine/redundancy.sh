@@ -1,0 +1,75 @@
+#!/bin/sh
+# Runs in the emulated machine: arrays, repair, privileges, and a drive that answers from its cache.
+. /lib/steps.sh
+
+# Two members of one array are scrubbed one after the other, also while it runs.
+dd if=/dev/urandom of=/tmp/left.img bs=1M count=32 2>/dev/null
+cp /tmp/left.img /tmp/right.img
+fault_disk left --bad 6000-6001
+left=$disk
+fault_disk right --cache 2ms
+right=$disk
+raid1 "$left" "$right"
+# shellcheck disable=SC2086
+step members idlewise scrub "$left" "$right" $PACE
+step dry-run idlewise scrub "$left" "$right" $PACE --dry-run
+
+# md's own check is waited for.
+echo 200 > /sys/block/md0/md/sync_speed_max
+echo check > /sys/block/md0/md/sync_action
+# shellcheck disable=SC2086
+step md-check timeout -s INT 4 idlewise scrub "$right" $PACE --restart
+step md-check-status idlewise status "$right" --state-dir /tmp/states --json
+echo idle > /sys/block/md0/md/sync_action
+echo system > /sys/block/md0/md/sync_speed_max
+
+# The medium is rewritten by md, only where it was unreadable.
+step md-in-use idlewise repair "$left" --mirror "$right" --allow-writes --state-dir /tmp/states
+step md-repair idlewise repair "$left" --md --allow-writes --state-dir /tmp/states --log /tmp/repairs --json
+step md-log cat /tmp/repairs
+grep -E '^(2a|8a) ' /tmp/left.log; tell md-writes 0
+scrub md-again "$left"
+cmp /tmp/left.img /tmp/right.img; tell md-same $?
+
+# From a mirror, neither of them in use.
+dd if=/dev/urandom of=/tmp/one.img bs=1M count=16 2>/dev/null
+cp /tmp/one.img /tmp/two.img
+fault_disk one --bad 700-702,9000
+one=$disk
+fault_disk two --bad 9000
+two=$disk
+dd if=/dev/zero of=/tmp/one.img bs=512 seek=700 count=3 conv=notrunc 2>/dev/null
+scrub mirror-before "$one"
+step mirror-without-leave idlewise repair "$one" --mirror "$two" --state-dir /tmp/states
+step mirror-cap idlewise repair "$one" --mirror "$two" --allow-writes --max-blocks 3 --state-dir /tmp/states
+step mirror-itself idlewise repair "$one" --mirror "$one" --allow-writes --state-dir /tmp/states
+! grep -q -E '^(2a|8a) ' /tmp/one.log; tell mirror-not-yet $?
+step mirror idlewise repair "$one" --mirror "$two" --allow-writes --state-dir /tmp/states --log /tmp/mirrored --json
+scrub mirror-again "$one"
+cmp /tmp/one.img /tmp/two.img; tell mirror-same $?
+step mirror-log cat /tmp/mirrored
+
+# With a few capabilities instead of root, and with none.
+fault_disk capable --ata
+chmod 666 "$disk"
+mkdir -m 777 /tmp/nobody
+# The shell has a setpriv of its own, which can do less.
+nobody="/usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups"
+# shellcheck disable=SC2086
+step nobody $nobody idlewise scrub "$disk" ${PACE%%--state-dir*} --state-dir /tmp/nobody --json
+step nobody-ata $nobody idlewise scrub "$disk" ${PACE%%--state-dir*} --state-dir /tmp/nobody --verifier ata
+caps=+sys_rawio,+bpf,+perfmon
+step capable $nobody --inh-caps "$caps" --ambient-caps "$caps" \
+    idlewise scrub "$disk" ${PACE%%--state-dir*} --state-dir /tmp/nobody --json --restart
+chmod 666 /dev/ng0n1 /dev/nvme0n1
+step nvme-nobody $nobody idlewise scrub /dev/nvme0n1 ${PACE%%--state-dir*} --state-dir /tmp/nobody --verifier nvme
+step nvme-capable $nobody --inh-caps +sys_admin --ambient-caps +sys_admin \
+    idlewise scrub /dev/nvme0n1 ${PACE%%--state-dir*} --state-dir /tmp/nobody --json
+step nobody-status $nobody idlewise status --state-dir /tmp/states --json
+
+# A SATA drive that answers VERIFY from its cache, as the paper found, and a SCSI drive that reads.
+fault_disk cached --ata --cache 8ms --size 32
+step cached idlewise probe "$disk" --json --switch-read-cache
+step cached-again idlewise probe "$disk" --json
+fault_disk scsi-cached --cache 8ms --size 32
+step scsi-cached idlewise probe "$disk" --json --switch-read-cache

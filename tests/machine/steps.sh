@@ -1,0 +1,88 @@
+# What the scripts in the emulated machine share.
+
+PACE="--request-size 256KiB --idle-wait 1ms --state-dir /tmp/states --json --quiet"
+
+# step NAME COMMAND...: its output and its exit code.
+step() {
+    name=$1
+    shift
+    echo "@@ $name"
+    "$@" 2>/tmp/step.err
+    code=$?
+    echo "@@ errors"
+    cat /tmp/step.err
+    echo "@@ exit $code"
+}
+
+# scrub NAME DEVICE [OPTION...]
+scrub() {
+    name=$1
+    shift
+    # shellcheck disable=SC2086
+    step "$name" idlewise scrub "$@" $PACE --restart
+}
+
+# tell NAME NUMBER
+tell() {
+    echo "@@ $1"
+    echo "@@ errors"
+    echo "@@ exit $2"
+}
+
+# fault_disk NAME OPTION...: starts one, its path in $disk.
+fault_disk() {
+    name=$1
+    shift
+    fault-disk --log "/tmp/$name.log" --file "/tmp/$name.img" --name "$name" "$@" > "/tmp/$name.out" 2>&1 &
+    for _ in $(seq 100); do
+        grep -q ready "/tmp/$name.out" && break
+        sleep 0.1
+    done
+    disk=$(sed -n 's/^ready //p' "/tmp/$name.out")
+    [ -b "$disk" ] || cat "/tmp/$name.out"
+}
+
+# fault_disk_with_partition NAME OPTION...: one partition of 32 MiB from block 2048 on.
+fault_disk_with_partition() {
+    truncate -s 64M "/tmp/$1.img"
+    printf '\000\000\000\000\203\000\000\000\000\010\000\000\000\000\001\000' |
+        dd of="/tmp/$1.img" bs=1 seek=446 conv=notrunc 2>/dev/null
+    printf '\125\252' | dd of="/tmp/$1.img" bs=1 seek=510 conv=notrunc 2>/dev/null
+    fault_disk "$@"
+}
+
+# find_disk MODEL: the path of the disk with this model.
+find_disk() {
+    for _ in $(seq 50); do
+        for folder in /sys/block/sd*; do
+            if grep -q "$1" "$folder/device/model"; then
+                echo "/dev/${folder##*/}"
+                return
+            fi
+        done
+        sleep 0.1
+    done
+}
+
+# Waits for what runs in the background, but for the disks.
+wait_for_jobs() { sleep 2; }
+
+# raid1 DISK DISK: starts /dev/md0 without metadata, so that blocks of the array are those of its members.
+raid1() {
+    modprobe raid1
+    echo md0 > /sys/module/md_mod/parameters/new_array
+    md=/sys/block/md0/md
+    echo none > $md/metadata_version
+    echo raid1 > $md/level
+    echo 2 > $md/raid_disks
+    echo 32704 > $md/component_size
+    slot=0
+    for member in "$@"; do
+        number=$(cat "/sys/block/${member#/dev/}/dev")
+        echo "$number" > $md/new_dev
+        echo $slot > "$md/dev-${member#/dev/}/slot"
+        slot=$((slot + 1))
+    done
+    echo none > $md/resync_start
+    echo active > $md/array_state
+}
