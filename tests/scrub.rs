@@ -23,12 +23,15 @@ struct Bench {
 
 impl Bench {
     fn new(size: u64, bad_blocks: &[Range<u64>], timing: bool) -> Option<Self> {
+        Self::of(&Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), hang: None, timing })
+    }
+
+    fn of(options: &Options) -> Option<Self> {
         if let Some(missing) = idlewise_testbed::missing() {
             eprintln!("SKIPPED: the emulated disk needs {missing}");
             return None;
         }
-        let options = Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), timing };
-        Some(Self { disk: EmulatedDisk::new(&options).unwrap(), folder: tempfile::tempdir().unwrap() })
+        Some(Self { disk: EmulatedDisk::new(options).unwrap(), folder: tempfile::tempdir().unwrap() })
     }
 
     fn path(&self) -> &str {
@@ -122,46 +125,113 @@ fn root_clean_device_is_clean_and_a_second_pass_begins_anew() {
     }
 }
 
-/// Killed at random moments, the scrub goes on at or before the place that it had reached, and still finds every bad
-/// block once.
+/// Killed 200 times at random moments, the scrub goes on at or before the place that it had reached, has lost what five
+/// seconds bring at most, has read every byte in the end, and has found every bad block once.
 #[test]
-fn root_kill_9_skips_no_byte() {
-    let bad = [4_000..4_003, 50_000..50_017, 120_000..120_001];
-    let Some(bench) = Bench::new(64 * MIB, &bad, true) else { return };
-    let seed = std::process::id() as u64;
+fn root_200_times_kill_9_skip_no_byte() {
+    const DISKS: u64 = 4;
+    const KILLS: u64 = 200 / DISKS;
+    let seed = u64::from(std::process::id());
     eprintln!("seed {seed}");
+    std::thread::scope(|scope| {
+        (0..DISKS).for_each(|disk| drop(scope.spawn(move || kill_9(seed * DISKS + disk, KILLS))));
+    });
+}
+
+fn kill_9(seed: u64, kills: u64) {
+    let bad = [4_000..4_003, 50_000..50_017, 2_900_000..2_900_001];
+    let Some(bench) = Bench::new(1536 * MIB, &bad, true) else { return };
+    let visited = || bench.checkpoint().map_or(0, |checkpoint| checkpoint["place"]["visited_bytes"].as_u64().unwrap());
+    let read = || bench.disk.read_up_to();
     let mut random = seed;
     let mut reached = 0;
-    for _ in 0..8 {
-        let scrub = bench.start(&PACE);
+    for kill in 0..kills {
+        let (scrub, began) = (bench.start(&PACE), Instant::now());
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        std::thread::sleep(Duration::from_millis(20 + (random >> 33) % 300));
+        // Most are killed before their second checkpoint, some after it.
+        let time = if kill % 25 == 24 { 5_200 + (random >> 33) % 2_000 } else { 20 + (random >> 33) % 250 };
+        std::thread::sleep(Duration::from_millis(time));
+        let (before, elapsed) = (visited(), began.elapsed().as_secs_f64());
         scrub.kill();
-        if let Some(checkpoint) = bench.checkpoint() {
-            let position = checkpoint["place"]["visited_bytes"].as_u64().unwrap();
-            assert!(position >= reached || checkpoint["state"] == "complete", "{position} after {reached}");
-            reached = position;
-        }
+        let position = visited();
+        assert!(position >= reached.max(before) && position <= read(), "{position} after {reached}, read {}", read());
+        // What was read since the checkpoint, against what is read in five seconds and a little.
+        let most = 5.5 / elapsed * (read() - reached) as f64 + 4.0 * MIB as f64;
+        assert!((read() - position) as f64 <= most, "{position} saved, {} read, after {elapsed} s", read());
+        reached = position;
     }
     // Interrupted by request: what was done until then is kept.
     let scrub = bench.start(&PACE);
-    std::thread::sleep(Duration::from_millis(400));
+    std::thread::sleep(Duration::from_millis(600));
     let asked = Instant::now();
     scrub.signal(Signal::TERM);
-    let code = scrub.end().status.code();
+    assert_eq!(scrub.end().status.code(), Some(4));
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
-    if code == Some(4) {
-        let checkpoint = bench.checkpoint().unwrap();
-        assert_eq!(checkpoint["state"], "interrupted");
-        reached = checkpoint["place"]["visited_bytes"].as_u64().unwrap();
-        assert!(reached > 0);
-        let (code, result) = bench.scrub(&PACE);
-        assert_eq!((code, &result["resumed_at_bytes"]), (3, &reached.into()));
-        assert_eq!(result["verified_bytes"], 64 * MIB);
-        let found: Vec<_> = result["errors"].as_array().unwrap().iter().map(|e| e["lba"].as_u64().unwrap()).collect();
-        assert_eq!(found, [4_000, 50_000, 120_000]);
-    } else {
-        assert_eq!(code, Some(3), "finished before it was told to stop");
+    let checkpoint = bench.checkpoint().unwrap();
+    assert_eq!(checkpoint["state"], "interrupted");
+    let (code, result) = bench.scrub(&["--request-size", "4MiB", "--idle-wait", "1ms"]);
+    assert_eq!((code, &result["resumed_at_bytes"]), (3, &checkpoint["place"]["visited_bytes"]));
+    assert_eq!(result["verified_bytes"], 1536 * MIB);
+    assert_eq!(read(), 1536 * MIB);
+    let found: Vec<_> = result["errors"].as_array().unwrap().iter().map(|e| e["lba"].as_u64().unwrap()).collect();
+    assert_eq!(found, [4_000, 50_000, 2_900_000]);
+}
+
+/// A request that is never answered is told of, and does not keep the scrub from ending when it is asked to.
+#[test]
+fn root_a_hung_request_does_not_hang_the_scrub() {
+    let options = Options { size: Bytes(64 * MIB), bad_blocks: Vec::new(), hang: Some(20_000), timing: false };
+    let Some(bench) = Bench::of(&options) else { return };
+    let scrub = bench.start(&PACE);
+    let state = bench.folder.path().to_str().unwrap();
+    let until = Instant::now() + Duration::from_secs(40);
+    let status = loop {
+        let output = run(&["status", "--state-dir", state, "--json"]);
+        let status = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
+        if status[0]["doing"] == "hung" {
+            break status;
+        }
+        assert!(Instant::now() < until, "{status}");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert_eq!((&status[0]["state"], &status[0]["verified_bytes"]), (&"running".into(), &(19 * 512 * 1024).into()));
+    let asked = Instant::now();
+    scrub.signal(Signal::TERM);
+    let output = scrub.end();
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["failure"].as_str().unwrap().contains("has been in service"), "{result}");
+    assert_eq!((&result["verified_bytes"], &result["errors"]), (&(19 * 512 * 1024).into(), &serde_json::json!([])));
+}
+
+/// The staggered order finds the same blocks, and goes on where it was with its regions as they were.
+#[test]
+fn root_staggered_finds_the_same_and_resumes() {
+    let bad = [10_000..10_004, 90_000..90_001];
+    let Some(bench) = Bench::new(64 * MIB, &bad, true) else { return };
+    let order = ["--order", "staggered", "--regions", "7", "--visit", "192KiB"];
+    let pace = [&PACE[..], &order[..]].concat();
+    let scrub = bench.start(&pace);
+    std::thread::sleep(Duration::from_millis(900));
+    scrub.signal(Signal::INT);
+    let interrupted = scrub.end().status.code();
+    let (code, result) = bench.scrub(&pace);
+    assert_eq!(code, 3, "{result}");
+    assert_eq!((&result["order"], &result["verified_bytes"]), (&"staggered".into(), &(64 * MIB).into()));
+    if interrupted == Some(4) {
+        assert!(result["resumed_at_bytes"].as_u64().unwrap() > 0, "{result}");
+    }
+    let found: Vec<_> = result["errors"].as_array().unwrap().iter().map(|run| run["lba"].as_u64().unwrap()).collect();
+    assert_eq!(found, [10_000, 90_000]);
+    // An unfinished pass in one order is not finished in another by mistake.
+    let scrub = bench.start(&pace);
+    std::thread::sleep(Duration::from_millis(500));
+    scrub.signal(Signal::INT);
+    if scrub.end().status.code() == Some(4) {
+        let output = run(&bench.arguments(&PACE));
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("is in staggered"), "{}", stderr(&output));
     }
 }
 
@@ -208,27 +278,31 @@ fn root_foreground_is_seen_and_waited_for() {
     assert_eq!(result["lost_events"], 0);
 }
 
-/// A pace that would delay nearly every request is held within the mean slowdown asked for, but for one collision.
+/// A pace that would delay nearly every request is held within the mean slowdown asked for, but for one collision; and so is the
+/// policy that tunes itself.
 #[test]
 fn root_the_budget_holds_whatever_the_pace() {
-    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
-    let trace = bench.folder.path().join("foreground.csv");
-    let lines = (0..300u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 200_000, k * 1_638_400));
-    std::fs::write(&trace, lines.collect::<String>()).unwrap();
-    let goal = ["--mean-slowdown", "300us", "--max-slowdown", "100ms"];
-    let scrub = bench.start(&[&["--request-size", "256KiB", "--idle-wait", "1ms"], &goal[..]].concat());
-    std::thread::sleep(Duration::from_millis(300));
-    let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    scrub.signal(Signal::INT);
-    let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
-    let measured = &result["measured"];
-    let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
-    let requests = measured["foreground_requests"].as_f64().unwrap();
-    assert!(requests >= 290.0 && measured["collisions"].as_u64().unwrap() > 0, "{measured}");
-    // The account begins with the earnings of 100 requests; one collision delays the request that it met and, where they queue up, a
-    // few behind it.
-    assert!(mean * requests <= 0.0003 * (requests + 100.0) + 4.0 * max, "{measured}");
+    let pace = ["--request-size", "256KiB", "--idle-wait", "1ms"];
+    for (pace, watched) in [(&pace[..], 300), (&["--policy", "adaptive", "--observe", "1s"], 9_000)] {
+        let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+        let trace = bench.folder.path().join("foreground.csv");
+        let lines = (0..300u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 200_000, k * 1_638_400));
+        std::fs::write(&trace, lines.collect::<String>()).unwrap();
+        let goal = ["--mean-slowdown", "300us", "--max-slowdown", "100ms"];
+        let scrub = bench.start(&[pace, &goal[..]].concat());
+        std::thread::sleep(Duration::from_millis(watched));
+        let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        scrub.signal(Signal::INT);
+        let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+        let measured = &result["measured"];
+        let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
+        let requests = measured["foreground_requests"].as_f64().unwrap();
+        assert!(requests >= 290.0 && result["verified_bytes"].as_u64().unwrap() > 0, "{result}");
+        // The account begins with the earnings of 100 requests; one collision delays the request that it met and, where they
+        // queue up, a few behind it.
+        assert!(mean * requests <= 0.0003 * (requests + 100.0) + 4.0 * max, "{pace:?}: {measured}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, bail, ensure};
 use fuser::{BackgroundSession, Config, MountOption};
@@ -11,7 +12,7 @@ use idlewise::Bytes;
 use idlewise::disk::{Geometry, Mechanical};
 use tempfile::TempDir;
 
-use crate::server::{FILE, Server};
+use crate::server::{FILE, Medium, Server};
 
 const SECTOR: u64 = 512;
 
@@ -22,12 +23,15 @@ pub struct Options {
     pub size: Bytes,
     /// Ranges of 512-byte blocks that cannot be read.
     pub bad_blocks: Vec<Range<u64>>,
+    /// A 512-byte block whose reads are never answered.
+    pub hang: Option<u64>,
     /// Whether requests take the time of a 15,000 rpm drive, or none.
     pub timing: bool,
 }
 
 /// An emulated disk, there until it is dropped.
 pub struct EmulatedDisk {
+    read: Arc<Mutex<Vec<Range<u64>>>>,
     loop_device: PathBuf,
     // Unmounts when dropped, which needs the loop device to be gone and the folder to be there.
     _session: BackgroundSession,
@@ -57,13 +61,30 @@ impl EmulatedDisk {
         let folder = tempfile::Builder::new().prefix("idlewise-disk-").tempdir()?;
         let data = data_file(options.size)?;
         let mechanics = options.timing.then(|| Mechanical::new(Geometry::fifteen_k(options.size)));
-        let bad = options.bad_blocks.iter().map(|range| range.start * SECTOR..range.end * SECTOR).collect();
-        let server = Server::new(data, options.size.0, mechanics, bad);
+        let bad: Vec<_> = options.bad_blocks.iter().map(|range| range.start * SECTOR..range.end * SECTOR).collect();
+        // What cannot be read counts as read.
+        let read = Arc::new(Mutex::new(bad.clone()));
+        let medium = Medium { data, bad, hang: options.hang.map(|block| block * SECTOR), read: Arc::clone(&read) };
+        let server = Server::new(medium, options.size.0, mechanics);
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("emulated-disk".into())];
         let session = fuser::spawn_mount(server, folder.path(), &config).context("mounting FUSE")?;
         let loop_device = attach(&folder.path().join(FILE))?;
-        Ok(Self { loop_device, _session: session, folder })
+        Ok(Self { read, loop_device, _session: session, folder })
+    }
+
+    /// How many bytes from the first one on have been read, or cannot be, without a gap.
+    pub fn read_up_to(&self) -> u64 {
+        let mut stretches = self.read.lock().expect("nobody panics with it");
+        stretches.sort_by_key(|stretch| stretch.start);
+        stretches.dedup_by(|next, stretch| {
+            let meets = next.start <= stretch.end;
+            if meets {
+                stretch.end = stretch.end.max(next.end);
+            }
+            meets
+        });
+        stretches.first().filter(|first| first.start == 0).map_or(0, |first| first.end)
     }
 
     /// The block device.

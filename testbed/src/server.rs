@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -28,6 +28,18 @@ pub struct Server {
     queue: mpsc::Sender<Job>,
 }
 
+/// What a disk holds, and where it cannot be read.
+pub struct Medium {
+    /// The data.
+    pub data: File,
+    /// Bytes whose reads fail.
+    pub bad: Vec<Range<u64>>,
+    /// A byte whose reads are never answered.
+    pub hang: Option<u64>,
+    /// Told of every stretch that was read.
+    pub read: Arc<Mutex<Vec<Range<u64>>>>,
+}
+
 /// A request in the disk's queue.
 struct Job {
     arrived: Instant,
@@ -41,11 +53,11 @@ enum Work {
 }
 
 impl Server {
-    /// Serves `data`; `mechanics` give the time that each request takes, none at all without them. Reads of `bad` bytes fail.
-    pub fn new(data: File, size: u64, mechanics: Option<Mechanical>, bad: Vec<Range<u64>>) -> Self {
+    /// Serves `medium`; `mechanics` give the time that each request takes, none at all without them.
+    pub fn new(medium: Medium, size: u64, mechanics: Option<Mechanical>) -> Self {
         let (queue, jobs) = mpsc::channel();
         // It ends with the queue, when the file system is unmounted.
-        thread::spawn(move || serve(&jobs, &data, mechanics, &bad));
+        thread::spawn(move || serve(&jobs, &medium, mechanics));
         Self { size, queue }
     }
 
@@ -137,7 +149,9 @@ impl Filesystem for Server {
 }
 
 /// The disk: first come, first served, each request done when the mechanics say.
-fn serve(jobs: &mpsc::Receiver<Job>, data: &File, mut mechanics: Option<Mechanical>, bad: &[Range<u64>]) {
+fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, mut mechanics: Option<Mechanical>) {
+    let Medium { data, bad, hang, read } = medium;
+    let mut never_answered = Vec::new();
     let _ = rustix::thread::set_current_timer_slack(Some(1.try_into().expect("one is not zero")));
     let power_on = Instant::now();
     while let Ok(job) = jobs.recv() {
@@ -151,11 +165,17 @@ fn serve(jobs: &mpsc::Receiver<Job>, data: &File, mut mechanics: Option<Mechanic
             sleep_until(power_on + Duration::from_nanos(done.0));
         }
         match job.work {
+            Work::Read { reply, .. } if hang.is_some_and(|byte| (job.offset..job.offset + size).contains(&byte)) => {
+                never_answered.push(reply);
+            }
             Work::Read { reply, .. } => {
                 let unreadable = bad.iter().any(|range| range.start < job.offset + size && job.offset < range.end);
                 let mut buffer = vec![0; size as usize];
                 match data.read_exact_at(&mut buffer, job.offset) {
-                    Ok(()) if !unreadable => reply.data(&buffer),
+                    Ok(()) if !unreadable => {
+                        read.lock().expect("nobody panics with it").push(job.offset..job.offset + size);
+                        reply.data(&buffer);
+                    }
                     _ => reply.error(Errno::EIO),
                 }
             }

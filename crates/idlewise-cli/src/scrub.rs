@@ -61,6 +61,10 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", requires = "request_size")]
     idle_wait: Option<Nanos>,
 
+    /// With a goal: how request size and idle wait follow what the foreground does
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["plan", "request_size"])]
+    policy: PolicyName,
+
     /// How long to watch the foreground before choosing size and wait
     #[arg(long, value_name = "TIME", default_value = "60s")]
     observe: Nanos,
@@ -110,6 +114,16 @@ pub struct Arguments {
     json: bool,
 }
 
+/// The choice of a policy on the command line.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum PolicyName {
+    /// Tuned again every minute, on the idle intervals seen so far
+    #[default]
+    Waiting,
+    /// Tunes itself as intervals go by, with what the account of the slowdown allows
+    Adaptive,
+}
+
 /// The choice of an order on the command line.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum OrderName {
@@ -128,7 +142,7 @@ fn verifier_names() -> clap::builder::PossibleValuesParser {
 #[derive(Clone)]
 enum Pace {
     Given(Schedule, Option<Predicted>),
-    Learnt(Goal, Option<DiskModel>),
+    Learnt(Goal, Option<DiskModel>, PolicyName),
 }
 
 /// Runs the command.
@@ -184,6 +198,6 @@ impl Arguments {
             "say how to pace it: --mean-slowdown and --max-slowdown, or --plan, or --request-size and --idle-wait";
         let goal = goal.ok_or_else(|| usage(how))?;
         let model = self.disk.as_deref().map(|path| disk_model(Some(path))).transpose()?;
-        Ok((Pace::Learnt(goal, model), Some(goal)))
+        Ok((Pace::Learnt(goal, model, self.policy), Some(goal)))
     }
 }

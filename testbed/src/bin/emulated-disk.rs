@@ -19,6 +19,10 @@ struct Arguments {
     #[arg(long, value_name = "FIRST:COUNT", value_parser = blocks)]
     bad: Vec<Range<u64>>,
 
+    /// A 512-byte block whose reads are never answered
+    #[arg(long, value_name = "BLOCK")]
+    hang: Option<u64>,
+
     /// Serve at memory speed, without the mechanics
     #[arg(long)]
     instant: bool,
@@ -31,9 +35,9 @@ fn blocks(text: &str) -> Result<Range<u64>, String> {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { size, bad, instant } = Arguments::parse();
+    let Arguments { size, bad, hang, instant } = Arguments::parse();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, timing: !instant })?;
+    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, hang, timing: !instant })?;
     println!("{}", disk.path().display());
     signals.forever().next();
     Ok(())

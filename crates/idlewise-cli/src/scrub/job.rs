@@ -13,9 +13,9 @@ use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{Pacing, Report, Scrubber, State, StateFolder};
 
-use super::Pace;
 use super::bar::Bar;
 use super::result::{Names, Result};
+use super::{Pace, PolicyName};
 use crate::exit::{Exit, UsageError};
 use crate::live::{MonitorName, choose_verifier, open_device, open_monitor};
 
@@ -73,7 +73,7 @@ impl Job {
             Pace::Given(schedule, predicted) => {
                 (Some(Pacing::fixed(schedule, self.goal.map(|goal| goal.mean_slowdown))), predicted)
             }
-            Pace::Learnt(goal, model) => (self.learn(&mut scrubber, goal, model, bar)?, None),
+            Pace::Learnt(goal, model, policy) => (self.learn(&mut scrubber, goal, model, policy, bar)?, None),
         };
         let (report, predicted) = match pacing {
             Some(mut pacing) => {
@@ -93,6 +93,7 @@ impl Job {
         scrubber: &mut Scrubber,
         goal: Goal,
         model: Option<DiskModel>,
+        policy: PolicyName,
         bar: &mut Bar,
     ) -> anyhow::Result<Option<Pacing>> {
         let mut watch = |doing, done| bar.learn(&doing, done);
@@ -106,7 +107,10 @@ impl Job {
         if stopped {
             return Ok(None);
         }
-        Ok(Some(Pacing::tuned(goal, model, scrubber.foreground(), now())?))
+        Ok(Some(match policy {
+            PolicyName::Waiting => Pacing::tuned(goal, model, scrubber.foreground(), now())?,
+            PolicyName::Adaptive => Pacing::adaptive(goal, &model, scrubber.foreground()),
+        }))
     }
 
     /// The longest request that is certain beforehand.

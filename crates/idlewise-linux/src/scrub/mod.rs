@@ -1,6 +1,7 @@
 //! The live scrubber: drives a policy and a scan order over a real device, and measures what it costs the foreground.
 
 mod checkpoint;
+mod displacement;
 mod engine;
 mod faults;
 mod foreground;

@@ -1,7 +1,7 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
 use idlewise::disk::DiskModel;
-use idlewise::policy::{Budget, Policy, Waiting};
+use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
 use idlewise::simulate::Summary;
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
@@ -20,11 +20,17 @@ const SIZE_STEP: u64 = 64 << 10;
 
 /// A policy, and what it takes to replace it.
 pub struct Pacing {
-    schedule: Schedule,
+    how: How,
     /// Mean slowdown that the measured one is held within.
     budget: Option<Nanos>,
     retune: Option<Retune>,
     predicted: Option<Predicted>,
+}
+
+enum How {
+    Schedule(Schedule),
+    /// Tunes itself.
+    Adaptive(Adaptive),
 }
 
 struct Retune {
@@ -36,7 +42,17 @@ struct Retune {
 impl Pacing {
     /// As given, within a mean slowdown if one is.
     pub fn fixed(schedule: Schedule, budget: Option<Nanos>) -> Self {
-        Self { schedule, budget, retune: None, predicted: None }
+        Self { how: How::Schedule(schedule), budget, retune: None, predicted: None }
+    }
+
+    /// The policy that tunes itself, from the idle intervals seen and those to come.
+    pub fn adaptive(goal: Goal, model: &DiskModel, foreground: &Foreground) -> Self {
+        let mut adaptive = Adaptive::new(goal.mean_slowdown, goal.max_slowdown, model);
+        for interval in &foreground.undisturbed().intervals {
+            adaptive.foreground_arrived(interval.length, Nanos::ZERO);
+            adaptive.foreground_served(interval.followers, 0);
+        }
+        Self { how: How::Adaptive(adaptive), budget: Some(goal.mean_slowdown), retune: None, predicted: None }
     }
 
     /// Request size and idle wait from the idle intervals seen, tuned again every minute.
@@ -53,8 +69,8 @@ impl Pacing {
         let fits = sizes.rfind(|&size| model.verify_time(size) <= goal.max_slowdown);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size: fits.unwrap_or(Bytes(SIZE_STEP)) };
         let budget = Some(goal.mean_slowdown);
-        let schedule = Schedule::Waiting(waiting);
-        let mut pacing = Self { schedule, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };
+        let how = How::Schedule(Schedule::Waiting(waiting));
+        let mut pacing = Self { how, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };
         pacing.again(foreground, now)?;
         Ok(pacing)
     }
@@ -67,23 +83,26 @@ impl Pacing {
         let Some(retune) = self.retune.as_mut().filter(|retune| now >= retune.next) else { return Ok(false) };
         retune.next = Nanos(now.0 + RETUNE.0);
         let seen = foreground.undisturbed();
-        if seen.intervals.len() < ENOUGH
-            && retune.model.verify_time(self.schedule.first().0) <= retune.goal.max_slowdown
-        {
+        let How::Schedule(present) = &self.how else { return Ok(false) };
+        let fits = retune.model.verify_time(present.first().0) <= retune.goal.max_slowdown;
+        if seen.intervals.len() < ENOUGH && fits {
             return Ok(false);
         }
         let seen = std::slice::from_ref(seen);
         let plan = tune(seen, &retune.model, &retune.goal, Arrivals::AnyMoment, &|_| ())?;
         self.predicted = Some(Predicted::from(&Summary::new(&plan.outcome, seen)));
         let schedule = Schedule::Waiting(plan.policy());
-        let changed = schedule != self.schedule;
-        self.schedule = schedule;
+        let changed = schedule != *present;
+        self.how = How::Schedule(schedule);
         Ok(changed)
     }
 
     /// The policy to drive; its account is charged with what was measured from `begin` to `now`.
     pub fn policy(&self, begin: &Measured, now: &Measured) -> Box<dyn Policy> {
-        let policy = self.schedule.policy();
+        let policy: Box<dyn Policy> = match &self.how {
+            How::Schedule(schedule) => schedule.policy(),
+            How::Adaptive(adaptive) => Box::new(adaptive.clone()),
+        };
         let Some(target) = self.budget else { return policy };
         let mut budget = Budget::new(policy, target);
         let requests = now.foreground_requests - begin.foreground_requests;
@@ -91,13 +110,21 @@ impl Pacing {
         Box::new(budget)
     }
 
+    /// Whether a mean slowdown is to be kept.
+    pub fn keeps_a_mean(&self) -> bool {
+        self.budget.is_some()
+    }
+
     /// What the last tuning predicted.
     pub fn predicted(&self) -> Option<Predicted> {
         self.predicted
     }
 
-    /// Size of the first request of an interval, and the idle time before it.
-    pub fn parameters(&self) -> (Bytes, Nanos) {
-        self.schedule.first()
+    /// Size of the first request of an interval, and the idle time before it; `None` where that keeps changing.
+    pub fn parameters(&self) -> Option<(Bytes, Nanos)> {
+        match &self.how {
+            How::Schedule(schedule) => Some(schedule.first()),
+            How::Adaptive(_) => None,
+        }
     }
 }

@@ -38,6 +38,8 @@ pub struct Run<'r, 'a> {
     settled: Place,
     /// The last stretch that could be read.
     last_good: Option<Extent>,
+    /// Size and idle time of the last interval's first request.
+    used: Option<(Bytes, Nanos)>,
     /// Failures since then, and how things stood before them.
     failing: Option<Failing>,
     retries: u64,
@@ -97,6 +99,7 @@ impl<'r, 'a> Run<'r, 'a> {
             resumed_at: settled.visited,
             settled,
             last_good: None,
+            used: None,
             failing: None,
             retries: 0,
             not_before: began,
@@ -190,7 +193,17 @@ impl<'r, 'a> Run<'r, 'a> {
         if interval.wanted.0 == 0 {
             let elapsed = now().since(since);
             match policy.decide(elapsed) {
-                Decision::Issue { size, count } => interval.wanted = (count, size),
+                Decision::Issue { size, count } => {
+                    let first = interval.own_until == since;
+                    if first && self.pacing.keeps_a_mean() && self.lane.foreground.hold_back() {
+                        interval.stopped = true;
+                        return Ok(None);
+                    }
+                    if first {
+                        self.used = Some((size, elapsed));
+                    }
+                    interval.wanted = (count, size);
+                }
                 Decision::Wait { until } => {
                     self.wait(Doing::IdleWait, Duration::from_nanos(until.since(elapsed).0))?;
                     return Ok(None);
@@ -345,7 +358,7 @@ impl<'r, 'a> Run<'r, 'a> {
             bad_blocks: self.narrowing.bad_blocks(),
             retries: self.retries,
             measured: *self.lane.foreground.measured(),
-            plan: Some(self.pacing.parameters()),
+            plan: self.pacing.parameters().or(self.used),
         }
     }
 
@@ -366,7 +379,7 @@ impl<'r, 'a> Run<'r, 'a> {
             retries: self.retries,
             elapsed: now().since(self.began),
             measured: *self.lane.foreground.measured(),
-            plan: Some(self.pacing.parameters()),
+            plan: self.pacing.parameters().or(self.used),
             lost_events: self.lane.monitor.lost(),
         }
     }

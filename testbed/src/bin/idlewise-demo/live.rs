@@ -23,7 +23,7 @@ pub struct Measured {
 
 /// Plays everything.
 pub fn run(tool: &Tool, trace: &Path, folder: &Path) -> anyhow::Result<Measured> {
-    let disk = EmulatedDisk::new(&Options { size: Bytes(8 << 30), bad_blocks: Vec::new(), timing: true })?;
+    let disk = EmulatedDisk::new(&Options { size: Bytes(8 << 30), bad_blocks: Vec::new(), hang: None, timing: true })?;
     let play = Play { tool, device: text(disk.path())?, trace: text(trace)?, folder };
     let (model, alone_trace, plan) = (play.file("disk.toml")?, play.file("alone.csv")?, play.file("plan.toml")?);
 
