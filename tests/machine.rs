@@ -94,7 +94,8 @@ fn parse(text: &str) -> BTreeMap<String, Step> {
 #[test]
 fn each_command_set_finds_exactly_the_bad_blocks() {
     let Some(steps) = steps("faults.sh") else { return };
-    let cases: &[(&str, &str, &[(u64, u64)])] = &[
+    type Case = (&'static str, &'static str, &'static [(u64, u64)]);
+    let cases: &[Case] = &[
         ("qemu-scsi", "scsi-verify-16", &[]),
         ("qemu-sata", "ata-read-verify-ext", &[]),
         ("qemu-nvme", "nvme-verify", &[(5000, 2), (100_000, 1)]),

@@ -3,7 +3,7 @@
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
-use super::blocking::Blocking;
+use super::blocking::blocking;
 use super::sense::{Registers, Sense};
 use super::{Addresses, Fault, Verifier};
 use crate::device::Device;
@@ -25,7 +25,7 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
         return Err(Fault::Refused("it is no ATA disk".into()));
     }
     let disk = Sg::open(device)?;
-    Ok(Blocking::new("ata-read-verify-ext", move |extent| verify(&disk, addresses, extent)))
+    Ok(blocking("ata-read-verify-ext", move |extent| verify(&disk, addresses, extent)))
 }
 
 fn verify(disk: &Sg, addresses: Addresses, extent: Extent) -> Result<(), Fault> {

@@ -9,30 +9,28 @@ use idlewise::order::Extent;
 use super::{Fault, Verifier};
 
 /// A verifier whose command blocks.
-pub struct Blocking {
+struct Blocking {
     name: &'static str,
     stretches: Sender<Extent>,
     results: Receiver<Result<(), Fault>>,
 }
 
-impl Blocking {
-    /// Runs `command` for each stretch.
-    pub fn new(
-        name: &'static str,
-        mut command: impl FnMut(Extent) -> Result<(), Fault> + Send + 'static,
-    ) -> Box<dyn Verifier> {
-        let (stretches, todo) = channel();
-        let (done, results) = channel();
-        // It ends with the verifier; in the middle of a command that hangs, with the process.
-        thread::spawn(move || {
-            while let Ok(extent) = todo.recv() {
-                if done.send(command(extent)).is_err() {
-                    break;
-                }
+/// A verifier that runs `command` for each stretch.
+pub fn blocking(
+    name: &'static str,
+    mut command: impl FnMut(Extent) -> Result<(), Fault> + Send + 'static,
+) -> Box<dyn Verifier> {
+    let (stretches, todo) = channel();
+    let (done, results) = channel();
+    // It ends with the verifier; in the middle of a command that hangs, with the process.
+    thread::spawn(move || {
+        while let Ok(extent) = todo.recv() {
+            if done.send(command(extent)).is_err() {
+                break;
             }
-        });
-        Box::new(Self { name, stretches, results })
-    }
+        }
+    });
+    Box::new(Blocking { name, stretches, results })
 }
 
 impl Verifier for Blocking {

@@ -72,8 +72,11 @@ pub struct Method {
     pub name: &'static str,
     /// One line about it.
     pub about: &'static str,
-    open: fn(&Device, Bytes) -> Result<Box<dyn Verifier>, Fault>,
+    open: Open,
 }
+
+/// Makes a verifier of a device, for stretches of at most a length.
+type Open = fn(&Device, Bytes) -> Result<Box<dyn Verifier>, Fault>;
 
 /// What there is, the best first: [`choose`] takes the first that works.
 pub const VERIFIERS: [Method; 5] = [

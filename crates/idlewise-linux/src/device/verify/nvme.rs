@@ -6,7 +6,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, opcode};
 
-use super::blocking::Blocking;
+use super::blocking::blocking;
 use super::{Addresses, Fault, Verifier};
 use crate::device::Device;
 use crate::device::sg::refused;
@@ -62,7 +62,7 @@ impl Namespace {
 pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let namespace = Namespace::of(device)?;
     let file = device.open_disk()?;
-    Ok(Blocking::new("nvme-verify-ioctl", move |extent| {
+    Ok(blocking("nvme-verify-ioctl", move |extent| {
         let command = Passthrough { command: namespace.verify(extent)?, result: 0 };
         // SAFETY: the structure is the kernel's own (static assertions below), and Verify moves no data.
         let status = unsafe { rustix::ioctl::ioctl(&file, command) };
