@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use idlewise::disk::DiskModel;
+use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::Idleness;
-use idlewise::policy::{Budget, POLICIES, Parameters, Policy, SMALLEST_REQUEST, Setting, build};
+use idlewise::policy::{Budget, POLICIES, Parameters, Policy, Setting, build};
 use idlewise::report::{Chart, Page, Scale, Section, Table};
 use idlewise::simulate::{self, Lane, Run, Summary, Tally};
 use idlewise::{Bytes, Cdh, Nanos, Rate};

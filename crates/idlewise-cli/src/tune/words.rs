@@ -1,10 +1,10 @@
 //! A plan in plain words: why this wait and this size, and what to be careful about.
 
-use idlewise::disk::DiskModel;
+use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
 use idlewise::idle::{Idleness, Lengths};
 use idlewise::simulate::Outcome;
 use idlewise::tune::{Arrivals, Goal, Schedule, Validation, tune};
-use idlewise::{Bytes, Nanos, Rate};
+use idlewise::{Nanos, Rate};
 
 use crate::simulate::seconds;
 
@@ -43,7 +43,7 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
         ),
     };
     let rate = Rate((size.0 as f64 / model.verify_time(size).as_secs_f64()) as u64);
-    let smallest = Bytes::from_kib(64);
+    let smallest = SMALLEST_REQUEST;
     let small = Rate((smallest.0 as f64 / model.verify_time(smallest).as_secs_f64()) as u64);
     let second = match schedule {
         Schedule::Waiting(_) if size == smallest => format!(

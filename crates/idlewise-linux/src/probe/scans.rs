@@ -1,5 +1,6 @@
 //! The rate of scans against request size and number of regions, in either order (DSN 2012, figure 5).
 
+use idlewise::disk::{LARGEST_REQUEST, SMALLEST_REQUEST};
 use idlewise::order::{Order, Place, ScanOrder, Surface};
 use idlewise::{Bytes, Nanos, Rate};
 
@@ -9,9 +10,8 @@ use crate::scrub::lane::Timed;
 
 /// The paper's own: regions where the size varies, size where the regions do, and most regions.
 const REGIONS: u64 = 128;
-const SIZE: Bytes = Bytes::from_kib(64);
+const SIZE: Bytes = SMALLEST_REQUEST;
 const MOST_REGIONS: u64 = 512;
-const LARGEST: Bytes = Bytes::from_kib(4096);
 /// Requests that are timed in each scan.
 const REQUESTS: usize = 64;
 
@@ -40,7 +40,7 @@ pub struct Scans {
 /// # Errors
 /// If the monitor or the device fails.
 pub fn scans(probe: &mut Probe, watch: Watch) -> Result<Option<Scans>, ScrubError> {
-    let sizes: Vec<Bytes> = probe.sizes(SIZE.0).into_iter().filter(|&size| size <= LARGEST).collect();
+    let sizes: Vec<Bytes> = probe.sizes(SIZE.0).into_iter().filter(|&size| size <= LARGEST_REQUEST).collect();
     let regions: Vec<u64> = std::iter::successors(Some(1), |regions| Some(regions * 2))
         .take_while(|&regions| regions <= MOST_REGIONS && probe.lane.device.size.0 / regions >= 2 * SIZE.0)
         .collect();

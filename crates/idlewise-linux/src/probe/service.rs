@@ -1,6 +1,6 @@
 //! How long a verify takes at each size (DSN 2012, figure 4).
 
-use idlewise::disk::{Access, DiskModel, Point};
+use idlewise::disk::{Access, DiskModel, Point, SMALLEST_REQUEST};
 use idlewise::order::Extent;
 use idlewise::{Bytes, Nanos, Rate};
 
@@ -14,8 +14,6 @@ const ROUNDS: usize = 16;
 const TRIES: usize = 48;
 /// Scans begin at a multiple of this.
 const ALIGNED: u64 = 1 << 20;
-/// The disk model's curve begins here: times are almost constant below (DSN 2012, section IV-A).
-const FIRST_OF_MODEL: Bytes = Bytes::from_kib(64);
 
 /// Service times at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +86,7 @@ fn times(
 /// Writes are not measured, but taken to be as slow as reads.
 pub fn disk_model(name: &str, found: &[Service]) -> Option<DiskModel> {
     let mut model = DiskModel { name: name.into(), verify: Vec::new(), read: None, write: None };
-    for one in found.iter().filter(|one| one.size >= FIRST_OF_MODEL) {
+    for one in found.iter().filter(|one| one.size >= SMALLEST_REQUEST) {
         // A curve never falls; on a very fast disk the clock's noise may say so.
         let time = one.sequential.max(model.verify.last().map_or(Nanos(1), |point| point.time));
         model.verify.push(Point { size: one.size, time });

@@ -1,6 +1,6 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
-use idlewise::disk::DiskModel;
+use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
 use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
 use idlewise::simulate::Summary;
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
@@ -16,7 +16,6 @@ const UNKNOWN_SIZE: Bytes = Bytes::from_kib(1024);
 const ENOUGH: usize = 20;
 /// Time between two tunings.
 const RETUNE: Nanos = Nanos::from_secs(60);
-const SIZE_STEP: u64 = 64 << 10;
 
 /// A policy, and what it takes to replace it.
 pub struct Pacing {
@@ -65,9 +64,9 @@ impl Pacing {
         foreground: &Foreground,
         now: Nanos,
     ) -> Result<Self, idlewise::tune::TuneError> {
-        let mut sizes = (1..=UNKNOWN_SIZE.0 / SIZE_STEP).map(|steps| Bytes(steps * SIZE_STEP));
-        let fits = sizes.rfind(|&size| model.verify_time(size) <= goal.max_slowdown);
-        let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size: fits.unwrap_or(Bytes(SIZE_STEP)) };
+        let fits = model.sizes(goal.max_slowdown).into_iter().map(|(size, _)| size);
+        let request_size = fits.filter(|&size| size <= UNKNOWN_SIZE).max().unwrap_or(SMALLEST_REQUEST);
+        let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size };
         let budget = Some(goal.mean_slowdown);
         let how = How::Schedule(Schedule::Waiting(waiting));
         let mut pacing = Self { how, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };

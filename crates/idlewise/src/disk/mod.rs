@@ -4,4 +4,4 @@ mod mechanical;
 mod model;
 
 pub use mechanical::{Geometry, Mechanical};
-pub use model::{Access, DiskModel, ModelError, Point};
+pub use model::{Access, DiskModel, LARGEST_REQUEST, ModelError, Point, SMALLEST_REQUEST};

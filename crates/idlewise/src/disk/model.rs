@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Nanos, Rate};
 
+/// The smallest request that is worth issuing: verify times are almost constant below (DSN 2012, section IV-A).
+pub const SMALLEST_REQUEST: Bytes = Bytes::from_kib(64);
+/// The largest that is tried (DSN 2012, section V-C).
+pub const LARGEST_REQUEST: Bytes = Bytes::from_kib(4096);
+
 /// Service times of one disk, as kept in a TOML file (docs/formats.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +98,13 @@ impl DiskModel {
         toml::to_string(self).expect("a disk model has only text and tables")
     }
 
+    /// The request sizes that are tried, in steps of the smallest, and their verify times: those that take no longer than
+    /// `longest`.
+    pub fn sizes(&self, longest: Nanos) -> Vec<(Bytes, Nanos)> {
+        let all = (1..=LARGEST_REQUEST.0 / SMALLEST_REQUEST.0).map(|steps| Bytes(steps * SMALLEST_REQUEST.0));
+        all.map(|size| (size, self.verify_time(size))).filter(|(_, time)| *time <= longest).collect()
+    }
+
     /// Time of one verify of `size`: constant below the first point (DSN 2012, section IV-A: times are almost constant up
     /// to 64 KiB), linear in size between points, beyond the last point in the last segment's slope.
     pub fn verify_time(&self, size: Bytes) -> Nanos {
@@ -123,6 +135,8 @@ mod tests {
         // 50.4 ms + 45.6 ms * 4096 / 4032, in the last slope
         assert_eq!(disk.verify_time(Bytes::from_kib(8192)), Nanos(96_723_810));
         assert_eq!(disk.read.unwrap().time(Bytes(90_000)), Nanos(5_000_000));
+        let sizes = disk.sizes(Nanos::from_millis(50));
+        assert_eq!((sizes.len(), sizes[7]), (63, (Bytes::from_kib(512), Nanos(9_866_667))));
     }
 
     #[test]

@@ -4,13 +4,12 @@ use std::collections::VecDeque;
 
 use super::waiting::on_intervals;
 use super::{Decision, Policy};
-use crate::disk::DiskModel;
+use crate::disk::{DiskModel, SMALLEST_REQUEST};
 use crate::idle::Interval;
 use crate::{Bytes, Nanos};
 
-/// Request sizes tried, in steps of 64 KiB.
+/// Request sizes tried, as multiples of the smallest.
 const SIZES: [u64; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64];
-const SIZE_STEP: u64 = 64 << 10;
 /// Waits tried: lengths that shares of the intervals exceed, in equal ratios down to the last.
 const WAITS: u32 = 48;
 const RAREST: f64 = 2e-3;
@@ -60,7 +59,7 @@ pub struct Adaptive {
 impl Adaptive {
     /// Keeps the mean slowdown at `target`, with requests that take no longer than `longest`.
     pub fn new(target: Nanos, longest: Nanos, model: &DiskModel) -> Self {
-        let sizes = SIZES.iter().map(|k| Bytes(k * SIZE_STEP)).map(|size| (size, model.verify_time(size)));
+        let sizes = SIZES.iter().map(|k| Bytes(k * SMALLEST_REQUEST.0)).map(|size| (size, model.verify_time(size)));
         let sizes: Vec<_> = sizes.filter(|(_, service)| *service <= longest).collect();
         let size = sizes.first().map_or(Bytes(0), |(size, _)| *size);
         Self {
@@ -198,7 +197,7 @@ mod tests {
         let mut best = 0;
         for wait in (0..80).map(|k| Nanos((1e6 * 1.12f64.powi(k)) as u64)) {
             longer.retain(|&index| intervals[index as usize].length > wait);
-            for size in (1..=64).step_by(2).map(|k| Bytes(k * SIZE_STEP)) {
+            for (size, _) in model.sizes(Nanos(u64::MAX)).into_iter().step_by(2) {
                 let done = on_intervals(intervals, &longer, wait, model.verify_time(size));
                 if done.delay_sum <= delay {
                     best = best.max(done.requests * size.0);

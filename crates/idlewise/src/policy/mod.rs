@@ -24,7 +24,7 @@ pub use parameters::{ParameterError, Parameters, Setting};
 pub use predicting::Predicting;
 pub use restrained::Restrained;
 pub use shaped::Shaped;
-pub use table::{Entry, POLICIES, SMALLEST_REQUEST, build};
+pub use table::{Entry, POLICIES, build};
 pub use waiting::Waiting;
 
 use crate::{Bytes, Nanos};

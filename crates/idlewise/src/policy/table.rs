@@ -3,6 +3,7 @@
 use super::parameters::{ParameterError, Parameters, Setting};
 use super::restrained::{Choice, Pair, Part, Target};
 use super::{Adaptive, Budget, Clairvoyant, FixedDelay, Growing, Growth, Policy, Predicting, Restrained, Waiting};
+use crate::disk::{LARGEST_REQUEST, SMALLEST_REQUEST};
 use crate::idle::{AutoRegression, Idleness};
 use crate::{Bytes, Nanos};
 
@@ -19,11 +20,6 @@ pub struct Entry {
 }
 
 type Build = fn(&Asked, &Setting) -> Result<Box<dyn Policy>, ParameterError>;
-
-/// Request size of the baselines: the smallest that DSN 2012 finds worth issuing (section IV-A).
-pub const SMALLEST_REQUEST: Bytes = Bytes::from_kib(64);
-/// The largest that it tries.
-const LARGEST_REQUEST: Bytes = Bytes::from_kib(4096);
 
 /// Every policy.
 pub const POLICIES: &[Entry] = &[

@@ -3,8 +3,9 @@
 use rayon::prelude::*;
 
 use crate::disk::DiskModel;
+use crate::disk::SMALLEST_REQUEST;
 use crate::idle::Idleness;
-use crate::policy::{Parameters, SMALLEST_REQUEST, Setting, build};
+use crate::policy::{Parameters, Setting, build};
 use crate::simulate::{Summary, simulate};
 use crate::{Bytes, Nanos};
 

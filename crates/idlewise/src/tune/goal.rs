@@ -2,11 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::DiskModel;
+use crate::disk::{DiskModel, SMALLEST_REQUEST};
 use crate::{Bytes, Nanos};
-
-/// The smallest request, and the step from one size to the next.
-pub const SIZE_STEP: Bytes = Bytes::from_kib(64);
 
 /// What foreground requests may suffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +20,7 @@ impl Goal {
     /// # Errors
     /// [`TuneError::MaxTooSmall`] if none does.
     pub fn check(&self, model: &DiskModel) -> Result<(), TuneError> {
-        let (max, service, size) = (self.max_slowdown, model.verify_time(SIZE_STEP), SIZE_STEP);
+        let (max, service, size) = (self.max_slowdown, model.verify_time(SMALLEST_REQUEST), SMALLEST_REQUEST);
         if service > max { Err(TuneError::MaxTooSmall { max, service, size }) } else { Ok(()) }
     }
 }

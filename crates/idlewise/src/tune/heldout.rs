@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::Goal;
-use super::goal::SIZE_STEP;
 use super::waiting::Waits;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
@@ -111,16 +110,15 @@ pub struct WaitingGrid {
 impl WaitingGrid {
     /// Tries all sizes that take no longer than `longest`.
     pub fn new(train: &[Idleness], model: &DiskModel, longest: Nanos) -> Self {
-        let sizes = (1..=64).map(|k| Bytes(k * SIZE_STEP.0)).filter(|&size| model.verify_time(size) <= longest);
-        let (sizes, waits) = (sizes.collect::<Vec<_>>(), super::compare::waits(train, WAITS));
+        let (sizes, waits) = (model.sizes(longest), super::compare::waits(train, WAITS));
         let mut fast: Vec<Waits> = train.iter().map(|disk| Waits::new(&disk.intervals)).collect();
         let mut points = Vec::new();
         for idle_wait in waits {
             fast.iter_mut().for_each(|disk| disk.raise(idle_wait));
-            for &request_size in &sizes {
+            for &(request_size, service) in &sizes {
                 let mut outcome = Outcome::default();
                 for disk in &fast {
-                    outcome.add(&disk.outcome(idle_wait, model.verify_time(request_size), request_size));
+                    outcome.add(&disk.outcome(idle_wait, service, request_size));
                 }
                 points.push((outcome.delay_sum, outcome.scrubbed, Waiting { idle_wait, request_size }));
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::goal::{Arrivals, Goal, SIZE_STEP, TuneError};
+use super::goal::{Arrivals, Goal, TuneError};
 use super::plan::Plan;
 use super::sample::sample;
 use super::waiting::Waits;
@@ -15,7 +15,6 @@ use crate::simulate::Outcome;
 use crate::{Bytes, Nanos};
 
 /// Request sizes tried, in steps: 64 KiB to 4 MiB (DSN 2012, section V-C).
-const SIZES: std::ops::RangeInclusive<u64> = 1..=64;
 
 /// Steps of the search grow with the wait, so that no step is more than this part of it: on all intervals, and on the
 /// sample that proposes waits.
@@ -106,13 +105,10 @@ fn tuned(
     near: f64,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<Plan> {
-    let sizes: Vec<Bytes> = SIZES
-        .map(|steps| Bytes(steps * SIZE_STEP.0))
-        .filter(|&size| model.verify_time(size) <= goal.max_slowdown)
-        .collect();
+    let sizes = model.sizes(goal.max_slowdown);
     let few = sample(disks, FEW);
     let (enough, done) = (AtomicU64::new(0), AtomicUsize::new(0));
-    let plans = sizes.par_iter().filter_map(|&size| {
+    let plans = sizes.par_iter().filter_map(|&(size, _)| {
         let plan = Search::new(disks, model, goal, arrivals, size).smallest_wait(&few, near, &enough);
         progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / sizes.len() as f64);
         plan
@@ -354,8 +350,7 @@ mod tests {
             assert!(plan.outcome.delay_sum <= allowed);
             let mut best = 0;
             let (mut falls, mut last) = (0, 0);
-            for size in (1..=10).map(|k| Bytes(k * SIZE_STEP.0)).filter(|&s| model.verify_time(s) <= goal.max_slowdown)
-            {
+            for (size, _) in model.sizes(goal.max_slowdown).into_iter().take(10) {
                 let waits = Waits::new(&disk.intervals);
                 for wait in (0..110 * MS).step_by(20_000) {
                     let outcome = waits.outcome(Nanos(wait), model.verify_time(size), size);

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 use idlewise::Bytes;
+use idlewise::disk::LARGEST_REQUEST;
 use idlewise::order::Extent;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
@@ -13,9 +14,6 @@ use rustix::io::Errno;
 use super::{Fault, Verifier};
 use crate::device::Device;
 use crate::memory::Buffer;
-
-/// The longest request that tuning asks for.
-const USUAL: Bytes = Bytes::from_kib(4096);
 
 /// The verifier that reads.
 pub struct DirectRead {
@@ -29,7 +27,7 @@ pub struct DirectRead {
 
 /// The verifier that works on any device.
 pub fn open(device: &Device, largest: Bytes) -> Result<Box<dyn Verifier>, Fault> {
-    Ok(Box::new(DirectRead::new(device, largest.max(USUAL))?))
+    Ok(Box::new(DirectRead::new(device, largest.max(LARGEST_REQUEST))?))
 }
 
 impl DirectRead {

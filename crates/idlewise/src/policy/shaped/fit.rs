@@ -11,9 +11,6 @@ use crate::disk::DiskModel;
 use crate::idle::{Idleness, Interval};
 use crate::{Bytes, Nanos};
 
-/// Request sizes tried: multiples of 64 KiB to 4 MiB.
-const SIZE_STEP: u64 = 64 << 10;
-const SIZES: u64 = 64;
 /// Where fewer intervals than this end in a cell, where exactly they end is mostly luck: their delay is taken to be that of
 /// ends at any moment of a request, the more so the fewer they are.
 const LUCK: f64 = 100.0;
@@ -64,8 +61,7 @@ impl Fit {
     /// Fits to the intervals of all disks together: sizes that take no longer than `longest`, `per_decade` cells each tenfold
     /// time. With `context`, intervals after long ones (longer than the mean) are fitted apart from the others.
     pub fn new(disks: &[Idleness], model: &DiskModel, longest: Nanos, per_decade: u32, context: bool) -> Self {
-        let sizes = (1..=SIZES).map(|k| Bytes(k * SIZE_STEP)).map(|size| (size, model.verify_time(size)));
-        let sizes: Vec<(Bytes, Nanos)> = sizes.filter(|(_, service)| *service <= longest && service.0 > 0).collect();
+        let sizes: Vec<_> = model.sizes(longest).into_iter().filter(|(_, service)| service.0 > 0).collect();
         let count: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
         let total: u128 = disks.iter().map(|disk| u128::from(disk.idle().0)).sum();
         let mean = (total / count.max(1) as u128) as u64;
