@@ -2,6 +2,7 @@
 
 use super::Device;
 use super::sg::{Answer, Sg, ata_command};
+use super::verify::nvme;
 
 /// Who checks the disk that `device` lies on, at the moment; `None` also where it may not be asked.
 pub fn who(device: &Device) -> Option<String> {
@@ -18,8 +19,11 @@ pub fn who(device: &Device) -> Option<String> {
 
 /// Whether the disk runs a self-test.
 fn self_test(device: &Device) -> bool {
-    if device.stacked().is_some() || device.namespace().is_some() {
+    if device.stacked().is_some() {
         return false;
+    }
+    if device.namespace().is_some() {
+        return nvme::self_test(device).is_ok_and(|state| state != 0);
     }
     let Ok(disk) = Sg::open(device) else { return false };
     if device.vendor().as_deref() == Some("ATA") {

@@ -2,7 +2,7 @@
 
 mod ata;
 mod blocking;
-mod nvme;
+pub(super) mod nvme;
 mod nvme_ring;
 mod read;
 mod scsi;

@@ -1,6 +1,7 @@
 //! NVMe Verify (NVM command set 1.0, section 3.2.5): the command, its status, and sending it by ioctl.
 
 use std::ffi::c_void;
+use std::fs::File;
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
@@ -62,12 +63,39 @@ impl Namespace {
 pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let namespace = Namespace::of(device)?;
     let file = device.open_disk()?;
-    Ok(blocking("nvme-verify-ioctl", move |extent| {
-        let command = Passthrough { command: namespace.verify(extent)?, result: 0 };
-        // SAFETY: the structure is the kernel's own (static assertions below), and Verify moves no data.
-        let status = unsafe { rustix::ioctl::ioctl(&file, command) };
-        status.map_err(|errno| refused(errno, "NVMe commands need CAP_SYS_ADMIN")).and_then(fault)
-    }))
+    Ok(blocking("nvme-verify-ioctl", move |extent| send(&file, IO, namespace.verify(extent)?).and_then(fault)))
+}
+
+/// The state of the device's self-test: not zero while one runs (NVMe base 2.0, section 5.16.1.7).
+pub fn self_test(device: &Device) -> Result<u8, Fault> {
+    const GET_LOG_PAGE: u8 = 0x02;
+    const SELF_TEST: u32 = 0x06;
+    const CONTROLLER: u32 = u32::MAX;
+    let mut log = [0u8; 32];
+    let words = log.len() as u32 / 4;
+    let command = Command {
+        opcode: GET_LOG_PAGE,
+        namespace: CONTROLLER,
+        address: log.as_mut_ptr() as u64,
+        data_length: log.len() as u32,
+        words_10_15: [SELF_TEST | (words - 1) << 16, 0, 0, 0, 0, 0],
+        timeout_ms: TIMEOUT_MS,
+        ..Command::default()
+    };
+    send(&device.open_disk()?, ADMIN, command).and_then(fault)?;
+    Ok(log[0] & 0xf)
+}
+
+/// Numbers of the ioctls.
+const ADMIN: u8 = 0x47;
+const IO: u8 = 0x48;
+
+/// Sends a command that moves no data, or at most as much as the buffer at its address holds; its status.
+fn send(file: &File, number: u8, command: Command) -> Result<u32, Fault> {
+    let call = Call { passthrough: Passthrough { command, result: 0 }, number };
+    // SAFETY: the structure is the kernel's own (static assertions below), and points at nothing but its sender's buffer.
+    let status = unsafe { rustix::ioctl::ioctl(file, call) };
+    status.map_err(|errno| refused(errno, "NVMe commands need CAP_SYS_ADMIN"))
 }
 
 /// The kernel's `struct nvme_passthru_cmd64`.
@@ -77,19 +105,24 @@ struct Passthrough {
     result: u64,
 }
 
+struct Call {
+    passthrough: Passthrough,
+    number: u8,
+}
+
 const _: () = assert!(size_of::<Command>() == 72 && size_of::<Passthrough>() == 80);
 
-// SAFETY: NVME_IOCTL_IO64_CMD reads and writes exactly this structure and returns a status.
-unsafe impl Ioctl for Passthrough {
+// SAFETY: both ioctls read and write exactly the structure that is pointed at, and return a status.
+unsafe impl Ioctl for Call {
     type Output = u32;
     const IS_MUTATING: bool = true;
 
     fn opcode(&self) -> Opcode {
-        opcode::read_write::<Self>(b'N', 0x48)
+        opcode::read_write::<Passthrough>(b'N', self.number)
     }
 
     fn as_ptr(&mut self) -> *mut c_void {
-        std::ptr::from_mut(self).cast()
+        std::ptr::from_mut(&mut self.passthrough).cast()
     }
 
     unsafe fn output_from_ptr(status: IoctlOutput, _: *mut c_void) -> rustix::io::Result<u32> {
@@ -137,7 +170,8 @@ mod tests {
         assert_eq!(command.words_10_15, [2, 1, 7, 0, 0, 0]);
         assert!(namespace.verify(extent(0, 65_536 * 4096)).is_ok());
         assert!(matches!(namespace.verify(extent(0, 65_537 * 4096)), Err(Fault::Refused(_))));
-        assert_eq!((uring_command(), Passthrough { command, result: 0 }.opcode()), (0xc048_4e80, 0xc050_4e48));
+        let call = Call { passthrough: Passthrough { command, result: 0 }, number: IO };
+        assert_eq!((uring_command(), call.opcode()), (0xc048_4e80, 0xc050_4e48));
     }
 
     #[test]
