@@ -14,8 +14,6 @@ use crate::idle::Idleness;
 use crate::simulate::Outcome;
 use crate::{Bytes, Nanos};
 
-/// Request sizes tried, in steps: 64 KiB to 4 MiB (DSN 2012, section V-C).
-
 /// Steps of the search grow with the wait, so that no step is more than this part of it: on all intervals, and on the
 /// sample that proposes waits.
 const COARSE: u64 = 16;
