@@ -246,6 +246,12 @@ fn root_two_scrubs_of_one_device_do_not_run_together() {
     let output = run(&bench.arguments(&PACE));
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("another idlewise is scrubbing it"), "{}", stderr(&output));
+    // Nor with another folder of checkpoints.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let state = elsewhere.path().to_str().unwrap();
+    let output = run(&[&["scrub", bench.path(), "--state-dir", state], &PACE[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("another idlewise is scrubbing it"), "{}", stderr(&output));
     first.signal(Signal::INT);
     assert_eq!(first.end().status.code(), Some(4));
 }

@@ -6,7 +6,7 @@ use idlewise::Bytes;
 use idlewise::report::Table;
 use idlewise_linux::device::Device;
 use idlewise_linux::repair::{Fate, Outcome, RepairLog, check_cap, from_mirror, left, through_array};
-use idlewise_linux::scrub::StateFolder;
+use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -81,6 +81,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         eprintln!("idlewise: {name}: {count} blocks would be rewritten from {source}; --allow-writes does it");
         return Ok(Exit::NothingToDo);
     }
+    let _claim = Claim::of(&device)?;
     // No scrub may be at it, and what is repaired is taken off its list.
     let mut checkpoint = states.open(&device, pass.order, false)?;
     let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));

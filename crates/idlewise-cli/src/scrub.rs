@@ -130,7 +130,7 @@ enum OrderName {
     /// From the first byte to the last
     #[default]
     Sequential,
-    /// A piece of each region in turn; when a block is unreadable, the rest of its region at once
+    /// A piece of each region in turn; when a block is unreadable, its whole region at once
     Staggered,
 }
 

@@ -16,6 +16,7 @@ pub mod disk;
 pub mod idle;
 pub mod order;
 pub mod policy;
+pub mod reliability;
 pub mod report;
 pub mod simulate;
 pub mod trace;

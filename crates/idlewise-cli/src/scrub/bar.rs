@@ -35,9 +35,9 @@ impl Bar {
         Self { bar, quiet, terminal, last_line: Instant::now(), device: name }
     }
 
-    /// Shows for which array it waits.
-    pub fn queue(&mut self, array: &str) {
-        self.tell(0, &format!("waiting, another disk of {array} is being scrubbed"));
+    /// Shows for which array or disk it waits.
+    pub fn queue(&mut self, whole: &str) {
+        self.tell(0, &format!("waiting, another part of {whole} is being scrubbed"));
     }
 
     /// Shows what is learnt before the scrub.

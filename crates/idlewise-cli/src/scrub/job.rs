@@ -11,7 +11,7 @@ use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
-use idlewise_linux::scrub::{Pacing, Report, Scrubber, State, StateFolder};
+use idlewise_linux::scrub::{Claim, Pacing, Report, Scrubber, State, StateFolder};
 
 use super::bar::Bar;
 use super::result::{Names, Result};
@@ -61,6 +61,7 @@ impl Job {
 
     /// Scrubs a device from where its checkpoint is, until it is done, it fails, or it is asked to stop.
     pub fn scrub(&self, device: &Device, bar: &mut Bar) -> anyhow::Result<Result> {
+        let _claim = Claim::of(device)?;
         let mut checkpoint = self.states.open(device, self.order, self.restart)?;
         let surface = Surface { size: device.size, block: device.block };
         let order = self.order.make(surface, checkpoint.place());

@@ -27,13 +27,16 @@ enum Ended {
 /// Scrubs all of them at the same time, but for those that share an array.
 pub fn run(job: &Job, paths: &[PathBuf], per_array: usize, quiet: bool, json: bool) -> anyhow::Result<Exit> {
     let bars = MultiProgress::new();
-    let groups = Groups::new(per_array);
+    let (groups, disks) = (Groups::new(per_array), Groups::new(1));
     let scrub = |path: &Path| -> anyhow::Result<Result> {
         let device = job.open(path)?;
         anyhow::ensure!(device.size.0 > 0, "{}: the device is empty", device.path.display());
         let mut bar = Bar::new(quiet, &device, Some(&bars));
         let leave = groups.enter(device.arrays(), &job.stop, &mut |array| bar.queue(array));
-        anyhow::ensure!(leave.is_some(), "{}: stopped before its turn came", device.path.display());
+        let (major, minor) = device.disk_numbers();
+        let disk =
+            disks.enter(vec![format!("{major}:{minor}")], &job.stop, &mut |disk| bar.queue(&format!("disk {disk}")));
+        anyhow::ensure!(leave.is_some() && disk.is_some(), "{}: stopped before its turn came", device.path.display());
         job.scrub(&device, &mut bar)
     };
     let ended: Vec<(Ended, anyhow::Result<Exit>)> = thread::scope(|scope| {

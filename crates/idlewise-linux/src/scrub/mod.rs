@@ -1,6 +1,7 @@
 //! The live scrubber: drives a policy and a scan order over a real device, and measures what it costs the foreground.
 
 mod checkpoint;
+mod claim;
 mod displacement;
 mod engine;
 mod faults;
@@ -14,6 +15,7 @@ mod pass;
 mod run;
 
 pub use checkpoint::{Checkpoint, CheckpointError};
+pub use claim::Claim;
 pub use engine::{Report, ScrubError, Scrubber};
 pub use faults::BadBlocks;
 pub use folder::{Listed, StateFolder};

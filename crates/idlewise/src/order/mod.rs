@@ -26,7 +26,7 @@ impl Extent {
     }
 }
 
-/// Visits every byte of a device once, and can go on from any [`Place`] that it was at.
+/// Visits every byte of a device, and can go on from any [`Place`] that it was at.
 pub trait ScanOrder: Send {
     /// The next piece, of at most `size`; `None` when the pass is over.
     fn next(&mut self, size: Bytes) -> Option<Extent>;
@@ -40,7 +40,7 @@ pub trait ScanOrder: Send {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// Bytes handed out, out of turn or not.
+    /// Bytes handed out, out of turn or not, each counted once.
     #[serde(rename = "visited_bytes")]
     pub visited: u64,
     /// Bytes of the order's regular course that lie behind.
@@ -52,6 +52,9 @@ pub struct Place {
     /// What is left of regions that are visited out of turn: first byte and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detour: Vec<(u64, u64)>,
+    /// What is left of what is visited once more, as an error was found near it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<(u64, u64)>,
 }
 
 impl Place {
@@ -88,7 +91,7 @@ pub enum Name {
 /// What there is: name, one line about it, and how to make it.
 pub const ORDERS: [(Name, &str, Make); 2] = [
     (Name::Sequential, "from the first byte to the last", Sequential::make),
-    (Name::Staggered, "a piece of each region in turn; on an error the rest of its region at once", Staggered::make),
+    (Name::Staggered, "a piece of each region in turn; on an error its whole region at once", Staggered::make),
 ];
 
 /// Makes an order for a device from where it stands; a message says why it cannot.

@@ -17,7 +17,7 @@ impl Sequential {
     }
 
     pub(super) fn make(_: &Order, device: Surface, place: &Place) -> Result<Box<dyn ScanOrder>, String> {
-        if place.visited != place.course || !place.ahead.is_empty() || !place.detour.is_empty() {
+        if *place != Place::after(place.course) {
             return Err("the place is of another order".into());
         }
         Ok(Box::new(Self::new(device.size, Bytes(place.course))))

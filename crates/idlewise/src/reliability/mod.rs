@@ -1,0 +1,6 @@
+//! What scrubbing buys: how long until data is lost, how long errors stay unseen.
+
+mod errors;
+pub mod monte_carlo;
+
+pub use errors::{Errors, dirty_share, with_dirty_parity};
