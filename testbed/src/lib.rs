@@ -9,5 +9,7 @@
 
 mod disk;
 mod server;
+mod tool;
 
 pub use disk::{EmulatedDisk, Options, missing};
+pub use tool::{Running, Tool};

@@ -5,10 +5,9 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use idlewise::trace::{ReadOptions, open};
 use idlewise::{Bytes, Nanos, Rate};
-use idlewise_testbed::{EmulatedDisk, Options};
+use idlewise_testbed::{EmulatedDisk, Options, Tool};
 use serde_json::Value;
 
-use crate::tool::Tool;
 use crate::{PLAYED, Row};
 
 /// What was measured.

@@ -3,7 +3,6 @@
 
 mod live;
 mod page;
-mod tool;
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +10,7 @@ use anyhow::{Context, ensure};
 use idlewise::report::Table;
 use idlewise::tune::Goal;
 use idlewise::{Nanos, Rate};
-
-use tool::Tool;
+use idlewise_testbed::Tool;
 
 /// What the foreground may suffer.
 pub const GOAL: Goal = Goal { mean_slowdown: Nanos::from_millis(1), max_slowdown: Nanos::from_millis(50) };

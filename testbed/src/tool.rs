@@ -8,13 +8,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The command that was built beside this one.
+#[derive(Clone)]
 pub struct Tool(PathBuf);
 
 impl Tool {
     /// Finds it.
     pub fn beside_us() -> anyhow::Result<Self> {
         let path = std::env::current_exe()?.with_file_name("idlewise");
-        ensure!(path.exists(), "{} is not built: run `make demo`", path.display());
+        ensure!(path.exists(), "{} is not built: run `make demo` or `make experiments`", path.display());
         Ok(Self(path))
     }
 
@@ -44,7 +45,7 @@ impl Tool {
     }
 }
 
-/// A command that runs; it does not outlive the demo.
+/// A command that runs; it does not outlive whoever started it.
 pub struct Running(Option<Child>);
 
 impl Running {
