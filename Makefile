@@ -1,5 +1,6 @@
 # make demo    the whole product on an emulated disk, in about five minutes
 # make test    every test; those that need root or a tool say so when they are skipped
+# make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
 # make install the command, into PREFIX/bin
 
 PREFIX ?= /usr/local
@@ -12,11 +13,17 @@ RUST_PACKAGES := cargo-web rustc-web rust-web-clippy rustfmt-web
 RUST := 1.88
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: tables demo test lint setup build install bench clean
+.PHONY: tables demo experiments test lint setup build install bench clean
 
 demo: setup
 	cargo build --release --locked --quiet --workspace
 	cargo run --release --locked --quiet -p idlewise-testbed --bin idlewise-demo
+
+# docs/experiments.md and experiments/report.html, with a real trace too if the folder IDLEWISE_TRACES has it;
+# OPTIONS="--seconds 20" for longer runs
+experiments: setup
+	cargo build --release --locked --quiet --workspace
+	cargo run --release --locked --quiet -p idlewise-testbed --bin idlewise-experiments -- $(OPTIONS)
 
 test: setup
 	@./tests/oracle/setup.sh

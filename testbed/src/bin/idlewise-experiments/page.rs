@@ -1,0 +1,128 @@
+//! The results as a page and as Markdown: the same sections, the latter without drawings.
+
+use std::fmt::Write;
+
+use idlewise::report::{Page, Section};
+
+use crate::lab::{GOAL, Runs, Settings, WARM_UP};
+use crate::load::{CHUNK, Load, REQUEST, THINK, requests};
+use crate::outcome::Mean;
+use crate::scrubber::REGIONS;
+
+/// Everything as a page.
+pub fn page(sections: Vec<Section>) -> Page {
+    Page {
+        title: "The paper's experiments on an emulated disk".into(),
+        lead:
+            "Amvrosiadis, Oprea and Schroeder, Practical Scrubbing (DSN 2012), figures 3, 6 and 7, repeated by `make \
+               experiments`. The disk is emulated: a real block device of the kernel, behind which the times are those \
+               computed for a 15,000 rpm drive."
+                .into(),
+        sections,
+    }
+}
+
+/// How it was measured.
+pub fn settings(settings: Settings, size: idlewise::Bytes, schedulers: &[String]) -> anyhow::Result<Section> {
+    let Settings { synthetic: Runs { count, seconds }, replays, seed } = settings;
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
+    let seeds = (seed..seed + count).map(|seed| seed.to_string()).collect::<Vec<_>>().join(", ");
+    let thought = |load: Load| {
+        let turns = (seed..seed + count).flat_map(|seed| load.turns(size, seconds, seed));
+        Mean::of(turns.map(|(think, _)| think.as_secs_f64())).milliseconds()
+    };
+    let [sequential, random] = [Load::Sequential, Load::Random].map(thought);
+    let reached = idlewise::Bytes(requests(seconds) as u64 * REQUEST.0);
+    let notes = [
+        (
+            "disk",
+            format!(
+                "emulated, {size}, first come first served, announced to the kernel as rotational; \
+                 without a cache of its own, so that a request elsewhere costs the sequential load a seek \
+                 that a drive with read-ahead may hide"
+            ),
+        ),
+        ("kernel", format!("Linux {kernel}; I/O schedulers of a loop device: {}", schedulers.join(", "))),
+        (
+            "foreground",
+            format!(
+                "one direct read of {REQUEST} at a time, each after an exponential think time of {THINK:?} on average"
+            ),
+        ),
+        (
+            "sequential load",
+            format!("{CHUNK} from a random sector on, then from another; a run reads the first {reached} of it"),
+        ),
+        ("random load", "a random sector for every request".into()),
+        (
+            "runs",
+            format!(
+                "{count} of about {seconds} s ({} requests) each, seeds {seeds}; replays: {} of {} s",
+                requests(seconds),
+                replays.count,
+                replays.seconds
+            ),
+        ),
+        ("think times drawn", format!("{sequential} in the sequential load's runs, {random} in the random load's")),
+        ("scrubbers", format!("direct reads of {REQUEST} by pread on one thread, begun at a random place in each run")),
+        ("delay", "from the end of a request to the next one's begin; default priority; scheduler none".into()),
+        ("idle class", "back to back, ionice -c 3, under the scheduler named".into()),
+        ("staggered", format!("{REGIONS} regions, {REQUEST} a visit")),
+        ("idlewise", format!("idlewise scrub {}, after {WARM_UP} s of the load; scheduler none", GOAL.join(" "))),
+    ];
+    Ok(Section {
+        heading: "Settings".into(),
+        text: "Runs with the same seed have the same places, the same think times and the same number of requests, \
+               whatever scrubs beside them: what differs is the scrubber's doing. After ± stands the standard error: \
+               of a mean response time that between the runs, of a difference that between the differences of the same \
+               requests. The least and the greatest mean of a run are beside it."
+            .into(),
+        notes: notes.map(|(name, note)| (name.to_string(), note)).into(),
+        ..Section::default()
+    })
+}
+
+/// As Markdown.
+pub fn markdown(page: &Page) -> String {
+    let mut text = format!("# {}\n\n{}\n", page.title, page.lead);
+    let mut add = |args: std::fmt::Arguments| text.write_fmt(args).expect("memory takes it");
+    for section in &page.sections {
+        add(format_args!("\n## {}\n", section.heading));
+        if !section.text.is_empty() {
+            add(format_args!("\n{}\n", section.text));
+        }
+        for (index, (name, note)) in section.notes.iter().enumerate() {
+            add(format_args!("{}- **{name}**: {note}\n", if index == 0 { "\n" } else { "" }));
+        }
+        let Some(columns) = section.table.rows.first().map(Vec::len) else { continue };
+        let blank = vec![String::new(); columns];
+        let head = if section.table.head.is_empty() { &blank } else { &section.table.head };
+        let rule = vec!["---".to_string(); columns];
+        add(format_args!("\n"));
+        for row in [head, &rule].into_iter().chain(&section.table.rows) {
+            add(format_args!("| {} |\n", row.join(" | ")));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use idlewise::report::Table;
+
+    #[test]
+    fn markdown_has_every_section_note_and_row() {
+        let section = Section {
+            heading: "H".into(),
+            text: "T".into(),
+            notes: vec![("n".into(), "note".into()), ("m".into(), "more".into())],
+            table: Table::of_pairs([("a", "1".into())]),
+            ..Section::default()
+        };
+        let page = Page { title: "P".into(), lead: "L".into(), sections: vec![section] };
+        let expected = "# P\n\nL\n\n## H\n\nT\n\n- **n**: note\n- **m**: more\n\n|  |  |\n| --- | --- |\n| a | 1 |\n";
+        assert_eq!(markdown(&page), expected);
+    }
+}
