@@ -10,6 +10,7 @@ mod live;
 mod output;
 mod probe;
 mod progress;
+mod reliability;
 mod repair;
 mod replay;
 mod scrub;
@@ -42,6 +43,7 @@ enum Command {
     Scrub(scrub::Arguments),
     Status(status::Arguments),
     Repair(repair::Arguments),
+    Reliability(reliability::Arguments),
     Probe(probe::Arguments),
     Capture(capture::Arguments),
     Replay(replay::Arguments),
@@ -63,6 +65,7 @@ fn main() -> std::process::ExitCode {
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Reliability(arguments) => reliability::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),

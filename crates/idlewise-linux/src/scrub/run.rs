@@ -20,6 +20,9 @@ const SUSPICIOUS: (u64, Nanos) = (256, Nanos::from_secs(60));
 /// Time between two looks for others that check the same disk.
 const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(10);
 
+/// An interval that is left alone to compare is so for as long at most: a quiet night is not to be given away.
+const HELD_BACK: Nanos = Nanos::from_secs(10);
+
 /// One run.
 pub struct Run<'r, 'a> {
     lane: &'r mut Lane<'a>,
@@ -60,6 +63,8 @@ struct Interval {
     wanted: (u64, Bytes),
     /// It wants no more in this interval.
     stopped: bool,
+    /// It is left alone until then, to compare.
+    held_until: Nanos,
     /// When our last request in it ended.
     own_until: Nanos,
 }
@@ -184,9 +189,9 @@ impl<'r, 'a> Run<'r, 'a> {
         let busy = self.lane.foreground.busy();
         let interval = self.interval.get_or_insert_with(|| {
             policy.idle_began(busy);
-            Interval { since, wanted: (0, Bytes(0)), stopped: false, own_until: since }
+            Interval { since, wanted: (0, Bytes(0)), stopped: false, held_until: since, own_until: since }
         });
-        if interval.stopped {
+        if interval.stopped || now() < interval.held_until {
             self.wait(Doing::PolicyStopped, TICK)?;
             return Ok(None);
         }
@@ -196,7 +201,7 @@ impl<'r, 'a> Run<'r, 'a> {
                 Decision::Issue { size, count } => {
                     let first = interval.own_until == since;
                     if first && self.pacing.keeps_a_mean() && self.lane.foreground.hold_back() {
-                        interval.stopped = true;
+                        interval.held_until = Nanos(now().0 + HELD_BACK.0);
                         return Ok(None);
                     }
                     if first {
