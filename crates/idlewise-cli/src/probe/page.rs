@@ -21,12 +21,19 @@ pub fn html(found: &Findings) -> String {
         drawings: vec![(String::new(), service_chart(&found.service))],
         ..Section::default()
     };
+    let [by_size, by_regions] = scan_charts(&found.scans);
     let scans = Section {
         heading: "How fast a scan goes".into(),
-        text: "Requests one after another: from first byte to last, and a piece of each of several regions in turn."
-            .into(),
+        text: "Requests one after another: from first byte to last, and a piece of each of 128 regions in turn.".into(),
         table: scans_table("request size", &found.scans.by_size),
-        drawings: scan_charts(&found.scans),
+        drawings: vec![(String::new(), by_size)],
+        ..Section::default()
+    };
+    let regions = Section {
+        heading: "How many regions".into(),
+        text: "Requests of 64KiB, a piece of each region in turn; one region is the sequential order.".into(),
+        table: scans_table("regions", &found.scans.by_regions),
+        drawings: vec![(String::new(), by_regions)],
         ..Section::default()
     };
     let cache = Section {
@@ -39,7 +46,7 @@ pub fn html(found: &Findings) -> String {
     Page {
         title: format!("Probe of {}", found.model.name),
         lead: format!("Verified by {}, in the disk's idle times.", found.verifier),
-        sections: vec![service, scans, cache],
+        sections: vec![service, scans, regions, cache],
     }
     .html()
 }
@@ -60,7 +67,8 @@ fn service_chart(found: &[Service]) -> String {
     log_chart("request size (KiB)", ("time of a verify", Scale::LogSeconds), lines)
 }
 
-fn scan_charts(scans: &Scans) -> Vec<(String, String)> {
+/// Against the size, and against the number of regions.
+fn scan_charts(scans: &Scans) -> [String; 2] {
     let by_size = |sequential: bool| {
         let points = scans.by_size.iter().filter(|scan| (scan.regions == 1) == sequential);
         points.map(|scan| (kib(scan.size), mega(scan))).collect()
@@ -71,10 +79,7 @@ fn scan_charts(scans: &Scans) -> Vec<(String, String)> {
     let rate = ("rate (MB/s)", Scale::Linear);
     let sizes = vec![("sequential".into(), by_size(true)), ("staggered, 128 regions".into(), by_size(false))];
     let regions = vec![("staggered".into(), staggered), ("sequential".into(), flat)];
-    vec![
-        ("against the size of requests".into(), log_chart("request size (KiB)", rate, sizes)),
-        ("against the number of regions, requests of 64KiB".into(), log_chart("regions", rate, regions)),
-    ]
+    [log_chart("request size (KiB)", rate, sizes), log_chart("regions", rate, regions)]
 }
 
 fn cache_chart(found: &Findings) -> String {

@@ -1,7 +1,7 @@
 //! The rate of scans against request size and number of regions, in either order (DSN 2012, figure 5).
 
 use idlewise::disk::{LARGEST_REQUEST, SMALLEST_REQUEST};
-use idlewise::order::{Order, Place, ScanOrder, Surface};
+use idlewise::order::{Extent, Order, Place, Surface};
 use idlewise::{Bytes, Nanos, Rate};
 
 use super::{Probe, Watch};
@@ -12,8 +12,8 @@ use crate::scrub::lane::Timed;
 const REGIONS: u64 = 128;
 const SIZE: Bytes = SMALLEST_REQUEST;
 const MOST_REGIONS: u64 = 512;
-/// Requests that are timed in each scan.
-const REQUESTS: usize = 64;
+/// Requests that are timed in each scan, at least.
+const REQUESTS: u64 = 64;
 
 /// The rate of one scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,18 +67,18 @@ enum Rated {
     At(Rate),
 }
 
-/// One scan; each begins where none before has been, so that nothing comes from a cache.
+/// One scan: its requests, one after another.
 fn scan(probe: &mut Probe, size: Bytes, regions: u64, index: u64) -> Result<Rated, ScrubError> {
     let surface = Surface { size: probe.lane.device.size, block: probe.lane.device.block };
-    let Some(mut order) = order(surface, size, regions, index) else { return Ok(Rated::Nothing) };
+    let stretches =
+        if regions == 1 { sequential(surface, size, index) } else { staggered(surface, size, regions, index) };
     let (mut bytes, mut time) = (0, Nanos::ZERO);
-    for request in 0..=REQUESTS {
-        let Some(extent) = order.next(size) else { break };
+    for Stretch { extent, counts } in stretches {
         match probe.time(extent)? {
             None => return Ok(Rated::Stopped),
             Some(Timed::Refused) => return Ok(Rated::Nothing),
-            // The first brings the head there, and so does the first after the foreground.
-            Some(Timed::Good { time: service, follows: true }) if request > 0 => {
+            // The first after the foreground brings the head back.
+            Some(Timed::Good { time: service, follows: true }) if counts => {
                 bytes += extent.length.0;
                 time = Nanos(time.0 + service.0);
             }
@@ -91,10 +91,62 @@ fn scan(probe: &mut Probe, size: Bytes, regions: u64, index: u64) -> Result<Rate
     })
 }
 
-fn order(surface: Surface, size: Bytes, regions: u64, index: u64) -> Option<Box<dyn ScanOrder>> {
-    let order = if regions == 1 { Order::SEQUENTIAL } else { Order::staggered(regions, size) };
-    // Some rounds into it, or as far as the device goes.
-    let (block, room) = (u64::from(surface.block), surface.size.0.checked_sub(size.0 * (REQUESTS as u64 + 1)));
-    let begin = (index * REQUESTS as u64 * size.0 * 2).checked_rem(room.unwrap_or(0)).unwrap_or(0) / block * block;
-    order.make(surface, &Place::after(begin)).ok()
+/// A request of a scan; the first of a row only brings the head there.
+struct Stretch {
+    extent: Extent,
+    counts: bool,
+}
+
+/// From the beginning of each of eight parts of the device on, as inner tracks are slower; a little further in each scan, so that
+/// nothing comes from a cache.
+fn sequential(surface: Surface, size: Bytes, index: u64) -> Vec<Stretch> {
+    const PARTS: u64 = 8;
+    let row = REQUESTS / PARTS + 1;
+    let part = surface.size.0 / PARTS;
+    let shift = (index * row * size.0).checked_rem(part.saturating_sub(row * size.0)).unwrap_or(0);
+    let first = |number: u64| (number * part + shift) / u64::from(surface.block) * u64::from(surface.block);
+    let request = |begin: u64, place: u64| Stretch {
+        extent: Extent { offset: Bytes(begin + place * size.0), length: size },
+        counts: place > 0,
+    };
+    let rows = (0..PARTS).flat_map(|number| (0..row).map(move |place| (number, place)));
+    let all = rows.map(|(number, place)| request(first(number), place));
+    all.filter(|stretch| stretch.extent.end() <= surface.size).collect()
+}
+
+/// Through all regions at least once, beginning some rounds later in each scan.
+fn staggered(surface: Surface, size: Bytes, regions: u64, index: u64) -> Vec<Stretch> {
+    let round = regions * size.0;
+    let begin = (index * round).checked_rem(surface.size.0.saturating_sub(round)).unwrap_or(0) / round * round;
+    let order = Order::staggered(regions, size).make(surface, &Place::after(begin));
+    let Ok(mut order) = order else { return Vec::new() };
+    let requests = REQUESTS.max(regions) + 1;
+    let all = (0..requests).map_while(|place| Some(Stretch { extent: order.next(size)?, counts: place > 0 }));
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SURFACE: Surface = Surface { size: Bytes(1 << 30), block: 4096 };
+
+    #[test]
+    fn both_orders_visit_the_whole_device_and_begin_elsewhere_each_time() {
+        for (index, kib) in [(0, 64), (3, 1024), (14, 4096)] {
+            let size = Bytes::from_kib(kib);
+            for stretches in [sequential(SURFACE, size, index), staggered(SURFACE, size, 128, index)] {
+                let eighth = |stretch: &Stretch| stretch.extent.offset.0 / (SURFACE.size.0 / 8);
+                let mut visited: Vec<u64> = stretches.iter().filter(|one| one.counts).map(eighth).collect();
+                visited.sort_unstable();
+                visited.dedup();
+                assert_eq!(visited, [0, 1, 2, 3, 4, 5, 6, 7], "{kib} KiB");
+                assert!(
+                    stretches.iter().all(|one| one.extent.end() <= SURFACE.size && one.extent.offset.0 % 4096 == 0)
+                );
+            }
+        }
+        let first = |index| sequential(SURFACE, Bytes::from_kib(64), index)[0].extent.offset;
+        assert_ne!(first(0), first(1));
+    }
 }

@@ -37,6 +37,18 @@ pub struct HazardTest {
     pub decreasing: bool,
 }
 
+/// Zero and the times that shares of `sorted` ones exceed, in equal ratios from all of them down to `rarest`: candidates for a
+/// wait, close where many intervals end.
+pub fn exceeded_by_shares(sorted: &[Nanos], rarest: f64, steps: usize) -> Vec<Nanos> {
+    let exceeded = |step: usize| {
+        let share = rarest.powf(step as f64 / steps as f64);
+        sorted.get(((1.0 - share) * sorted.len() as f64) as usize).copied()
+    };
+    let mut times: Vec<Nanos> = std::iter::once(Nanos::ZERO).chain((0..=steps).filter_map(exceeded)).collect();
+    times.dedup();
+    times
+}
+
 impl Lengths {
     /// The lengths of some disks' intervals taken together.
     pub fn of(disks: &[Idleness]) -> Self {

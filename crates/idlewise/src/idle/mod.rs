@@ -16,7 +16,7 @@ mod statistics;
 pub use autocorrelation::Autocorrelation;
 pub use builder::IdlenessBuilder;
 pub use character::{Character, Verdict, burstiness};
-pub use lengths::{Hazard, HazardTest, Lengths};
+pub use lengths::{Hazard, HazardTest, Lengths, exceeded_by_shares};
 pub use periods::Period;
 pub use profile::Profile;
 pub use reducer::Reducer;

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use super::waiting::on_intervals;
 use super::{Decision, Policy};
 use crate::disk::{DiskModel, SMALLEST_REQUEST};
-use crate::idle::Interval;
+use crate::idle::{Interval, exceeded_by_shares};
 use crate::{Bytes, Nanos};
 
 /// Request sizes tried, as multiples of the smallest.
 const SIZES: [u64; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64];
 /// Waits tried: lengths that shares of the intervals exceed, in equal ratios down to the last.
-const WAITS: u32 = 48;
+const WAITS: usize = 48;
 const RAREST: f64 = 2e-3;
 /// Intervals remembered.
 const REMEMBERED: usize = 4_096;
@@ -93,7 +93,9 @@ impl Adaptive {
         let allowed = self.target * factor * requests as f64 / correction;
         let mut longer: Vec<u32> = (0..intervals.len() as u32).collect();
         let mut best = (0, 0.0, intervals.iter().map(|interval| interval.length).max().unwrap_or_default(), self.size);
-        for wait in waits(intervals) {
+        let mut lengths: Vec<Nanos> = intervals.iter().map(|interval| interval.length).collect();
+        lengths.sort_unstable();
+        for wait in exceeded_by_shares(&lengths, RAREST, WAITS) {
             longer.retain(|&index| intervals[index as usize].length > wait);
             for &(size, service) in &self.sizes {
                 let done = on_intervals(intervals, &longer, wait, service);
@@ -106,19 +108,6 @@ impl Adaptive {
         (self.wait, self.size) = (best.2, best.3);
         self.expected = best.1 / intervals.len().max(1) as f64;
     }
-}
-
-/// No wait, and lengths that smaller and smaller shares of the intervals exceed.
-fn waits(intervals: &[Interval]) -> Vec<Nanos> {
-    let mut lengths: Vec<Nanos> = intervals.iter().map(|interval| interval.length).collect();
-    lengths.sort_unstable();
-    let exceeded = |step: u32| {
-        let share = RAREST.powf(f64::from(step) / f64::from(WAITS));
-        lengths.get(((1.0 - share) * lengths.len() as f64) as usize).copied()
-    };
-    let mut waits: Vec<Nanos> = std::iter::once(Nanos::ZERO).chain((0..=WAITS).filter_map(exceeded)).collect();
-    waits.dedup();
-    waits
 }
 
 impl Policy for Adaptive {

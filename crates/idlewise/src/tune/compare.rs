@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use crate::disk::DiskModel;
-use crate::idle::{AutoRegression, Idleness};
+use crate::idle::{AutoRegression, Idleness, exceeded_by_shares};
 use crate::policy::{Parameters, Setting, build};
 use crate::simulate::{Summary, simulate};
 use crate::{Bytes, Nanos};
@@ -57,8 +57,7 @@ fn as_seconds<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S
 pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
     let runs = runs(disks, size);
     let done = AtomicUsize::new(0);
-    let mut lengths: Vec<f64> = disks.iter().flat_map(series).collect();
-    lengths.sort_by(f64::total_cmp);
+    let lengths = sorted_lengths(disks);
     let point = |(policy, parameters): &(&'static str, Parameters)| {
         // The longest intervals are those of all disks together, where the policy would take each disk's.
         let (name, run) = match parameters.longest {
@@ -80,10 +79,11 @@ pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(d
 }
 
 fn runs(disks: &[Idleness], size: Bytes) -> Vec<(&'static str, Parameters)> {
-    let mut lengths: Vec<f64> = disks.iter().flat_map(series).collect();
-    let mut predicted: Vec<f64> = disks.iter().flat_map(|disk| predictions(&series(disk))).collect();
-    let waits = exceeded_by_shares(&mut lengths, STEPS);
-    let thresholds = exceeded_by_shares(&mut predicted, STEPS);
+    let predictions = disks.iter().flat_map(|disk| predictions(&series(disk)));
+    let mut predicted: Vec<Nanos> = predictions.map(|value| Nanos((value.max(0.0) * 1e9) as u64)).collect();
+    predicted.sort_unstable();
+    let waits = exceeded_by_shares(&sorted_lengths(disks), RAREST, STEPS);
+    let thresholds = exceeded_by_shares(&predicted, RAREST, STEPS);
     let base = Parameters { request_size: Some(size), ..Parameters::default() };
     let with_wait = |idle_wait| Parameters { idle_wait: Some(idle_wait), ..base };
     let mut runs = Vec::new();
@@ -92,7 +92,7 @@ fn runs(disks: &[Idleness], size: Bytes) -> Vec<(&'static str, Parameters)> {
     runs.extend(thresholds.iter().map(|&threshold| ("ar", Parameters { threshold: Some(threshold), ..base })));
     for share in THRESHOLDS {
         let rank = (share * predicted.len() as f64) as usize;
-        let threshold = predicted.get(rank).copied().map(seconds);
+        let threshold = predicted.get(rank).copied();
         runs.extend(waits.iter().map(|&wait| ("ar-waiting", Parameters { threshold, ..with_wait(wait) })));
     }
     let longest = |step| Some(RAREST.powf(1.0 - step as f64 / STEPS as f64));
@@ -107,7 +107,14 @@ fn series(disk: &Idleness) -> Vec<f64> {
 
 /// Idle waits that so many shares of the intervals exceed.
 pub fn waits(disks: &[Idleness], steps: usize) -> Vec<Nanos> {
-    exceeded_by_shares(&mut disks.iter().flat_map(series).collect::<Vec<_>>(), steps)
+    exceeded_by_shares(&sorted_lengths(disks), RAREST, steps)
+}
+
+fn sorted_lengths(disks: &[Idleness]) -> Vec<Nanos> {
+    let mut lengths: Vec<Nanos> =
+        disks.iter().flat_map(|disk| &disk.intervals).map(|interval| interval.length).collect();
+    lengths.sort_unstable();
+    lengths
 }
 
 /// What AR predicts for each interval; nothing where it cannot be fitted.
@@ -115,27 +122,10 @@ fn predictions(series: &[f64]) -> Vec<f64> {
     AutoRegression::fit(series).map(|model| model.predictions(series)).unwrap_or_default()
 }
 
-/// Sorts values, and gives those that shares of them exceed, in equal ratios from all to one in a thousand.
-fn exceeded_by_shares(values: &mut [f64], steps: usize) -> Vec<Nanos> {
-    values.sort_by(f64::total_cmp);
-    let exceeded = |step: usize| {
-        let share = RAREST.powf(step as f64 / steps as f64);
-        values.get(((1.0 - share) * values.len() as f64) as usize).copied()
-    };
-    let mut times: Vec<Nanos> =
-        std::iter::once(Nanos::ZERO).chain((0..=steps).filter_map(exceeded).map(seconds)).collect();
-    times.dedup();
-    times
-}
-
 /// The length that this share of sorted lengths exceeds, and no more.
-fn exceeded_by(sorted: &[f64], share: f64) -> Nanos {
+fn exceeded_by(sorted: &[Nanos], share: f64) -> Nanos {
     let rest = sorted.len() - ((share * sorted.len() as f64).round() as usize).min(sorted.len());
-    rest.checked_sub(1).map_or(Nanos::ZERO, |last| Nanos((sorted[last] * 1e9).round() as u64))
-}
-
-fn seconds(value: f64) -> Nanos {
-    Nanos((value.max(0.0) * 1e9) as u64)
+    rest.checked_sub(1).map_or(Nanos::ZERO, |last| sorted[last])
 }
 
 /// The most idle time that a policy uses with at most so many collisions a foreground request; `None` if it never has so few.
