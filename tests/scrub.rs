@@ -321,8 +321,17 @@ fn root_probe_capture_and_learning_work_together() {
     let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
     let path = |name: &str| bench.folder.path().join(name).display().to_string();
     let model = path("disk.toml");
-    let output = run(&["probe", bench.path(), "--out", &model, "--json"]);
+    let output = run(&["probe", bench.path(), "--out", &model, "--report", &path("probe.html"), "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["verifier"], &found["answered_from_cache"]), (&"read".into(), &false.into()));
+    let rate = |regions: u64| {
+        let scans = found["scans_by_regions"].as_array().unwrap();
+        scans.iter().find(|scan| scan["regions"] == regions).unwrap()["rate_bytes_per_s"].as_f64().unwrap()
+    };
+    // Figure 5: few regions cost seeks, many cost less than the rotation that a sequential scan misses.
+    assert!(rate(4) < rate(1) && rate(512) > rate(4), "{found}");
+    assert!(std::fs::read_to_string(path("probe.html")).unwrap().contains("Whether a verify reads the medium"));
     let text = std::fs::read_to_string(&model).unwrap();
     let model = idlewise::disk::DiskModel::from_toml(&text).unwrap();
     let milliseconds = |kib| model.verify_time(Bytes::from_kib(kib)).as_secs_f64() * 1e3;
@@ -353,6 +362,27 @@ fn root_probe_capture_and_learning_work_together() {
     assert!(result["verified_bytes"].as_u64().unwrap() > 0, "{result}");
     assert!(result["request_size_bytes"].as_u64().unwrap() <= 2560 << 10, "{result}");
     assert_eq!(result["target"]["max_slowdown_s"], 0.03);
+}
+
+/// Whoever may read a file may probe it.
+#[test]
+fn a_file_is_probed_without_privilege() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![1; 32 << 20]).unwrap();
+    let output = run(&["probe", file.to_str().unwrap(), "--json"]);
+    if stderr(&output).contains("has no direct I/O") {
+        eprintln!("SKIPPED: the file system has no direct I/O");
+        return;
+    }
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["verifier"], "read");
+    assert!(found["read"]["rate"].is_string() && found["service"].as_array().unwrap().len() >= 8, "{found}");
+    std::fs::write(&file, "short").unwrap();
+    let output = run(&["probe", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("too little to measure"), "{}", stderr(&output));
 }
 
 /// A device of which nothing can be read any more ends its scrub, and its silence is not taken for bad blocks.

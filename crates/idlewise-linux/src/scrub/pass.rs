@@ -158,3 +158,38 @@ impl From<&Progress> for RunSoFar {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const VALID: &str = r#"{"version":2,"identity":"wwn-1","device":"/dev/sda","device_bytes":1048576,"block_bytes":512,
+        "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
+        "place":{"visited_bytes":65536,"course_bytes":65536,"ahead":[3],"detour":[[460800,491520]],"again":[[450560,460800]]},
+        "state":"running","errors":[{"lba":900,"blocks":2,"kind":"medium"}],
+        "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":null,"run":null}"#;
+
+    #[test]
+    fn the_present_version_is_read_and_newer_ones_are_not() {
+        let pass = Pass::parse(VALID.as_bytes()).unwrap();
+        assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
+        let error = Pass::parse(VALID.replace("\"version\":2", "\"version\":3").as_bytes()).unwrap_err();
+        assert!(error.contains("version 3, newer than 2"), "{error}");
+    }
+
+    proptest! {
+        /// Whatever becomes of its bytes and numbers, a checkpoint is read or refused.
+        #[test]
+        fn no_damage_makes_it_stumble(
+            at in 0..VALID.len(), byte in any::<u8>(), cut in 0..VALID.len(), number in any::<u64>(), which in 0usize..8,
+        ) {
+            let mut bytes = VALID.as_bytes().to_vec();
+            bytes[at] = byte;
+            let _ = Pass::parse(&bytes);
+            let _ = Pass::parse(&VALID.as_bytes()[..cut]);
+            let numbers = ["1048576", "512", "7", "65536", "3", "460800", "491520", "900"];
+            let _ = Pass::parse(VALID.replace(numbers[which], &number.to_string()).as_bytes());
+        }
+    }
+}

@@ -37,7 +37,8 @@ impl Staggered {
                 "{regions} regions, visits of {visit}: both above zero, visits whole {block} byte blocks"
             ));
         }
-        let region = device.size.0.div_ceil(regions).next_multiple_of(block).max(block);
+        let region = device.size.0.div_ceil(regions).checked_next_multiple_of(block);
+        let region = region.ok_or_else(|| format!("a device of {} bytes is too large", device.size.0))?.max(block);
         let (size, visit) = (device.size.0, visit.0);
         let (ahead, detour, again) = (BTreeSet::new(), Vec::new(), Vec::new());
         Ok(Self { size, region, regions, visit, visited: 0, course: 0, ahead, detour, again })
