@@ -7,8 +7,9 @@
 
 use idlewise::Nanos;
 
-/// Of the intervals that the policy would use, one in so many is a control.
+/// Of the intervals that the policy would use, one in so many is a control; more of them until enough is known.
 const CONTROLS: u64 = 16;
+const FIRST_CONTROLS: u64 = 4;
 /// With fewer controls nothing is said.
 const ENOUGH: f64 = 12.0;
 /// Requests over which the means are taken, about.
@@ -39,7 +40,8 @@ impl Displacement {
     pub fn draw(&mut self) -> bool {
         // Knuth's MMIX generator: intervals must not be able to keep step with it.
         self.drawn = self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.drawn >> 33).is_multiple_of(CONTROLS)
+        let every = if self.held_back.count < ENOUGH { FIRST_CONTROLS } else { CONTROLS };
+        (self.drawn >> 33).is_multiple_of(every)
     }
 
     /// Takes in the service of a request that ended an interval.
