@@ -196,11 +196,12 @@ fn redundancy_repairs_and_privileges_are_few() {
     for name in ["cached", "scsi-cached"] {
         let probed = steps[name].json();
         assert_eq!(probed["answered_from_cache"], true, "{probed}");
-        let times = |field: &str| -> Vec<f64> {
-            probed[field].as_array().unwrap().iter().map(|one| one["again_s"].as_f64().unwrap()).collect()
+        let again = |field: &str| -> f64 {
+            let times = probed[field].as_array().unwrap().iter().map(|one| one["again_s"].as_f64().unwrap());
+            times.fold(f64::INFINITY, f64::min)
         };
-        assert!(times("repeated_cache_off").iter().all(|&again| again > 0.005), "{probed}");
-        assert!(times("repeated").iter().all(|&again| again < 0.005), "{probed}");
+        assert!(again("repeated_cache_off") > 0.012 && again("repeated") < 0.012, "{probed}");
+        // Off, and on again.
+        assert_eq!(steps[&format!("{name}-commands")].output.lines().count(), 2, "{name}");
     }
-    assert_eq!(steps["cached-again"].json()["answered_from_cache"], true);
 }

@@ -50,11 +50,37 @@ fn jobs_come_with_writes_and_those_without_a_place_are_lost() {
     assert_eq!(all["jobs"]["completed"], all["background_requests"]);
     assert!(number(&all["slowdown_p90_s"]) <= number(&all["slowdown_p99_s"]));
     assert!(number(&all["slowdown_p99_s"]) <= number(&all["max_slowdown_s"]));
+    // Parity: an update for each WRITE or for several of one segment; stopped ones begin again and cost requests.
+    let parity = [
+        "simulate",
+        &path,
+        "--request-size",
+        "64KiB",
+        "--idle-wait",
+        "5ms",
+        "--parity",
+        "--segment",
+        "64MiB",
+        "--write-share",
+        "0.5",
+        "--json",
+    ];
+    let parity = json(&parity);
+    let (jobs, of_jobs) = (&parity["jobs"], &parity["jobs"]["parity"]);
+    assert_eq!(jobs["came"], all["jobs"]["came"]);
+    let hits: Vec<f64> = of_jobs["writes_before_update"].as_array().unwrap().iter().map(number).collect();
+    assert!((hits.iter().sum::<f64>() - 1.0).abs() < 1e-9 && hits.len() > 1, "{of_jobs}");
+    let mean_hits: f64 = hits.iter().enumerate().map(|(index, share)| (index + 1) as f64 * share).sum();
+    let updates = number(&jobs["completed"]) / mean_hits;
+    assert!(number(&parity["background_requests"]) > 2.0 * updates - 1.0, "{parity}");
+    assert!(number(&of_jobs["update_p50_s"]) <= number(&of_jobs["update_p99_s"]), "{of_jobs}");
     // Without --write-share the trace's own.
     let own = json(&waiting);
     assert!((number(&own["jobs"]["came"]) / 1_200.0 - 1.0).abs() < 0.1, "{own}");
     for (wrong, text) in [
         (&["--buffer", "3"][..], "--per-write"),
+        (&["--write-share", "0.5"], "--per-write or --parity"),
+        (&["--segment", "1MiB"], "--parity"),
         (&["--per-write", "--write-share", "7"], "a share above 0"),
         (&["--service", "0"], "above zero"),
     ] {

@@ -260,6 +260,27 @@ fn root_two_scrubs_of_one_device_do_not_run_together() {
     assert_eq!(first.end().status.code(), Some(4));
 }
 
+/// A new pass does not forget what the last one found before it has been there itself.
+#[test]
+fn root_bad_blocks_stay_known_in_the_next_pass() {
+    let bad = [50..51, 120_000..120_004];
+    let Some(bench) = Bench::new(64 * MIB, &bad, true) else { return };
+    assert_eq!(bench.scrub(&PACE).0, 3);
+    let scrub = bench.start(&PACE);
+    let until = Instant::now() + Duration::from_secs(5);
+    while bench.checkpoint().is_none_or(|checkpoint| checkpoint["state"] != "running") && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    scrub.signal(Signal::INT);
+    assert_eq!(scrub.end().status.code(), Some(4));
+    let known = common::json(&["status", "--state-dir", bench.folder.path().to_str().unwrap(), "--json"]);
+    let both = serde_json::json!([{"lba": 50, "blocks": 1, "kind": "io"}, {"lba": 120_000, "blocks": 4, "kind": "io"}]);
+    assert_eq!(known[0]["errors"], both, "{known}");
+    let (code, result) = bench.scrub(&PACE);
+    assert_eq!((code, &result["errors"]), (3, &known[0]["errors"]));
+    assert!(bench.checkpoint().unwrap()["errors_before"].is_null());
+}
+
 /// Reads of others are foreground: seen, waited for, and delayed by no more than one request.
 #[test]
 fn root_foreground_is_seen_and_waited_for() {

@@ -68,8 +68,9 @@ step nvme-capable $nobody --inh-caps +sys_admin --ambient-caps +sys_admin \
 step nobody-status $nobody idlewise status --state-dir /tmp/states --json
 
 # A SATA drive that answers VERIFY from its cache, as the paper found, and a SCSI drive that reads.
-fault_disk cached --ata --cache 5ms --size 16
+fault_disk cached --ata --cache 12ms --size 8
 step cached idlewise probe "$disk" --json --switch-read-cache
-step cached-again idlewise probe "$disk" --json
-fault_disk scsi-cached --cache 5ms --size 16
+step cached-commands grep '^85/ef' /tmp/cached.log
+fault_disk scsi-cached --cache 12ms --size 8
 step scsi-cached idlewise probe "$disk" --json --switch-read-cache
+step scsi-cached-commands grep '^55' /tmp/scsi-cached.log

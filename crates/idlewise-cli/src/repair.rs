@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use idlewise::Bytes;
 use idlewise::report::Table;
 use idlewise_linux::device::Device;
-use idlewise_linux::repair::{Fate, Outcome, RepairLog, check_cap, from_mirror, left, through_array};
+use idlewise_linux::repair::{
+    Fate, Outcome, RepairLog, check_array, check_cap, check_mirror, from_mirror, left, through_array,
+};
 use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
 
@@ -66,18 +68,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let device = open_device(&arguments.device)?;
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();
-    let Some(pass) = states.pass(&device)?.filter(|pass| !pass.errors.is_empty()) else {
+    let found = states.pass(&device)?.map(|pass| (pass.known_errors(), pass)).filter(|(bad, _)| !bad.is_empty());
+    let Some((bad, pass)) = found else {
         eprintln!("idlewise: {name}: no scrub has found an unreadable block");
         return Ok(Exit::NothingToDo);
     };
-    check_cap(&pass.errors, arguments.max_blocks)?;
+    check_cap(&bad, arguments.max_blocks)?;
     let mirror = arguments.mirror.as_deref().map(open_device).transpose()?;
     let source = match &mirror {
         Some(mirror) => mirror.path.display().to_string(),
         None => "md".into(),
     };
+    match &mirror {
+        Some(mirror) => check_mirror(&device, mirror, &bad)?,
+        None => check_array(&device)?,
+    }
     if !arguments.allow_writes {
-        let count: u64 = pass.errors.iter().map(|run| run.blocks).sum();
+        let count: u64 = bad.iter().map(|run| run.blocks).sum();
         eprintln!("idlewise: {name}: {count} blocks would be rewritten from {source}; --allow-writes does it");
         return Ok(Exit::NothingToDo);
     }
@@ -87,13 +94,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));
     let mut log = RepairLog::open(&log_path, &name)?;
     let blocks = match &mirror {
-        Some(mirror) => from_mirror(&device, mirror, &pass.errors, &mut log)?,
+        Some(mirror) => from_mirror(&device, mirror, &bad, &mut log)?,
         None => {
             let mut chosen = choose_verifier(&device, Bytes(u64::from(device.block)), None)?;
-            through_array(&device, &mut *chosen.verifier, &pass.errors, &mut log)?
+            through_array(&device, &mut *chosen.verifier, &bad, &mut log)?
         }
     };
-    let errors = left(&pass.errors, &blocks);
+    let errors = left(&bad, &blocks);
     checkpoint.replace(pass, errors.clone())?;
     let repaired = Repaired { device: name, source, blocks, log: log_path };
     repaired.print(&device, arguments.json)?;

@@ -141,12 +141,28 @@ struct Row {
     jobs: Option<JobCounts>,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Serialize)]
 struct JobCounts {
     came: u64,
     completed: u64,
     lost: u64,
     mean_response_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parity: Option<Parity>,
+}
+
+/// Of updates of parity.
+#[derive(Clone, Serialize)]
+struct Parity {
+    /// Updates that took up to so long, in shares of WRITEs.
+    update_p50_s: f64,
+    update_p90_s: f64,
+    update_p99_s: f64,
+    /// Shares of the updates for which one WRITE, two, and so on had made their segment dirty.
+    writes_before_update: Vec<f64>,
+    completed_share: f64,
+    /// Foreground and background together.
+    utilisation: f64,
 }
 
 fn policies_and_formats() -> String {
@@ -169,7 +185,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let model = &input.model;
     let lane = |disk: &Idleness| {
         let amount = arguments.work.amount(disk, model, arguments.request_size.unwrap_or(SMALLEST_REQUEST));
-        let setting = Setting { past: disk, model, service: arguments.work.service, amount };
+        let setting = Setting { past: disk, model, service: arguments.work.mean_service(), amount };
         let policy = build(&setting).expect("built a moment ago");
         vec![Lane { policy, work: arguments.work.work(model) }]
     };
@@ -223,7 +239,13 @@ impl Arguments {
             slowdown_p90_s: quantile(0.9),
             slowdown_p99_s: quantile(0.99),
             slowdown_p999_s: quantile(0.999),
-            jobs: self.work.per_write.then_some(JobCounts { came, completed, lost, mean_response_s }),
+            jobs: self.work.per_write().then(|| JobCounts {
+                came,
+                completed,
+                lost,
+                mean_response_s,
+                parity: self.work.parity.then(|| Parity::new(run, disks, tally)),
+            }),
         }
     }
 
@@ -270,6 +292,24 @@ impl Arguments {
     }
 }
 
+impl Parity {
+    fn new(run: &Run, disks: &[Idleness], tally: Tally) -> Self {
+        let detail = run.details.first().cloned().unwrap_or_default();
+        let quantile = |share| detail.times.quantile(share).as_secs_f64();
+        let updates: u64 = detail.hits.iter().sum();
+        let span: u128 = disks.iter().map(|disk| u128::from(disk.end.since(disk.begin).0)).sum();
+        let idle: u128 = disks.iter().map(|disk| u128::from(disk.idle().0)).sum();
+        Self {
+            update_p50_s: quantile(0.5),
+            update_p90_s: quantile(0.9),
+            update_p99_s: quantile(0.99),
+            writes_before_update: detail.hits.iter().map(|&hits| hits as f64 / updates.max(1) as f64).collect(),
+            completed_share: tally.completed as f64 / tally.came.max(1) as f64,
+            utilisation: (span - idle + run.outcome.used_idle) as f64 / span.max(1) as f64,
+        }
+    }
+}
+
 /// A column for all, and one for each volume if asked for.
 fn table(report: &Report) -> Table {
     let mut columns = vec![("all", &report.row)];
@@ -283,11 +323,23 @@ fn table(report: &Report) -> Table {
         table.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
     };
     let share = |value: f64| format!("{:.2} %", value * 100.0);
-    if let Some(of_all) = report.row.jobs {
-        row("jobs completed", &|r| r.jobs.map_or_else(String::new, |j| format!("{} of {}", j.completed, j.came)));
-        row("  each after", &|r| r.jobs.map_or_else(String::new, |j| seconds(j.mean_response_s)));
+    if let Some(of_all) = &report.row.jobs {
+        let jobs = |r: &Row, cell: &dyn Fn(&JobCounts) -> String| r.jobs.as_ref().map_or_else(String::new, cell);
+        row("jobs completed", &|r| jobs(r, &|j| format!("{} of {}", j.completed, j.came)));
+        row("  each after", &|r| jobs(r, &|j| seconds(j.mean_response_s)));
         if of_all.lost > 0 {
-            row("  lost", &|r| r.jobs.map_or_else(String::new, |j| share(j.lost as f64 / j.came.max(1) as f64)));
+            row("  lost", &|r| jobs(r, &|j| share(j.lost as f64 / j.came.max(1) as f64)));
+        }
+        if of_all.parity.is_some() {
+            let parity = |r: &Row, cell: &dyn Fn(&Parity) -> String| {
+                jobs(r, &|j| j.parity.as_ref().map_or_else(String::new, cell))
+            };
+            row("  90 % of them", &|r| parity(r, &|p| seconds(p.update_p90_s)));
+            row("  99 %", &|r| parity(r, &|p| seconds(p.update_p99_s)));
+            row("updates after 1, 2, 3 WRITEs", &|r| {
+                parity(r, &|p| p.writes_before_update.iter().take(3).map(|&s| share(s)).collect::<Vec<_>>().join(", "))
+            });
+            row("disk busy in all", &|r| parity(r, &|p| share(p.utilisation)));
         }
     } else {
         row("scrubbed", &|r| Bytes(r.summary.scrubbed_bytes).to_string());

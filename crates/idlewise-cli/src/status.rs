@@ -86,6 +86,7 @@ impl Status {
         let rate = pass.run.as_ref().filter(|run| run.elapsed_s > 0.0);
         let rate = rate.map(|run| run.verified_bytes as f64 / run.elapsed_s);
         let left = pass.device_bytes - pass.place.visited;
+        let errors = pass.known_errors();
         Self {
             state,
             doing: pass.run.as_ref().filter(|_| state == "running").map(|run| run.doing.clone()),
@@ -96,7 +97,7 @@ impl Status {
             left_s: rate.filter(|&rate| rate > 0.0 && state == "running").map(|rate| left as f64 / rate),
             device: pass.device,
             identity: pass.identity,
-            errors: pass.errors,
+            errors,
             started_unix_s: pass.started_unix_s,
             saved_unix_s: pass.saved_unix_s,
             completed_unix_s: pass.completed_unix_s,

@@ -11,7 +11,7 @@ use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
-use idlewise_linux::scrub::{Claim, Pacing, Report, Scrubber, State, StateFolder};
+use idlewise_linux::scrub::{Claim, Doing, Pacing, Report, Scrubber, State, StateFolder};
 
 use super::bar::Bar;
 use super::result::{Names, Result};
@@ -70,6 +70,7 @@ impl Job {
         let monitor = open_monitor(device, self.monitor)?;
         let mut scrubber = Scrubber::new(device, chosen.verifier, monitor, &self.stop);
         let resumed = checkpoint.visited();
+        checkpoint.mark(State::Running, Doing::Calibrating)?;
         let (pacing, planned) = match self.pace.clone() {
             Pace::Given(schedule, predicted) => {
                 (Some(Pacing::fixed(schedule, self.goal.map(|goal| goal.mean_slowdown))), predicted)
@@ -82,7 +83,10 @@ impl Job {
                 let report = scrubber.run(&mut *order, &mut pacing, &mut checkpoint, watch)?;
                 (report, planned.or(pacing.predicted()))
             }
-            None => (Report::before_the_first_request(&checkpoint, *scrubber.foreground().measured()), None),
+            None => {
+                checkpoint.mark(State::Interrupted, Doing::Calibrating)?;
+                (Report::before_the_first_request(&checkpoint, *scrubber.foreground().measured()), None)
+            }
         };
         let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
         Ok(Result::new(device, &report, names, self.goal, predicted, resumed))

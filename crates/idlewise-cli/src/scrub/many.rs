@@ -13,7 +13,6 @@ use super::bar::Bar;
 use super::job::Job;
 use super::result::Result;
 use crate::exit::Exit;
-use crate::live::open_device;
 use crate::output;
 
 /// How the scrub of one device ended.
@@ -21,8 +20,13 @@ use crate::output;
 #[serde(untagged)]
 enum Ended {
     Scrubbed(Box<Result>),
-    CouldNotRun { device: String, state: &'static str, failure: String },
+    NotScrubbed { device: String, state: &'static str, failure: String },
 }
+
+/// It was stopped before its turn came.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: stopped before its turn came")]
+struct Queued(String);
 
 /// Scrubs all of them at the same time, but for those that share an array.
 pub fn run(job: &Job, paths: &[PathBuf], per_array: usize, quiet: bool, json: bool) -> anyhow::Result<Exit> {
@@ -36,9 +40,20 @@ pub fn run(job: &Job, paths: &[PathBuf], per_array: usize, quiet: bool, json: bo
         let (major, minor) = device.disk_numbers();
         let disk =
             disks.enter(vec![format!("{major}:{minor}")], &job.stop, &mut |disk| bar.queue(&format!("disk {disk}")));
-        anyhow::ensure!(leave.is_some() && disk.is_some(), "{}: stopped before its turn came", device.path.display());
-        job.scrub(&device, &mut bar)
+        if leave.is_none() || disk.is_none() {
+            return Err(Queued(device.path.display().to_string()).into());
+        }
+        let result = job.scrub(&device, &mut bar)?;
+        drop(bar);
+        // Who waits weeks for the last disk wants to know of the first.
+        if !json {
+            bars.suspend(|| output::text(&(result.text() + "\n")))?;
+        }
+        Ok(result)
     };
+    let mut paths = paths.to_vec();
+    let mut seen = std::collections::BTreeSet::new();
+    paths.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
     let ended: Vec<(Ended, anyhow::Result<Exit>)> = thread::scope(|scope| {
         let scrub = &scrub;
         let jobs: Vec<_> = paths.iter().map(|path| (path, scope.spawn(move || scrub(path)))).collect();
@@ -52,12 +67,6 @@ pub fn run(job: &Job, paths: &[PathBuf], per_array: usize, quiet: bool, json: bo
     drop(bars);
     if json {
         output::json(&ended.iter().map(|(ended, _)| ended).collect::<Vec<_>>())?;
-    } else {
-        let texts = ended.iter().filter_map(|(ended, _)| match ended {
-            Ended::Scrubbed(result) => Some(result.text()),
-            Ended::CouldNotRun { .. } => None,
-        });
-        output::text(&texts.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(together(ended.into_iter().map(|(_, exit)| exit)))
 }
@@ -69,18 +78,21 @@ fn end(path: &Path, result: anyhow::Result<Result>) -> (Ended, anyhow::Result<Ex
             (Ended::Scrubbed(Box::new(result)), exit)
         }
         Err(error) => {
-            let failure = format!("{error:#}");
-            (Ended::CouldNotRun { device: path.display().to_string(), state: "failed", failure }, Err(error))
+            let (device, failure) = (path.display().to_string(), format!("{error:#}"));
+            let queued = error.is::<Queued>();
+            let state = if queued { "interrupted" } else { "failed" };
+            let exit = if queued { Ok(Exit::Interrupted) } else { Err(error) };
+            (Ended::NotScrubbed { device, state, failure }, exit)
         }
     }
 }
 
-/// One exit for all: what could not run counts most, then errors found, then interruptions.
+/// One exit for all: what could not run counts most, then interruptions, as it must be run again, then errors found.
 fn together(exits: impl Iterator<Item = anyhow::Result<Exit>>) -> Exit {
     let rank = |exit: &Exit| match exit {
         Exit::CouldNotRun => 4,
-        Exit::ErrorsFound => 3,
-        Exit::Interrupted => 2,
+        Exit::Interrupted => 3,
+        Exit::ErrorsFound => 2,
         Exit::Clean => 1,
         Exit::NothingToDo => 0,
     };
@@ -139,7 +151,7 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
 }
 
 fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
-    let device: Device = open_device(path)?;
+    let device: Device = job.open(path)?;
     let chosen = job.choose(&device)?;
     let pass = job.states.pass(&device)?.filter(|pass| !job.restart && !pass.over());
     Ok(Prospect {

@@ -169,7 +169,8 @@ impl Result {
         let of =
             |slowdown: Option<Slowdown>, get: fn(Slowdown) -> f64| slowdown.map_or("-".into(), |s| seconds(get(s)));
         let mut row = |name: &str, get: fn(Slowdown) -> f64| {
-            table.row([name.into(), of(self.target, get), of(forecast, get), of(Some(self.measured.slowdown), get)]);
+            let measured = Some(self.measured.slowdown).filter(|_| self.measured.foreground_requests > 0);
+            table.row([name.into(), of(self.target, get), of(forecast, get), of(measured, get)]);
         };
         row("mean slowdown", |slowdown| slowdown.mean_slowdown_s);
         row("max slowdown", |slowdown| slowdown.max_slowdown_s);

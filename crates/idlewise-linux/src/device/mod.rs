@@ -44,7 +44,9 @@ pub enum DeviceError {
     #[error("{0}: not a block device; give a disk or partition such as /dev/sda")]
     NotABlockDevice(String),
     /// It may not be read.
-    #[error("{0}: no permission to read it: run as root, or as a member of the group that owns it")]
+    #[error(
+        "{0}: no permission to read it: that takes membership of the group that owns it, CAP_DAC_READ_SEARCH, or root"
+    )]
     Permission(String),
     /// The system refused otherwise.
     #[error("{path}: {problem}")]

@@ -92,8 +92,12 @@ pub fn disk_model(name: &str, found: &[Service]) -> Option<DiskModel> {
         model.verify.push(Point { size: one.size, time });
     }
     let (first, last) = (found.first()?, found.last()?);
-    let (bytes, time) = (last.size.0 - first.size.0, last.moved.since(first.moved).as_secs_f64());
-    let rate = Rate(if time > 0.0 { (bytes as f64 / time) as u64 } else { u64::MAX }.max(1));
+    // Where noise hides that larger requests take longer, the largest one's whole time is that of its bytes.
+    let (bytes, time) = match last.moved > first.moved {
+        true => (last.size.0 - first.size.0, last.moved.since(first.moved)),
+        false => (last.size.0, last.moved),
+    };
+    let rate = Rate(((bytes as f64 / time.as_secs_f64().max(1e-9)) as u64).max(1));
     let access = Access { position: first.moved.since(rate.time_for(first.size)), rate };
     (model.read, model.write) = (Some(access), Some(access));
     (model.verify.len() >= 2).then_some(model)

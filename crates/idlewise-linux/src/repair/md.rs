@@ -57,6 +57,14 @@ pub fn through_array(
     Ok(outcomes)
 }
 
+/// Whether the device is a member of an array that can rewrite it.
+///
+/// # Errors
+/// [`RepairError::Array`] if not.
+pub fn check_array(device: &Device) -> Result<(), RepairError> {
+    Array::of(device).map(|_| ())
+}
+
 fn readable(verifier: &mut dyn Verifier, device: &Device, lba: u64) -> bool {
     let block = u64::from(device.block);
     let extent = Extent { offset: Bytes(lba * block), length: Bytes(block) };

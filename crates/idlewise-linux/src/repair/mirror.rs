@@ -23,7 +23,7 @@ pub fn from_mirror(
     bad: &[BadBlocks],
     log: &mut RepairLog,
 ) -> Result<Vec<Outcome>, RepairError> {
-    check(device, mirror)?;
+    check_mirror(device, mirror, bad)?;
     let source = open_exclusively(&mirror.path, false)?;
     let target = open_exclusively(&device.path, true)?;
     let (mut held, mut is) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
@@ -47,7 +47,14 @@ pub fn from_mirror(
     Ok(outcomes)
 }
 
-fn check(device: &Device, mirror: &Device) -> Result<(), RepairError> {
+/// Readable blocks on either side of unreadable ones that must be the same on both.
+const NEIGHBOURS: u64 = 64;
+
+/// Whether `mirror` can be one: another disk of the same size, and the same data around the unreadable blocks.
+///
+/// # Errors
+/// [`RepairError::NoMirror`] if not.
+pub fn check_mirror(device: &Device, mirror: &Device, bad: &[BadBlocks]) -> Result<(), RepairError> {
     let no_mirror = |why: String| RepairError::NoMirror {
         device: device.path.display().to_string(),
         mirror: mirror.path.display().to_string(),
@@ -61,6 +68,27 @@ fn check(device: &Device, mirror: &Device) -> Result<(), RepairError> {
     }
     if !device.block.is_multiple_of(mirror.block) {
         return Err(no_mirror(format!("its blocks of {} bytes are larger", mirror.block)));
+    }
+    let block = u64::from(device.block);
+    let (mut here, mut there) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
+    let mut compared = 0;
+    for run in bad {
+        let end = run.lba + run.blocks;
+        let last = (end + NEIGHBOURS).min(device.size.0 / block);
+        for lba in (run.lba.saturating_sub(NEIGHBOURS)..run.lba).chain(end..last) {
+            let (here, there) = (here.bytes(device.block as usize), there.bytes(device.block as usize));
+            let read = |file: &File, into: &mut [u8]| file.read_exact_at(into, lba * block).is_ok();
+            if !(read(&device.file, here) && read(&mirror.file, there)) {
+                continue;
+            }
+            if here != there {
+                return Err(no_mirror(format!("they differ at block {lba}")));
+            }
+            compared += 1;
+        }
+    }
+    if compared == 0 {
+        return Err(no_mirror("no block near the unreadable ones could be compared".into()));
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ mod md;
 mod mirror;
 
 pub use log::RepairLog;
-pub use md::through_array;
-pub use mirror::from_mirror;
+pub use md::{check_array, through_array};
+pub use mirror::{check_mirror, from_mirror};
 
 use idlewise::Bytes;
 use serde::Serialize;

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use idlewise::Bytes;
 use idlewise::order::Place;
 
-use super::{BadBlocks, Pass, Progress, RunSoFar, State};
+use super::{BadBlocks, Doing, Pass, Progress, RunSoFar, State};
 use crate::replace_file;
 
 /// A checkpoint in its locked file.
@@ -82,12 +82,21 @@ impl Checkpoint {
         &self.pass.errors
     }
 
+    /// Saves that a run is at the pass, or was and did not get as far as its first request.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn mark(&mut self, state: State, doing: Doing) -> Result<(), CheckpointError> {
+        let (place, errors) = (self.pass.place.clone(), self.pass.errors.clone());
+        self.save(&place, &errors, state, &Progress { doing, ..Progress::default() })
+    }
+
     /// Saves a pass that was there before, with other unreadable blocks.
     ///
     /// # Errors
     /// What the file system says; the checkpoint before is then still there.
     pub fn replace(&mut self, pass: Pass, errors: Vec<BadBlocks>) -> Result<(), CheckpointError> {
-        self.pass = Pass { errors, ..pass };
+        self.pass = Pass { errors, errors_before: Vec::new(), ..pass };
         self.write()
     }
 
@@ -108,6 +117,7 @@ impl Checkpoint {
         self.pass.run = Some(RunSoFar::from(progress));
         self.pass.saved_unix_s = unix_now();
         if state == State::Complete {
+            self.pass.errors_before.clear();
             self.pass.completed_unix_s = Some(self.pass.saved_unix_s);
         }
         self.write()

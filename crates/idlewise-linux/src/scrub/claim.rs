@@ -1,7 +1,10 @@
 //! One idlewise at a disk: whoever keeps its checkpoints elsewhere, or scrubs another part of the disk, is seen as well.
 
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Uid, geteuid};
 
 use super::CheckpointError;
 use crate::device::Device;
@@ -9,7 +12,7 @@ use crate::device::Device;
 /// The claim to a disk, until it is dropped or the process ends: an abstract socket, which no file outlives. Processes in
 /// another network name space have their own.
 #[derive(Debug)]
-pub struct Claim(#[expect(dead_code, reason = "held, never used")] UnixListener);
+pub struct Claim(#[expect(dead_code, reason = "held, never used")] Option<UnixListener>);
 
 impl Claim {
     /// Claims the disk that `device` lies on.
@@ -22,10 +25,21 @@ impl Claim {
     }
 
     fn named(name: &str, device: &str) -> Result<Self, CheckpointError> {
-        let bound = SocketAddr::from_abstract_name(name).and_then(|address| UnixListener::bind_addr(&address));
-        let busy = |_| CheckpointError::Busy { device: device.into(), lock: format!("the socket @{name}") };
-        bound.map(Self).map_err(busy)
+        let busy = || CheckpointError::Busy { device: device.into(), lock: format!("the socket @{name}") };
+        let address = SocketAddr::from_abstract_name(name).map_err(|_| busy())?;
+        match UnixListener::bind_addr(&address) {
+            Ok(listener) => Ok(Self(Some(listener))),
+            // A name is anyone's to take: only root's claim, or one of the same user, counts.
+            Err(_) if holder(&address).is_some_and(|uid| uid != Uid::ROOT && uid != geteuid()) => Ok(Self(None)),
+            Err(_) => Err(busy()),
+        }
     }
+}
+
+/// Who holds a claim, if that can be told.
+fn holder(address: &SocketAddr) -> Option<Uid> {
+    let socket = UnixStream::connect_addr(address).ok()?;
+    Some(socket_peercred(&socket).ok()?.uid)
 }
 
 #[cfg(test)]

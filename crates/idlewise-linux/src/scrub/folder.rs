@@ -119,16 +119,17 @@ impl StateFolder {
             }
             other => other.map_err(|errno| io_error(&lock_path)(errno.into()))?,
         }
-        let kept = if restart { None } else { read(&path, subject)? };
+        // What a damaged checkpoint knew is lost when a new pass is asked for.
+        let kept = if restart { read(&path, subject).ok().flatten() } else { read(&path, subject)? };
         let pass = match kept {
-            Some(pass) if pass.state != State::Complete => {
+            Some(pass) if pass.state != State::Complete && !restart => {
                 if pass.order != subject.order {
                     let was = pass.order.to_string();
                     return Err(CheckpointError::Order { path: path.display().to_string(), was });
                 }
                 Pass { device: subject.device.into(), ..pass }
             }
-            over => subject.new_pass(over.and_then(|pass| pass.completed_unix_s)),
+            before => subject.new_pass(before.as_ref()),
         };
         Ok(Checkpoint { path, pass, _lock: lock })
     }
@@ -145,7 +146,7 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    fn new_pass(&self, completed_unix_s: Option<u64>) -> Pass {
+    fn new_pass(&self, before: Option<&Pass>) -> Pass {
         Pass {
             version: Pass::VERSION,
             identity: self.identity.into(),
@@ -156,9 +157,10 @@ impl Subject<'_> {
             place: Place::default(),
             state: State::Running,
             errors: Vec::new(),
+            errors_before: before.map_or_else(Vec::new, Pass::known_errors),
             started_unix_s: unix_now(),
             saved_unix_s: unix_now(),
-            completed_unix_s,
+            completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
             run: None,
         }
     }

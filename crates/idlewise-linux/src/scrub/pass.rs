@@ -42,6 +42,9 @@ pub struct Pass {
     pub state: State,
     /// Unreadable blocks found in it.
     pub errors: Vec<BadBlocks>,
+    /// Unreadable blocks of the last complete pass, until this one is complete as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors_before: Vec<BadBlocks>,
     /// When the pass began, in seconds since 1970.
     pub started_unix_s: u64,
     /// When this was saved.
@@ -108,6 +111,7 @@ impl From<Pass1> for Pass {
             place: Place::after(old.position_bytes),
             state,
             errors,
+            errors_before: Vec::new(),
             started_unix_s,
             saved_unix_s: old.saved_unix_s,
             completed_unix_s: old.completed_unix_s,
@@ -119,6 +123,22 @@ impl From<Pass1> for Pass {
 impl Pass {
     /// Version of the layout.
     pub(super) const VERSION: u32 = 2;
+
+    /// Unreadable blocks found in this pass, and before it where it has not been yet.
+    pub fn known_errors(&self) -> Vec<BadBlocks> {
+        let mut known: Vec<BadBlocks> = self.errors.clone();
+        for before in &self.errors_before {
+            let found = |lba: u64| self.errors.iter().any(|run| (run.lba..run.lba + run.blocks).contains(&lba));
+            for lba in (before.lba..before.lba.saturating_add(before.blocks)).filter(|&lba| !found(lba)) {
+                match known.last_mut() {
+                    Some(last) if last.lba + last.blocks == lba && last.kind == before.kind => last.blocks += 1,
+                    _ => known.push(BadBlocks { lba, blocks: 1, kind: before.kind.clone() }),
+                }
+            }
+        }
+        known.sort_by_key(|run| run.lba);
+        known
+    }
 
     /// Whether every byte was visited.
     pub fn over(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Requests in, idle intervals out, one request at a time.
 
 use super::{Idleness, Interval, Write};
-use crate::Nanos;
+use crate::{Bytes, Nanos};
 
 const HOUR: Nanos = Nanos::from_secs(3600);
 
@@ -47,10 +47,10 @@ impl IdlenessBuilder {
         self.disk.responses.push(response);
     }
 
-    /// Keeps that the request added last, which completed then, was a WRITE.
-    pub fn keep_write(&mut self, completed: Nanos) {
+    /// Keeps that the request added last, which completed then, was a WRITE, and where.
+    pub fn keep_write(&mut self, completed: Nanos, offset: Bytes) {
         let busy_period = u32::try_from(self.disk.intervals.len()).expect("under 4 billion idle intervals");
-        self.disk.writes.push(Write { busy_period, completed });
+        self.disk.writes.push(Write { busy_period, completed, offset });
     }
 
     /// The intervals so far.

@@ -23,9 +23,9 @@ pub use reducer::Reducer;
 pub use regression::AutoRegression;
 pub use statistics::Statistics;
 
-use crate::Nanos;
 use crate::disk::DiskModel;
 use crate::trace::Trace;
+use crate::{Bytes, Nanos};
 
 /// The busy and idle times of one disk.
 ///
@@ -63,6 +63,8 @@ pub struct Write {
     pub busy_period: u32,
     /// When it completed, on the trace's clock.
     pub completed: Nanos,
+    /// Its first byte.
+    pub offset: Bytes,
 }
 
 /// What is kept of each request besides what intervals need, as some simulations need it.

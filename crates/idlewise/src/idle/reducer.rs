@@ -76,7 +76,7 @@ impl<'a> Reducer<'a> {
                 Writes::Drawn(share) => self.random.random::<f64>() < share,
             };
             if writes {
-                disk.keep_write(completion);
+                disk.keep_write(completion, request.offset);
             }
         }
         Ok(())

@@ -81,7 +81,7 @@ mod tests {
             builder.request(Nanos(arrival), Nanos(arrival + response));
             builder.keep_response(Nanos(response));
             if k % 3 == 0 {
-                builder.keep_write(Nanos(arrival + response));
+                builder.keep_write(Nanos(arrival + response), crate::Bytes(arrival));
             }
         }
         let disk = builder.finish();

@@ -62,12 +62,12 @@ impl Simulation {
         Self { lanes, clock: disk.begin.0, ..Self::default() }
     }
 
-    /// Runs the next interval and the busy period behind it. `written` are the times at which the WRITEs of the busy period
-    /// before it completed.
-    pub fn interval(&mut self, interval: &Interval, written: impl Iterator<Item = Nanos>) {
+    /// Runs the next interval and the busy period behind it. `written` are the WRITEs of the busy period before it: when each
+    /// completed, and where it was.
+    pub fn interval(&mut self, interval: &Interval, written: impl Iterator<Item = (Nanos, Bytes)>) {
         self.clock += interval.busy_before.0 + interval.length.0;
-        for at in written {
-            self.lanes.iter_mut().for_each(|lane| lane.work.foreground_wrote(Nanos(at.0 + self.carried)));
+        for (at, offset) in written {
+            self.lanes.iter_mut().for_each(|lane| lane.work.foreground_wrote(Nanos(at.0 + self.carried), offset));
         }
         let busy = self.since_arrival + interval.busy_before.0 + self.carried;
         if self.carried > 0 && interval.length.0 <= self.carried {
@@ -157,7 +157,7 @@ impl Outcome {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Jobs, Scrub, Service, naive, run, simulate};
+    use super::super::{Jobs, ParityUpdates, Scrub, Service, naive, run, simulate};
     use super::*;
     use crate::disk::{DiskModel, Point};
     use crate::idle::{AutoRegression, IdlenessBuilder};
@@ -179,7 +179,7 @@ mod tests {
         for &(arrival, response, write) in requests {
             builder.request(Nanos(arrival), Nanos(arrival + response));
             if write {
-                builder.keep_write(Nanos(arrival + response));
+                builder.keep_write(Nanos(arrival + response), naive::place(arrival));
             }
         }
         builder.finish()
@@ -307,11 +307,13 @@ mod tests {
             let of_size = || Service::OfSize(model(service));
             let scrub = |service| Box::new(Scrub::new(service)) as Box<dyn Work>;
             let jobs = |service, places| Box::new(Jobs::new(service, places)) as Box<dyn Work>;
-            let works: [&dyn Fn() -> Box<dyn Work>; 4] = [
+            let parity = |read, write| Box::new(ParityUpdates::new(read, write, Bytes(3_000))) as Box<dyn Work>;
+            let works: [&dyn Fn() -> Box<dyn Work>; 5] = [
                 &|| scrub(of_size()),
                 &|| scrub(Service::exponential(Nanos(service))),
                 &|| jobs(Service::exponential(Nanos(service)), None),
                 &|| jobs(of_size(), Some(kb as usize)),
+                &|| parity(Service::exponential(Nanos(service)), Service::seeded(Nanos(service / 2 + 1), 7)),
             ];
             let mut lanes: Vec<Box<dyn Fn() -> Vec<Lane>>> = Vec::new();
             for make in &makes {

@@ -10,4 +10,4 @@ mod work;
 pub use engine::{Lane, Outcome, Simulation};
 pub use run::{Run, run, simulate};
 pub use summary::Summary;
-pub use work::{Jobs, Scrub, Served, Service, Tally, Work};
+pub use work::{Detail, Jobs, ParityUpdates, Scrub, Served, Service, Tally, Work};

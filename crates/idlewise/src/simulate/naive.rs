@@ -1,8 +1,13 @@
 //! The simulation written the slow, obvious way, request by request on one clock, to hold the engine against.
 
 use super::{Lane, Outcome};
-use crate::Nanos;
 use crate::policy::Decision;
+use crate::{Bytes, Nanos};
+
+/// Where a request of this arrival is, in tests: some places come again soon.
+pub fn place(arrival: u64) -> Bytes {
+    Bytes(arrival % 7 * 1_000)
+}
 
 /// `requests` are (arrival, response, whether a WRITE), in order of arrival.
 pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
@@ -14,8 +19,8 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
         if let Some(end) = recorded_end
             && arrival > end
         {
-            for at in written.drain(..) {
-                lanes.iter_mut().for_each(|lane| lane.work.foreground_wrote(Nanos(at)));
+            for (at, offset) in written.drain(..) {
+                lanes.iter_mut().for_each(|lane| lane.work.foreground_wrote(Nanos(at), offset));
             }
             let idle_from = end + delay;
             if arrival > idle_from {
@@ -41,7 +46,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
         outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
         recorded_end = recorded_end.max(Some(arrival + response));
         if write {
-            written.push(arrival + response + delay);
+            written.push((arrival + response + delay, place(arrival)));
         }
     }
     outcome
@@ -65,8 +70,8 @@ fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome
                 if now >= arrival || !lane.work.waits() {
                     break;
                 }
-                let served = lane.work.serve(Nanos(now), size, 1, 1);
-                outcome.background_requests += 1;
+                let served = lane.work.serve(Nanos(now), size, 1, arrival - now);
+                outcome.background_requests += served.requests;
                 outcome.scrubbed.0 += served.bytes;
                 outcome.used_idle += u128::from((now + served.time).min(arrival) - now);
                 now += served.time;

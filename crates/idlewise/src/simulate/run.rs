@@ -1,6 +1,6 @@
 //! A simulation of all disks of a trace, and what it tells besides sums.
 
-use super::{Lane, Outcome, Scrub, Service, Simulation, Tally};
+use super::{Detail, Lane, Outcome, Scrub, Service, Simulation, Tally};
 use crate::Nanos;
 use crate::cdh::Cdh;
 use crate::disk::DiskModel;
@@ -16,6 +16,8 @@ pub struct Run {
     pub slowdowns: Cdh,
     /// What each kind of work did.
     pub tallies: Vec<Tally>,
+    /// What else there is to say of each.
+    pub details: Vec<Detail>,
     /// Response times of the foreground without background work; empty unless the disks kept them.
     pub responses_alone: Cdh,
     /// The same with background work.
@@ -47,7 +49,7 @@ pub fn run(disks: &[Idleness], mut make: impl FnMut(&Idleness) -> Vec<Lane>) -> 
         answer(&mut all, disk.leading_requests(), 0);
         for (index, interval) in disk.intervals.iter().enumerate() {
             let written = std::iter::from_fn(|| writes.next_if(|write| write.busy_period as usize <= index));
-            simulation.interval(interval, written.map(|write| write.completed));
+            simulation.interval(interval, written.map(|write| (write.completed, write.offset)));
             answer(&mut all, interval.followers, simulation.carried());
         }
         all.add(&simulation);
@@ -59,6 +61,10 @@ impl Run {
     fn add(&mut self, simulation: &Simulation) {
         self.outcome.add(&simulation.outcome);
         self.slowdowns.merge(&simulation.slowdowns);
+        self.details.resize(simulation.lanes.len(), Detail::default());
+        for (sum, lane) in self.details.iter_mut().zip(&simulation.lanes) {
+            sum.add(&lane.work.detail());
+        }
         let tallies = simulation.tallies();
         self.tallies.resize(tallies.len(), Tally::default());
         for (sum, tally) in self.tallies.iter_mut().zip(tallies) {

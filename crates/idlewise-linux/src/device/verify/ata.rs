@@ -17,6 +17,7 @@ const INTERFACE_CRC: u8 = 0x80;
 const UNCORRECTABLE: u8 = 0x40;
 const ID_NOT_FOUND: u8 = 0x10;
 const ABORTED: u8 = 0x04;
+const ABORTED_COMMAND: &str = "the disk aborted the command";
 
 /// READ VERIFY EXT, where the kernel says that the disk is an ATA one.
 pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
@@ -25,7 +26,15 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
         return Err(Fault::Refused("it is no ATA disk".into()));
     }
     let disk = Sg::open(device)?;
-    Ok(blocking("ata-read-verify-ext", move |extent| verify(&disk, addresses, extent)))
+    // What it has done once it knows, and aborts for another reason.
+    let mut known = false;
+    Ok(blocking("ata-read-verify-ext", move |extent| match verify(&disk, addresses, extent) {
+        Err(Fault::Refused(why)) if known && why == ABORTED_COMMAND => Err(Fault::Passing { kind: "aborted" }),
+        done => {
+            known |= done.is_ok();
+            done
+        }
+    }))
 }
 
 fn verify(disk: &Sg, addresses: Addresses, extent: Extent) -> Result<(), Fault> {
@@ -54,7 +63,7 @@ fn fault(registers: Registers, within: impl Fn(u64) -> Option<Bytes>) -> Result<
         () if error & (UNCORRECTABLE | ID_NOT_FOUND) != 0 => Err(Fault::Unreadable { kind: "medium", at: at() }),
         () if error & INTERFACE_CRC != 0 => Err(Fault::Passing { kind: "transport" }),
         () if status & DEVICE_FAULT != 0 => Err(Fault::Passing { kind: "hardware" }),
-        () if error & ABORTED != 0 => Err(Fault::Refused("the disk aborted the command".into())),
+        () if error & ABORTED != 0 => Err(Fault::Refused(ABORTED_COMMAND.into())),
         () => Err(Fault::unreadable("io")),
     }
 }

@@ -34,7 +34,7 @@ impl Jobs {
 }
 
 impl Work for Jobs {
-    fn foreground_wrote(&mut self, at: Nanos) {
+    fn foreground_wrote(&mut self, at: Nanos, _offset: Bytes) {
         self.tally.came += 1;
         if self.places.is_some_and(|places| self.waiting.len() >= places) {
             self.tally.lost += 1;

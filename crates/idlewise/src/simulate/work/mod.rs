@@ -1,23 +1,26 @@
 //! What there is to do in the background: one trait, one file each.
 
 mod jobs;
+mod parity;
 mod scrub;
 
 pub use jobs::Jobs;
+pub use parity::ParityUpdates;
 pub use scrub::Scrub;
 
 use rand::SeedableRng;
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::Pcg64Mcg;
 
+use crate::cdh::Cdh;
 use crate::disk::DiskModel;
 use crate::{Bytes, Nanos};
 
 /// Background work, served one request after the other in the idle intervals that a policy picks.
 pub trait Work {
-    /// A foreground WRITE completed at this time of the trace's clock.
-    fn foreground_wrote(&mut self, at: Nanos) {
-        let _ = at;
+    /// A foreground WRITE at this place completed at this time of the trace's clock.
+    fn foreground_wrote(&mut self, at: Nanos, offset: Bytes) {
+        let _ = (at, offset);
     }
 
     /// Whether there is anything to serve.
@@ -29,6 +32,36 @@ pub trait Work {
 
     /// What was done so far.
     fn tally(&self) -> Tally;
+
+    /// What else there is to say of it; nothing for most.
+    fn detail(&self) -> Detail {
+        Detail::default()
+    }
+}
+
+/// What some work tells besides its tally.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Detail {
+    /// Times from a job's coming to its completion.
+    pub times: Cdh,
+    /// Updates of parity that one, two, and so on, WRITEs had made necessary.
+    pub hits: Vec<u64>,
+}
+
+impl Detail {
+    /// Counts an update that so many WRITEs, at least one, had made necessary.
+    fn hit(&mut self, writes: usize) {
+        let Some(index) = writes.checked_sub(1) else { return };
+        self.hits.resize(self.hits.len().max(writes), 0);
+        self.hits[index] += 1;
+    }
+
+    /// Adds that of another disk.
+    pub fn add(&mut self, other: &Self) {
+        self.times.merge(&other.times);
+        self.hits.resize(self.hits.len().max(other.hits.len()), 0);
+        self.hits.iter_mut().zip(&other.hits).for_each(|(sum, hits)| *sum += hits);
+    }
 }
 
 /// What was served in one go.
@@ -72,7 +105,12 @@ pub enum Service {
 impl Service {
     /// Exponentially distributed, always with the same draws.
     pub fn exponential(mean: Nanos) -> Self {
-        Self::Exponential { mean, random: Pcg64Mcg::seed_from_u64(2009) }
+        Self::seeded(mean, 2009)
+    }
+
+    /// Exponentially distributed, with the draws of a seed.
+    pub fn seeded(mean: Nanos, seed: u64) -> Self {
+        Self::Exponential { mean, random: Pcg64Mcg::seed_from_u64(seed) }
     }
 
     /// The next request's, at least a nanosecond.
