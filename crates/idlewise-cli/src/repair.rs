@@ -6,7 +6,7 @@ use idlewise::Bytes;
 use idlewise::report::Table;
 use idlewise_linux::device::Device;
 use idlewise_linux::repair::{
-    Fate, Outcome, RepairLog, check_array, check_cap, check_mirror, from_mirror, left, through_array,
+    Fate, Outcome, RepairLog, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium, through_array,
 };
 use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
@@ -68,9 +68,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let device = open_device(&arguments.device)?;
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();
-    let found = states.pass(&device)?.map(|pass| (pass.known_errors(), pass)).filter(|(bad, _)| !bad.is_empty());
-    let Some((bad, pass)) = found else {
-        eprintln!("idlewise: {name}: no scrub has found an unreadable block");
+    let found = states.pass(&device)?.map(|pass| (of_the_medium(pass.known_errors()), pass));
+    let Some((bad, pass)) = found.filter(|(bad, _)| !bad.is_empty()) else {
+        eprintln!("idlewise: {name}: no scrub has found a block whose medium is unreadable");
         return Ok(Exit::NothingToDo);
     };
     check_cap(&bad, arguments.max_blocks)?;
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             through_array(&device, &mut *chosen.verifier, &bad, &mut log)?
         }
     };
-    let errors = left(&bad, &blocks);
+    let errors = left(&pass.known_errors(), &blocks);
     checkpoint.replace(pass, errors.clone())?;
     let repaired = Repaired { device: name, source, blocks, log: log_path };
     repaired.print(&device, arguments.json)?;
@@ -118,6 +118,7 @@ impl Repaired {
             let result = match one.result {
                 Fate::Repaired => "repaired",
                 Fate::Readable => "readable again, left alone",
+                Fate::LeftAlone => "not the medium's fault, left alone",
                 Fate::SourceUnreadable => "not redundant there, left alone",
                 Fate::StillBad => "rewritten, and still bad",
             };

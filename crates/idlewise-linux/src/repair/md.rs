@@ -37,6 +37,10 @@ pub fn through_array(
     for run in bad {
         let (first, last) = (run.lba * u64::from(device.block), (run.lba + run.blocks) * u64::from(device.block));
         let window = array.window(first / SECTOR, last.div_ceil(SECTOR));
+        if (run.lba..run.lba + run.blocks).all(|lba| readable(verifier, device, lba)) {
+            (run.lba..run.lba + run.blocks).for_each(|lba| note(&mut outcomes, lba, Fate::Readable));
+            continue;
+        }
         if let Some((begin, end)) = window {
             log.say("will-check", run.lba, run.blocks, &array.name)?;
             array.check(begin, end)?;

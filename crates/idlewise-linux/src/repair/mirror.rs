@@ -30,8 +30,11 @@ pub fn from_mirror(
     let (held, is) = (held.bytes(device.block as usize), is.bytes(device.block as usize));
     let mut outcomes = Vec::new();
     for (lba, at) in each(bad, device.block) {
-        let fate = if target.read_exact_at(is, at.0).is_ok() {
+        let read = target.read_exact_at(is, at.0);
+        let fate = if read.is_ok() {
             Fate::Readable
+        } else if !read.is_err_and(|error| is_unreadable(&error)) {
+            Fate::LeftAlone
         } else if source.read_exact_at(held, at.0).is_err() {
             Fate::SourceUnreadable
         } else {
@@ -45,6 +48,11 @@ pub fn from_mirror(
         note(&mut outcomes, lba, fate);
     }
     Ok(outcomes)
+}
+
+/// Whether the medium is what fails: nothing is written because a cable does.
+fn is_unreadable(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::NODATA | Errno::ILSEQ))
 }
 
 /// Readable blocks on either side of unreadable ones that must be the same on both.

@@ -34,6 +34,8 @@ pub enum Fate {
     Repaired,
     /// It could be read again, and was left alone.
     Readable,
+    /// Something else than the medium was in the way; nothing was written.
+    LeftAlone,
     /// The redundancy cannot be read there either; nothing was written.
     SourceUnreadable,
     /// It was written, and cannot be read all the same, or not as written.
@@ -110,6 +112,12 @@ pub fn left(bad: &[BadBlocks], outcomes: &[Outcome]) -> Vec<BadBlocks> {
     left
 }
 
+/// Those whose medium was at fault. What was in the way of the others may be gone, and is no reason to write.
+pub fn of_the_medium(bad: Vec<BadBlocks>) -> Vec<BadBlocks> {
+    const PASSING: [&str; 4] = ["timeout", "transport", "aborted", "not-ready"];
+    bad.into_iter().filter(|run| !PASSING.contains(&run.kind.as_str())).collect()
+}
+
 /// Puts a block's fate behind those before it, as one run where they agree.
 fn note(outcomes: &mut Vec<Outcome>, lba: u64, result: Fate) {
     match outcomes.last_mut() {
@@ -140,6 +148,12 @@ mod tests {
         }
         assert_eq!(outcomes.len(), 3);
         assert_eq!(left(&[run(3, 4), run(9, 1)], &outcomes), [run(5, 2)]);
+    }
+
+    #[test]
+    fn a_cable_is_no_reason_to_write() {
+        let cable = BadBlocks { kind: "transport".into(), ..run(7, 1) };
+        assert_eq!(of_the_medium(vec![run(3, 1), cable]), [run(3, 1)]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
+use io_uring::Submitter;
+use io_uring::types::{SubmitArgs, Timespec};
+use rustix::io::Errno;
 
 use super::Device;
 
@@ -138,6 +141,18 @@ fn attempt(verifier: &mut dyn Verifier, device: &Device) -> Result<(), Fault> {
         }
     }
     Err(last)
+}
+
+/// Waits for a completion on a ring, at most `timeout`.
+fn wait_on_ring(submitter: &Submitter, timeout: Duration) -> Result<(), Fault> {
+    let timeout = Timespec::from(timeout);
+    match submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
+        Ok(_) => Ok(()),
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::TIME | Errno::INTR) => Ok(()),
+            _ => Err(Fault::Device(format!("io_uring: {error}"))),
+        },
+    }
 }
 
 /// How a command that addresses the whole disk names a stretch of a device on it.

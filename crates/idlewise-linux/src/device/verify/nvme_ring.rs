@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::io::Errno;
 
 use super::nvme::{Command, Namespace, fault, uring_command};
-use super::{Fault, Verifier};
+use super::{Fault, Verifier, wait_on_ring};
 use crate::device::Device;
 use crate::device::sg::refused;
 
@@ -49,13 +49,8 @@ impl Verifier for NvmeRing {
     }
 
     fn wait(&mut self, timeout: Duration) -> Option<Result<(), Fault>> {
-        let timeout = Timespec::from(timeout);
-        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
-            Ok(_) => {}
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::TIME | Errno::INTR) => {}
-                _ => return Some(Err(Fault::Device(format!("io_uring: {error}")))),
-            },
+        if let Err(fault) = wait_on_ring(&self.ring.submitter(), timeout) {
+            return Some(Err(fault));
         }
         let result = self.ring.completion().next()?.result();
         Some(match u32::try_from(result) {

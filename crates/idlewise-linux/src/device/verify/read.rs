@@ -7,11 +7,11 @@ use std::time::Duration;
 use idlewise::Bytes;
 use idlewise::disk::LARGEST_REQUEST;
 use idlewise::order::Extent;
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 use rustix::io::Errno;
 
-use super::{Fault, Verifier};
+use super::{Fault, Verifier, wait_on_ring};
 use crate::device::Device;
 use crate::memory::Buffer;
 
@@ -85,13 +85,8 @@ impl Verifier for DirectRead {
     }
 
     fn wait(&mut self, timeout: Duration) -> Option<Result<(), Fault>> {
-        let timeout = Timespec::from(timeout);
-        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
-            Ok(_) => {}
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::TIME | Errno::INTR) => {}
-                _ => return Some(Err(Fault::Device(format!("io_uring: {error}")))),
-            },
+        if let Err(fault) = wait_on_ring(&self.ring.submitter(), timeout) {
+            return Some(Err(fault));
         }
         let entry = self.ring.completion().next()?;
         self.completed(entry.result())
