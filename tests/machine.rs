@@ -170,6 +170,7 @@ fn redundancy_repairs_and_privileges_are_few() {
     };
     assert_eq!(fates("md-repair"), [(6000, 2, "repaired".to_string())]);
     assert_eq!(steps["md-repair"].exit, 0);
+    assert_eq!((steps["md-not-yet"].exit, steps["md-writes"].exit), (1, 0), "written before the repair, or not by it");
     assert!(steps["md-log"].output.contains(r#""event":"will-check","lba":6000"#), "{:?}", steps["md-log"]);
     assert_eq!((steps["md-again"].bad(), steps["md-same"].exit), (vec![], 0));
 

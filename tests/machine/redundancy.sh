@@ -14,7 +14,16 @@ raid1 "$left" "$right"
 step members idlewise scrub "$left" "$right" $PACE
 step dry-run idlewise scrub "$left" "$right" $PACE --dry-run
 
-# md's own check is waited for.
+# The medium is rewritten by md, only where it was unreadable.
+step md-in-use idlewise repair "$left" --mirror "$right" --allow-writes --state-dir /tmp/states
+step md-not-yet grep -E '^(2a|8a) ' /tmp/left.log
+step md-repair idlewise repair "$left" --md --allow-writes --state-dir /tmp/states --log /tmp/repairs --json
+step md-log cat /tmp/repairs
+step md-writes grep -E '^(2a|8a) ' /tmp/left.log
+scrub md-again "$left"
+cmp /tmp/left.img /tmp/right.img; tell md-same $?
+
+# md's own check is waited for; it comes after the repair, as it would have done its work.
 echo 200 > /sys/block/md0/md/sync_speed_max
 echo check > /sys/block/md0/md/sync_action
 # shellcheck disable=SC2086
@@ -22,14 +31,6 @@ step md-check timeout -s INT 4 idlewise scrub "$right" $PACE --restart
 step md-check-status idlewise status "$right" --state-dir /tmp/states --json
 echo idle > /sys/block/md0/md/sync_action
 echo system > /sys/block/md0/md/sync_speed_max
-
-# The medium is rewritten by md, only where it was unreadable.
-step md-in-use idlewise repair "$left" --mirror "$right" --allow-writes --state-dir /tmp/states
-step md-repair idlewise repair "$left" --md --allow-writes --state-dir /tmp/states --log /tmp/repairs --json
-step md-log cat /tmp/repairs
-grep -E '^(2a|8a) ' /tmp/left.log; tell md-writes 0
-scrub md-again "$left"
-cmp /tmp/left.img /tmp/right.img; tell md-same $?
 
 # From a mirror, neither of them in use.
 dd if=/dev/urandom of=/tmp/one.img bs=1M count=16 2>/dev/null
