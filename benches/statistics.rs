@@ -19,6 +19,8 @@ fn main() {
         tick: Nanos::ZERO,
         service: Nanos::from_millis(5),
         read_share: 0.7,
+        sequential: 0.0,
+        phase: 1.0,
         length: 65_536,
         capacity: Bytes(1_000_000_000_000),
     };

@@ -7,7 +7,7 @@ use idlewise::disk::DiskModel;
 use idlewise::idle::Idleness;
 use idlewise::policy::restrained::Amount;
 use idlewise::policy::{Adaptive, Budget, Clairvoyant};
-use idlewise::simulate::{Jobs, Lane, Outcome, Scrub, Service, Simulation, Summary, Work, simulate};
+use idlewise::simulate::{Lane, Outcome, Scrub, Service, Simulation, Summary, Work, WriteVerification, simulate};
 use idlewise::trace::synth::PUBLISHED;
 use idlewise::trace::{ReadOptions, open};
 use idlewise::tune::{Arrivals, Goal, Question, baselines, heldout, tune};
@@ -130,11 +130,11 @@ fn pairs(text: &mut String, model: &DiskModel) {
             let disks = with_writes(&trace, model, if infinite { 0.0 } else { share });
             let work = || -> Box<dyn Work> {
                 let service = Service::exponential(service);
-                if infinite { Box::new(Scrub::new(service)) } else { Box::new(Jobs::new(service, places)) }
+                if infinite { Box::new(Scrub::new(service)) } else { Box::new(WriteVerification::new(service, places)) }
             };
             let amount = match infinite {
                 true => Amount::Infinite,
-                false => Amount::Finite(Jobs::per_interval(&disks[0], service, places)),
+                false => Amount::Finite(WriteVerification::per_interval(&disks[0], service, places)),
             };
             let question = Question {
                 disks: &disks,
@@ -232,7 +232,7 @@ fn adaptive(disks: &[Idleness], test: &[Idleness], model: &DiskModel, us: u64) -
     for (disk, half) in disks.iter().zip(test) {
         let policy = Box::new(Budget::new(Adaptive::new(target, LONGEST, model), target));
         let work = Box::new(Scrub::new(Service::OfSize(model.clone())));
-        let mut simulation = Simulation::new(disk, vec![Lane { policy, work }]);
+        let mut simulation = Simulation::new(disk, vec![Lane::new(policy, work)]);
         let begins = disk.intervals.len() - half.intervals.len();
         for (index, interval) in disk.intervals.iter().enumerate() {
             if index == begins {

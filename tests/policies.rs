@@ -42,7 +42,7 @@ fn explore_marks_a_pair_that_keeps_the_delay_and_draws_the_plane() {
 fn jobs_come_with_writes_and_those_without_a_place_are_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(&folder, "t.parquet", &["--idle-mean", "50ms", "--requests", "4000", "--requests-per-busy", "5"]);
-    let waiting = ["simulate", &path, "--idle-wait", "5ms", "--request-size", "64KiB", "--per-write", "--json"];
+    let waiting = ["simulate", &path, "--idle-wait", "5ms", "--request-size", "64KiB", "--verify-writes", "--json"];
     let all = json(&[&waiting[..], &["--write-share", "0.5"]].concat());
     let few = json(&[&waiting[..], &["--write-share", "0.5", "--buffer", "1"]].concat());
     assert!((number(&all["jobs"]["came"]) / 2_000.0 - 1.0).abs() < 0.1 && all["jobs"]["lost"] == 0, "{all}");
@@ -78,10 +78,10 @@ fn jobs_come_with_writes_and_those_without_a_place_are_lost() {
     let own = json(&waiting);
     assert!((number(&own["jobs"]["came"]) / 1_200.0 - 1.0).abs() < 0.1, "{own}");
     for (wrong, text) in [
-        (&["--buffer", "3"][..], "--per-write"),
-        (&["--write-share", "0.5"], "--per-write or --parity"),
+        (&["--buffer", "3"][..], "--verify-writes"),
+        (&["--write-share", "0.5"], "--verify-writes or --parity"),
         (&["--segment", "1MiB"], "--parity"),
-        (&["--per-write", "--write-share", "7"], "a share above 0"),
+        (&["--verify-writes", "--write-share", "7"], "a share above 0"),
         (&["--service", "0"], "above zero"),
     ] {
         let output = run(&[&waiting[..6], wrong].concat());

@@ -47,7 +47,7 @@ fn disks(name: &str, model: &DiskModel) -> Option<Vec<Idleness>> {
 #[track_caller]
 fn keeps_its_bound(name: &str, disk: &Idleness, model: &DiskModel, target: Nanos, policy: Box<dyn Policy>) {
     let work = Box::new(Scrub::new(Service::OfSize(model.clone())));
-    let lane = Lane { policy: Box::new(Budget::new(policy, target)), work };
+    let lane = Lane::new(Box::new(Budget::new(policy, target)), work);
     let mut simulation = Simulation::new(disk, vec![lane]);
     let mut requests = u128::from(disk.leading_requests());
     let (mut costliest, mut before, mut collisions) = (0, 0, 0);

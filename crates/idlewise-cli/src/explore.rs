@@ -106,14 +106,14 @@ pub fn halves(disks: &[Idleness], share: f64) -> anyhow::Result<(Vec<Idleness>, 
 impl Arguments {
     fn explore(&self, input: &Input, disks: &[Idleness], first: Option<&[Idleness]>) -> Report {
         let model = &input.model;
-        let service = self.work.service.unwrap_or_else(|| model.verify_time(self.request_size));
+        let service = self.work.mean_service().unwrap_or_else(|| model.verify_time(self.request_size));
         let work = || self.work.work(model);
         let question = |disks| Question {
             disks,
             work: &work,
             amount: self.amount(disks, input),
             service,
-            steady: self.work.service.is_none(),
+            steady: self.work.mean_service().is_none(),
             size: self.request_size,
             relative_delay: self.relative_delay,
         };

@@ -8,6 +8,8 @@ mod idle;
 mod input;
 mod live;
 mod output;
+mod parity;
+mod policy;
 mod probe;
 mod progress;
 mod reliability;

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use idlewise::disk::DiskModel;
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::Idleness;
-use idlewise::policy::{Budget, POLICIES, Parameters, Policy, Setting, build};
+use idlewise::policy::Setting;
 use idlewise::report::{Chart, Page, Scale, Section, Table};
 use idlewise::simulate::{self, Lane, Run, Summary, Tally};
 use idlewise::{Bytes, Cdh, Nanos, Rate};
 use serde::Serialize;
 
-use crate::exit::{Exit, UsageError};
-use crate::input::{Source, TraceOnDisk, formats_help, list, plan_file};
+use crate::exit::Exit;
+use crate::input::{Source, TraceOnDisk};
 use crate::output;
+use crate::policy::{PolicyArguments, policies_and_formats};
 use crate::work::WorkArguments;
 
 /// Simulate one policy on a trace: what it would scrub, and what it would cost the foreground
@@ -24,72 +24,8 @@ pub struct Arguments {
     #[command(flatten)]
     input: TraceOnDisk,
 
-    /// Policy, one of those listed below
-    #[arg(long, default_value = "waiting", value_name = "NAME")]
-    policy: String,
-
-    /// Run a plan as `idlewise tune --out` writes it, instead of a policy with parameters
-    #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "policy", "idle_wait", "request_size", "delay", "threshold", "longest", "growth", "increment", "swap_at", "largest_size",
-        "busy_period", "relative_delay", "mean_slowdown", "max_slowdown",
-    ])]
-    plan: Option<PathBuf>,
-
-    /// Idle time before the first background request, such as 100ms
-    #[arg(long, value_name = "TIME")]
-    idle_wait: Option<Nanos>,
-
-    /// Longest time that background work runs in one idle interval, such as 40ms (restrained)
-    #[arg(long, value_name = "TIME")]
-    busy_period: Option<Nanos>,
-
-    /// Added over original mean response time of the foreground, such as 0.07 (monitoring, body, tail, tail-bursty)
-    #[arg(long, value_name = "SHARE")]
-    relative_delay: Option<f64>,
-
-    /// Mean slowdown to tune for (adaptive)
-    #[arg(long, value_name = "TIME")]
-    mean_slowdown: Option<Nanos>,
-
-    /// Service time that no request exceeds (adaptive)
-    #[arg(long, value_name = "TIME")]
-    max_slowdown: Option<Nanos>,
-
-    /// Size of each background request, such as 512KiB
-    #[arg(long, value_name = "SIZE")]
-    request_size: Option<Bytes>,
-
-    /// Time from one background request to the next, such as 16ms
-    #[arg(long, value_name = "TIME")]
-    delay: Option<Nanos>,
-
-    /// Predicted length that an interval must exceed (ar, ar-waiting)
-    #[arg(long, value_name = "TIME")]
-    threshold: Option<Nanos>,
-
-    /// Share of the intervals to use, the longest, such as 0.1 (oracle)
-    #[arg(long, value_name = "SHARE")]
-    longest: Option<f64>,
-
-    /// Factor from one request size to the next (exponential, linear)
-    #[arg(long, value_name = "FACTOR")]
-    growth: Option<f64>,
-
-    /// What each request is larger than that (linear)
-    #[arg(long, value_name = "SIZE")]
-    increment: Option<Bytes>,
-
-    /// Idle time from which on requests are as large as they may be (swapping)
-    #[arg(long, value_name = "TIME")]
-    swap_at: Option<Nanos>,
-
-    /// Size that no growing request exceeds [default: 4MiB]
-    #[arg(long, value_name = "SIZE")]
-    largest_size: Option<Bytes>,
-
-    /// Hold the policy, whichever it is, within this mean slowdown: it pauses while its account is overdrawn
-    #[arg(long, value_name = "TIME")]
-    budget: Option<Nanos>,
+    #[command(flatten)]
+    policy: PolicyArguments,
 
     #[command(flatten)]
     work: WorkArguments,
@@ -158,36 +94,26 @@ struct Parity {
     update_p50_s: f64,
     update_p90_s: f64,
     update_p99_s: f64,
+    /// Updates completed, in shares of WRITEs: DSN 2008's completed ratio. Less than 1 also where one update does for several.
+    completed_ratio: f64,
     /// Shares of the updates for which one WRITE, two, and so on had made their segment dirty.
     writes_before_update: Vec<f64>,
+    /// WRITEs whose segment was brought up to date.
     completed_share: f64,
     /// Foreground and background together.
     utilisation: f64,
 }
 
-fn policies_and_formats() -> String {
-    let policies = list("Policies", POLICIES.iter().map(|entry| (entry.name, entry.about)));
-    format!("{policies}\n\n{}", formats_help())
-}
-
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check_all(&arguments.input.paths(), &[arguments.report.as_deref()])?;
-    let parameters = arguments.parameters();
-    let plan = arguments.plan.as_deref().map(plan_file).transpose()?;
-    let build = |setting: &Setting| match &plan {
-        Some(plan) => Ok(within(arguments.budget, plan.schedule().policy())),
-        None => build(&arguments.policy, &parameters, setting).map_err(|error| UsageError(error.to_string())),
-    };
-    let (nothing, any) = (Idleness::default(), DiskModel::ultrastar_15k450());
-    build(&Setting::scrub(&nothing, &any))?;
+    let chosen = arguments.policy.chosen("waiting")?;
     let input = arguments.input.read_keeping(arguments.work.keep(arguments.report.is_some())?)?;
     let model = &input.model;
     let lane = |disk: &Idleness| {
-        let amount = arguments.work.amount(disk, model, arguments.request_size.unwrap_or(SMALLEST_REQUEST));
+        let amount = arguments.work.amount(disk, model, arguments.policy.request_size.unwrap_or(SMALLEST_REQUEST));
         let setting = Setting { past: disk, model, service: arguments.work.mean_service(), amount };
-        let policy = build(&setting).expect("built a moment ago");
-        vec![Lane { policy, work: arguments.work.work(model) }]
+        vec![Lane::new(chosen.build(&setting), arguments.work.work(model))]
     };
     let all = simulate::run(&input.disks, lane);
     let of_one = |disk: &Idleness| {
@@ -195,8 +121,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Volume { volume: disk.volume.clone(), row: arguments.row(&simulate::run(disks, lane), disks) }
     };
     let report = Report {
-        policy: arguments.plan.as_ref().map_or(arguments.policy.clone(), |path| format!("plan {}", path.display())),
-        parameters: arguments.given(),
+        policy: chosen.name().into(),
+        parameters: arguments.policy.given(),
         row: arguments.row(&all, &input.disks),
         volumes: input.disks.iter().filter(|_| arguments.by_volume).map(of_one).collect(),
         source: input.source,
@@ -220,13 +146,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
-fn within(budget: Option<Nanos>, policy: Box<dyn Policy>) -> Box<dyn Policy> {
-    match budget {
-        Some(target) => Box::new(Budget::new(policy, target)),
-        None => policy,
-    }
-}
-
 impl Arguments {
     fn row(&self, run: &Run, disks: &[Idleness]) -> Row {
         let requests = disks.iter().map(|disk| disk.requests).sum();
@@ -244,68 +163,25 @@ impl Arguments {
                 completed,
                 lost,
                 mean_response_s,
-                parity: self.work.parity.then(|| Parity::new(run, disks, tally)),
+                parity: self.work.parity.then(|| Parity::new(run, tally)),
             }),
-        }
-    }
-
-    fn given(&self) -> BTreeMap<&'static str, String> {
-        let time = |time: Option<Nanos>| time.map(|time| time.exact());
-        let size = |size: Option<Bytes>| size.map(|size| size.to_string());
-        let number = |number: Option<f64>| number.map(|number| number.to_string());
-        let all = [
-            ("idle-wait", time(self.idle_wait)),
-            ("busy-period", time(self.busy_period)),
-            ("relative-delay", number(self.relative_delay)),
-            ("mean-slowdown", time(self.mean_slowdown)),
-            ("max-slowdown", time(self.max_slowdown)),
-            ("request-size", size(self.request_size)),
-            ("delay", time(self.delay)),
-            ("threshold", time(self.threshold)),
-            ("longest", number(self.longest)),
-            ("growth", number(self.growth)),
-            ("increment", size(self.increment)),
-            ("swap-at", time(self.swap_at)),
-            ("largest-size", size(self.largest_size)),
-            ("budget", time(self.budget)),
-        ];
-        all.into_iter().filter_map(|(option, value)| Some((option, value?))).collect()
-    }
-
-    fn parameters(&self) -> Parameters {
-        Parameters {
-            request_size: self.request_size,
-            idle_wait: self.idle_wait,
-            delay: self.delay,
-            threshold: self.threshold,
-            longest: self.longest,
-            growth: self.growth,
-            increment: self.increment,
-            swap_at: self.swap_at,
-            largest_size: self.largest_size,
-            budget: self.budget,
-            busy_period: self.busy_period,
-            relative_delay: self.relative_delay,
-            mean_slowdown: self.mean_slowdown,
-            max_slowdown: self.max_slowdown,
         }
     }
 }
 
 impl Parity {
-    fn new(run: &Run, disks: &[Idleness], tally: Tally) -> Self {
+    fn new(run: &Run, tally: Tally) -> Self {
         let detail = run.details.first().cloned().unwrap_or_default();
         let quantile = |share| detail.times.quantile(share).as_secs_f64();
         let updates: u64 = detail.hits.iter().sum();
-        let span: u128 = disks.iter().map(|disk| u128::from(disk.end.since(disk.begin).0)).sum();
-        let idle: u128 = disks.iter().map(|disk| u128::from(disk.idle().0)).sum();
         Self {
             update_p50_s: quantile(0.5),
             update_p90_s: quantile(0.9),
             update_p99_s: quantile(0.99),
+            completed_ratio: updates as f64 / tally.came.max(1) as f64,
             writes_before_update: detail.hits.iter().map(|&hits| hits as f64 / updates.max(1) as f64).collect(),
             completed_share: tally.completed as f64 / tally.came.max(1) as f64,
-            utilisation: (span - idle + run.outcome.used_idle) as f64 / span.max(1) as f64,
+            utilisation: run.utilisation(),
         }
     }
 }

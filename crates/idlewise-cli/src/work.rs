@@ -4,10 +4,11 @@ use clap::Args;
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Idleness, Keep, Writes};
 use idlewise::policy::restrained::Amount;
-use idlewise::simulate::{Jobs, ParityUpdates, Scrub, Service, Work};
+use idlewise::simulate::{Scrub, Service, Work, WriteVerification};
 use idlewise::{Bytes, Nanos};
 
 use crate::exit::UsageError;
+use crate::parity::ParityArguments;
 
 /// Background work.
 #[derive(Args)]
@@ -16,28 +17,19 @@ pub struct WorkArguments {
     #[arg(long, value_name = "TIME")]
     pub service: Option<Nanos>,
 
-    /// The work is a job for each foreground WRITE, instead of a scrub without end
+    /// The work is a READ that verifies each foreground WRITE, instead of a scrub without end
     #[arg(long)]
-    pub per_write: bool,
+    pub verify_writes: bool,
 
     /// The work is an update of intra-disk parity, a READ and a WRITE, for each segment that a foreground WRITE makes dirty
-    #[arg(long, conflicts_with_all = ["per_write", "service", "buffer"])]
+    #[arg(long, conflicts_with_all = ["verify_writes", "service", "buffer"])]
     pub parity: bool,
 
-    /// Mean time of the READ of a parity update, exponentially distributed
-    #[arg(long, value_name = "TIME", default_value = "10ms", requires = "parity")]
-    parity_read: Nanos,
+    #[command(flatten)]
+    parity_updates: ParityArguments,
 
-    /// Mean time of its WRITE
-    #[arg(long, value_name = "TIME", default_value = "5ms", requires = "parity")]
-    parity_write: Nanos,
-
-    /// Size of a segment that has a parity of its own
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", requires = "parity")]
-    segment: Bytes,
-
-    /// Jobs that can wait at the same time; those that find no place are lost
-    #[arg(long, value_name = "JOBS", requires = "per_write")]
+    /// WRITEs that can wait for verification at the same time; those that find no place are lost
+    #[arg(long, value_name = "WRITES", requires = "verify_writes")]
     pub buffer: Option<usize>,
 
     /// Take this share of the requests, drawn at random, for WRITEs, instead of those that are
@@ -45,45 +37,50 @@ pub struct WorkArguments {
     pub write_share: Option<f64>,
 }
 
+/// Which requests are WRITEs; an error if the share is none.
+pub fn writes(share: Option<f64>) -> Result<Writes, UsageError> {
+    match share {
+        None => Ok(Writes::Recorded),
+        Some(share) if share > 0.0 && share <= 1.0 => Ok(Writes::Drawn(share)),
+        Some(_) => Err(UsageError("--write-share is a share above 0 and up to 1".into())),
+    }
+}
+
 impl WorkArguments {
-    /// What the idle times must keep of requests; an error if a share is none.
+    /// What the idle times must keep of requests; an error if a number means nothing.
     pub fn keep(&self, responses: bool) -> anyhow::Result<Keep> {
+        let usage = |text: &str| Err(UsageError(text.into()).into());
         if self.service == Some(Nanos::ZERO) {
-            return Err(UsageError("--service is a time above zero, such as 6ms".into()).into());
+            return usage("--service is a time above zero, such as 6ms");
         }
-        if self.write_share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
-            return Err(UsageError("--write-share is a share above 0 and up to 1".into()).into());
-        }
+        let writes = writes(self.write_share)?;
         if self.write_share.is_some() && !self.per_write() {
-            return Err(
-                UsageError("--write-share needs work that comes with WRITEs: --per-write or --parity".into()).into()
-            );
+            return usage("--write-share needs work that comes with WRITEs: --verify-writes or --parity");
         }
-        if self.segment == Bytes(0) || self.parity_read == Nanos::ZERO || self.parity_write == Nanos::ZERO {
-            return Err(UsageError("--segment, --parity-read and --parity-write must be above zero".into()).into());
+        self.parity_updates.check()?;
+        if self.parity_updates.given() && !self.parity {
+            return usage("--parity-read, --parity-write, --segment and --whole-updates need --parity");
         }
-        let writes = match (self.per_write(), self.write_share) {
-            (false, _) => Writes::None,
-            (true, None) => Writes::Recorded,
-            (true, Some(share)) => Writes::Drawn(share),
-        };
-        Ok(Keep { responses, writes })
+        Ok(Keep { responses, writes: if self.per_write() { writes } else { Writes::None } })
     }
 
     /// Whether the work comes with WRITEs.
     pub fn per_write(&self) -> bool {
-        self.per_write || self.parity
+        self.verify_writes || self.parity
     }
 
     /// Work that nothing was done of yet.
     pub fn work(&self, model: &DiskModel) -> Box<dyn Work> {
         if self.parity {
-            let (read, write) = (Service::seeded(self.parity_read, 2008), Service::seeded(self.parity_write, 8002));
-            return Box::new(ParityUpdates::new(read, write, self.segment));
+            return Box::new(self.parity_updates.updates());
         }
         let of_size = || Service::OfSize(model.clone());
         let service = self.service.map_or_else(of_size, Service::exponential);
-        if self.per_write { Box::new(Jobs::new(service, self.buffer)) } else { Box::new(Scrub::new(service)) }
+        if self.verify_writes {
+            Box::new(WriteVerification::new(service, self.buffer))
+        } else {
+            Box::new(Scrub::new(service))
+        }
     }
 
     /// How much of it there is, in requests of `size`.
@@ -92,13 +89,13 @@ impl WorkArguments {
             return Amount::Infinite;
         }
         let of_size = || model.verify_time(size);
-        let service = self.mean_service().unwrap_or_else(of_size);
-        Amount::Finite(Jobs::per_interval(disk, service, self.buffer))
+        let each = if self.parity { self.parity_updates.update() } else { self.service.unwrap_or_else(of_size) };
+        Amount::Finite(WriteVerification::per_interval(disk, each, self.buffer))
     }
 
-    /// Mean time of one job, where it is given.
+    /// Mean time of a request, where its size does not tell it.
     pub fn mean_service(&self) -> Option<Nanos> {
-        if self.parity { Some(Nanos(self.parity_read.0 + self.parity_write.0)) } else { self.service }
+        if self.parity { Some(self.parity_updates.decided_on()) } else { self.service }
     }
 
     /// What it is, for people.
@@ -108,16 +105,12 @@ impl WorkArguments {
             format!("foreground request in {:.1}, drawn at random", 1.0 / share.max(1e-9))
         });
         if self.parity {
-            let (read, write) = (self.parity_read, self.parity_write);
-            return format!(
-                "parity of {}, read in {read} and written in {write} on average, for each {of}",
-                self.segment
-            );
+            return format!("{}, for each {of}", self.parity_updates.line());
         }
-        match (self.per_write, self.buffer) {
+        match (self.verify_writes, self.buffer) {
             (false, _) => format!("a scrub without end{service}"),
-            (true, None) => format!("a job for each {of}{service}"),
-            (true, Some(places)) => format!("a job for each {of}{service}, of which {places} can wait"),
+            (true, None) => format!("a READ that verifies each {of}{service}"),
+            (true, Some(places)) => format!("a READ that verifies each {of}{service}, of which {places} can wait"),
         }
     }
 }

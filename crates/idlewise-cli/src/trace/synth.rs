@@ -75,6 +75,14 @@ pub struct Arguments {
     #[arg(long, value_name = "SHARE", default_value_t = 0.7)]
     read_share: f64,
 
+    /// Share of the requests that go on where the one before them ended, and read or write as it did
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    sequential: f64,
+
+    /// Mean number of such runs, one after the other, that read or write alike
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
+    phase: f64,
+
     /// Size of the disk
     #[arg(long, value_name = "SIZE", default_value = "300GB")]
     capacity: Bytes,
@@ -141,6 +149,8 @@ impl Arguments {
             tick: self.tick,
             service: self.service,
             read_share: self.read_share,
+            sequential: self.sequential,
+            phase: self.phase,
             length: length.ok_or_else(|| UsageError("--request-size: less than 4GiB".into()))?,
             capacity: self.capacity,
         })

@@ -143,6 +143,12 @@ impl Idleness {
         self.span().since(self.idle())
     }
 
+    /// Length of the last busy period, which no interval follows.
+    pub fn last_busy(&self) -> Nanos {
+        let before: u64 = self.intervals.iter().map(|interval| interval.busy_before.0).sum();
+        self.busy().since(Nanos(before))
+    }
+
     /// Mean response time of the foreground; zero without requests.
     pub fn mean_response(&self) -> Nanos {
         Nanos((self.response_sum / u128::from(self.requests.max(1))) as u64)

@@ -140,7 +140,7 @@ mod tests {
             let policy = Budget {
                 patience: Nanos(patience), credit: lent, balance: i128::from(opening * target), ..Budget::new(waiting, Nanos(target))
             };
-            let lane = Lane { policy: Box::new(policy), work: Box::new(Scrub::new(Service::OfSize(model(service)))) };
+            let lane = Lane::new(Box::new(policy), Box::new(Scrub::new(Service::OfSize(model(service)))));
             let mut simulation = Simulation::new(&crate::idle::Idleness::default(), vec![lane]);
             let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);
             for (length, followers) in intervals {

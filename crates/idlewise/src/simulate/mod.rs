@@ -8,6 +8,6 @@ mod summary;
 mod work;
 
 pub use engine::{Lane, Outcome, Simulation};
-pub use run::{Run, run, simulate};
+pub use run::{Foreground, Run, replay, run, simulate};
 pub use summary::Summary;
-pub use work::{Detail, Jobs, ParityUpdates, Scrub, Served, Service, Tally, Work};
+pub use work::{Detail, ParityUpdates, Scrub, Served, Service, Tally, Work, WriteVerification};

@@ -1,6 +1,6 @@
 //! The simulation written the slow, obvious way, request by request on one clock, to hold the engine against.
 
-use super::{Lane, Outcome};
+use super::{Lane, Outcome, Work};
 use crate::policy::Decision;
 use crate::{Bytes, Nanos};
 
@@ -20,7 +20,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
             && arrival > end
         {
             for (at, offset) in written.drain(..) {
-                lanes.iter_mut().for_each(|lane| lane.work.foreground_wrote(Nanos(at), offset));
+                works(lanes).for_each(|work| work.foreground_wrote(Nanos(at), offset));
             }
             let idle_from = end + delay;
             if arrival > idle_from {
@@ -33,6 +33,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
                 for lane in lanes.iter_mut() {
                     lane.policy.foreground_arrived(Nanos(arrival - idle_from), Nanos(delay));
                 }
+                works(lanes).for_each(|work| work.foreground_arrived());
                 work_began = arrival;
             } else {
                 delay = idle_from - arrival;
@@ -52,12 +53,17 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
     outcome
 }
 
+fn works(lanes: &mut [Lane]) -> impl Iterator<Item = &mut Box<dyn Work>> {
+    lanes.iter_mut().flat_map(|lane| &mut lane.works)
+}
+
 /// One background request after another on the clock; returns when the device is free of them.
 fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome) -> u64 {
-    let (mut now, several) = (from, lanes.len() > 1);
+    let (mut now, several) = (from, works(lanes).count() > 1);
     'again: while now < arrival {
         let mut wake = arrival;
-        for lane in lanes.iter_mut().filter(|lane| lane.work.waits()) {
+        for lane in lanes.iter_mut() {
+            let Some(work) = lane.works.iter_mut().find(|work| work.waits()) else { continue };
             let (size, count) = match lane.policy.decide(Nanos(now - from)) {
                 Decision::Stop => continue,
                 Decision::Wait { until } => {
@@ -67,10 +73,10 @@ fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome
                 Decision::Issue { size, count } => (size, if several { 1 } else { count }),
             };
             for _ in 0..count {
-                if now >= arrival || !lane.work.waits() {
+                if now >= arrival || !work.waits() {
                     break;
                 }
-                let served = lane.work.serve(Nanos(now), size, 1, arrival - now);
+                let served = work.serve(Nanos(now), size, 1, arrival - now);
                 outcome.background_requests += served.requests;
                 outcome.scrubbed.0 += served.bytes;
                 outcome.used_idle += u128::from((now + served.time).min(arrival) - now);

@@ -1,11 +1,11 @@
 //! A simulation of all disks of a trace, and what it tells besides sums.
 
 use super::{Detail, Lane, Outcome, Scrub, Service, Simulation, Tally};
-use crate::Nanos;
 use crate::cdh::Cdh;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::policy::Policy;
+use crate::{Bytes, Nanos};
 
 /// What happened on all disks together.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,8 @@ pub struct Run {
     pub outcome: Outcome,
     /// Delays of the foreground requests that have one.
     pub slowdowns: Cdh,
+    /// What the foreground was.
+    pub foreground: Foreground,
     /// What each kind of work did.
     pub tallies: Vec<Tally>,
     /// What else there is to say of each.
@@ -24,12 +26,23 @@ pub struct Run {
     pub responses: Cdh,
 }
 
+/// The foreground of a simulation, over all times that it was run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Foreground {
+    /// Requests.
+    pub requests: u64,
+    /// Sum of their response times without background work, in nanoseconds.
+    pub response_sum: u128,
+    /// Time, in nanoseconds.
+    pub span: u128,
+    /// Idle time without background work, in nanoseconds.
+    pub idle: u128,
+}
+
 /// Runs a new policy from `make` over each disk and adds up the outcomes of an endless scrub. Everything is simulated:
 /// arrivals do not move, and delays spread as [`Simulation`] says.
 pub fn simulate(disks: &[Idleness], model: &DiskModel, mut make: impl FnMut(&Idleness) -> Box<dyn Policy>) -> Outcome {
-    let lane =
-        |disk: &Idleness| Lane { policy: make(disk), work: Box::new(Scrub::new(Service::OfSize(model.clone()))) };
-    let mut lane = lane;
+    let mut lane = |disk: &Idleness| Lane::new(make(disk), Box::new(Scrub::new(Service::OfSize(model.clone()))));
     run(disks, |disk| vec![lane(disk)]).outcome
 }
 
@@ -37,42 +50,85 @@ pub fn simulate(disks: &[Idleness], model: &DiskModel, mut make: impl FnMut(&Idl
 pub fn run(disks: &[Idleness], mut make: impl FnMut(&Idleness) -> Vec<Lane>) -> Run {
     let mut all = Run::default();
     for disk in disks {
-        let mut simulation = Simulation::new(disk, make(disk));
-        let mut writes = disk.writes.iter().peekable();
-        let mut responses = disk.responses.iter();
-        let mut answer = |all: &mut Run, requests: u64, delay: u64| {
-            for response in responses.by_ref().take(requests as usize) {
-                all.responses_alone.add(*response);
-                all.responses.add(Nanos(response.0.saturating_add(delay)));
-            }
-        };
-        answer(&mut all, disk.leading_requests(), 0);
-        for (index, interval) in disk.intervals.iter().enumerate() {
-            let written = std::iter::from_fn(|| writes.next_if(|write| write.busy_period as usize <= index));
-            simulation.interval(interval, written.map(|write| (write.completed, write.offset)));
-            answer(&mut all, interval.followers, simulation.carried());
-        }
-        all.add(&simulation);
+        all.add(&replay(disk, make(disk), |_, _| false));
     }
     all
 }
 
-impl Run {
-    fn add(&mut self, simulation: &Simulation) {
-        self.outcome.add(&simulation.outcome);
-        self.slowdowns.merge(&simulation.slowdowns);
-        self.details.resize(simulation.lanes.len(), Detail::default());
-        for (sum, lane) in self.details.iter_mut().zip(&simulation.lanes) {
-            sum.add(&lane.work.detail());
+/// Runs lanes over a disk once, and again as long as `again` of the simulation and the number of times says so. Then the trace's
+/// first busy period follows its last at once, as one.
+pub fn replay(disk: &Idleness, lanes: Vec<Lane>, mut again: impl FnMut(&Simulation, u64) -> bool) -> Run {
+    let mut run = Run::default();
+    let mut simulation = Simulation::new(disk, lanes);
+    let mut times = 0;
+    let mut late: Vec<(Nanos, Bytes)> = Vec::new();
+    loop {
+        let shift = |at: Nanos| Nanos(at.0.saturating_add(disk.span().0.saturating_mul(times)));
+        let mut writes = disk.writes.iter().peekable();
+        let mut responses = disk.responses.iter();
+        let mut answer = |requests: u64, delay: u64| {
+            for response in responses.by_ref().take(requests as usize) {
+                run.responses_alone.add(*response);
+                run.responses.add(Nanos(response.0.saturating_add(delay)));
+            }
+        };
+        answer(disk.leading_requests(), simulation.carried());
+        for (index, interval) in disk.intervals.iter().enumerate() {
+            let written = std::iter::from_fn(|| writes.next_if(|write| write.busy_period as usize <= index));
+            let written = written.map(|write| (shift(write.completed), write.offset));
+            simulation.interval(interval, late.drain(..).chain(written));
+            answer(interval.followers, simulation.carried());
         }
-        let tallies = simulation.tallies();
-        self.tallies.resize(tallies.len(), Tally::default());
-        for (sum, tally) in self.tallies.iter_mut().zip(tallies) {
+        late.extend(writes.map(|write| (shift(write.completed), write.offset)));
+        times += 1;
+        if !again(&simulation, times) {
+            break;
+        }
+        simulation.again(disk);
+    }
+    let foreground = Foreground {
+        requests: disk.requests * times,
+        response_sum: disk.response_sum * u128::from(times),
+        span: u128::from(disk.span().0) * u128::from(times),
+        idle: u128::from(disk.idle().0) * u128::from(times),
+    };
+    let details = simulation.details();
+    Run {
+        outcome: simulation.outcome,
+        tallies: simulation.tallies(),
+        details,
+        slowdowns: simulation.slowdowns,
+        foreground,
+        ..run
+    }
+}
+
+impl Run {
+    /// Adds that of another disk.
+    pub fn add(&mut self, other: &Self) {
+        self.outcome.add(&other.outcome);
+        self.slowdowns.merge(&other.slowdowns);
+        self.responses_alone.merge(&other.responses_alone);
+        self.responses.merge(&other.responses);
+        self.foreground.requests += other.foreground.requests;
+        self.foreground.response_sum += other.foreground.response_sum;
+        self.foreground.span += other.foreground.span;
+        self.foreground.idle += other.foreground.idle;
+        self.details.resize(other.details.len(), Detail::default());
+        self.details.iter_mut().zip(&other.details).for_each(|(sum, detail)| sum.add(detail));
+        self.tallies.resize(other.tallies.len(), Tally::default());
+        for (sum, tally) in self.tallies.iter_mut().zip(&other.tallies) {
             sum.came += tally.came;
             sum.completed += tally.completed;
             sum.lost += tally.lost;
             sum.response_sum += tally.response_sum;
         }
+    }
+
+    /// Share of the time in which the disk works, for the foreground or in the background.
+    pub fn utilisation(&self) -> f64 {
+        let Foreground { span, idle, .. } = self.foreground;
+        (span - idle + self.outcome.used_idle) as f64 / span.max(1) as f64
     }
 
     /// The delay that this share of `requests` foreground requests does not exceed, at most a bin of the histogram above.

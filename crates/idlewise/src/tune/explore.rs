@@ -172,7 +172,7 @@ impl Question<'_> {
         let choice = Choice { after_short: Some(pair), after_long: Some(pair) };
         let fixed = || Restrained::fixed(choice, self.size, self.service);
         let policy = || Box::new(if self.steady { fixed().steady() } else { fixed() });
-        let run = run(self.disks, |_| vec![Lane { policy: policy(), work: (self.work)() }]);
+        let run = run(self.disks, |_| vec![Lane::new(policy(), (self.work)())]);
         let requests: u64 = self.disks.iter().map(|disk| disk.requests).sum();
         let intervals: usize = self.disks.iter().map(|disk| disk.intervals.len()).sum();
         let shared = u128::from(run.outcome.collisions) * u128::from(requests);

@@ -137,6 +137,8 @@ mod tests {
             tick: Nanos::ZERO,
             service: Nanos::from_millis(5),
             read_share: 0.5,
+            sequential: 0.0,
+            phase: 1.0,
             length: 4096,
             capacity: Bytes(1 << 40),
         };

@@ -41,9 +41,15 @@ pub fn delaying_share(relative_delay: f64, foreground_response: Nanos, penalty: 
 /// Every pair of which the share `delaying` of the idle intervals, and no more, ends between I and I + T, and that has room
 /// for a request of `service`. If there is none, the share is raised until there is, and fewer intervals are used.
 pub fn pairs(lengths: &Cdh, delaying: f64, service: Nanos) -> Vec<Pair> {
+    pairs_where(lengths, delaying, service, |_| true)
+}
+
+/// Those of the pairs that are wanted; the share is raised until there is one of them.
+pub fn pairs_where(lengths: &Cdh, delaying: f64, service: Nanos, wanted: impl Fn(&Pair) -> bool) -> Vec<Pair> {
     let mut share = delaying;
     while lengths.count() > 0 && delaying > 0.0 {
-        let found = pairs_of(lengths, share, service, (delaying / share).min(1.0));
+        let mut found = pairs_of(lengths, share, service, (delaying / share).min(1.0));
+        found.retain(&wanted);
         if !found.is_empty() || share >= 1.0 {
             return found;
         }

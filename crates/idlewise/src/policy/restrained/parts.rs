@@ -1,6 +1,6 @@
 //! Which of the pairs to use: the body or the tail of the idle times, or the tail and what follows it (DSN 2008, section 4).
 
-use super::pairs::{Amount, NO_END, Pair, pairs, select};
+use super::pairs::{Amount, NO_END, Pair, pairs, pairs_where, select};
 use crate::Nanos;
 use crate::cdh::Cdh;
 
@@ -51,19 +51,18 @@ pub fn choose(part: Part, seen: &Seen, delaying: f64, service: Nanos, amount: Am
         return tail_bursty(seen, delaying, service);
     }
     let all = seen.all();
-    let mut candidates = pairs(&all, delaying, service);
     let median = all.quantile(0.5);
-    match part {
-        // Where so much may be delayed that no period needs an end, the shortest waits still are the body.
+    let short = |pair: &Pair| pair.idle_wait <= median;
+    let candidates = match part {
         Part::Body => {
-            let ends = |pair: &Pair| pair.idle_wait <= median && pair.busy_period < NO_END;
-            let any = candidates.iter().any(ends);
-            candidates.retain(|pair| if any { ends(pair) } else { pair.idle_wait <= median });
+            let body = pairs_where(&all, delaying, service, |pair| short(pair) && pair.busy_period < NO_END);
+            // Where so much may be delayed that no period needs an end, the shortest waits still are the body.
+            if body.is_empty() { pairs_where(&all, delaying, service, short) } else { body }
         }
         // The shortest wait of those that work until the end.
-        Part::Tail => candidates.retain(|pair| pair.busy_period == NO_END),
-        _ => {}
-    }
+        Part::Tail => pairs_where(&all, delaying, service, |pair| pair.busy_period == NO_END),
+        _ => pairs(&all, delaying, service),
+    };
     let pair = select(&candidates, amount);
     Choice { after_short: pair, after_long: pair }
 }

@@ -1,12 +1,12 @@
 //! What there is to do in the background: one trait, one file each.
 
-mod jobs;
 mod parity;
 mod scrub;
+mod verification;
 
-pub use jobs::Jobs;
 pub use parity::ParityUpdates;
 pub use scrub::Scrub;
+pub use verification::WriteVerification;
 
 use rand::SeedableRng;
 use rand_distr::{Distribution, Exp1};
@@ -22,6 +22,9 @@ pub trait Work {
     fn foreground_wrote(&mut self, at: Nanos, offset: Bytes) {
         let _ = (at, offset);
     }
+
+    /// Foreground work came: a job that was stopped half way begins again.
+    fn foreground_arrived(&mut self) {}
 
     /// Whether there is anything to serve.
     fn waits(&self) -> bool;
@@ -42,10 +45,12 @@ pub trait Work {
 /// What some work tells besides its tally.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detail {
-    /// Times from a job's coming to its completion.
+    /// Times from a job's coming to its completion; of a scrub those that its passes took.
     pub times: Cdh,
     /// Updates of parity that one, two, and so on, WRITEs had made necessary.
     pub hits: Vec<u64>,
+    /// Sum over segments of the times for which their parity was dirty, in nanoseconds.
+    pub dirty: u128,
 }
 
 impl Detail {
@@ -59,6 +64,7 @@ impl Detail {
     /// Adds that of another disk.
     pub fn add(&mut self, other: &Self) {
         self.times.merge(&other.times);
+        self.dirty += other.dirty;
         self.hits.resize(self.hits.len().max(other.hits.len()), 0);
         self.hits.iter_mut().zip(&other.hits).for_each(|(sum, hits)| *sum += hits);
     }

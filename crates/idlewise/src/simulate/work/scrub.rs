@@ -1,6 +1,6 @@
 //! Work without end: a scrub, which begins again when it is through.
 
-use super::{Served, Service, Tally, Work};
+use super::{Detail, Served, Service, Tally, Work};
 use crate::{Bytes, Nanos};
 
 /// Requests of whatever size the policy asks for, as many as it likes.
@@ -8,12 +8,44 @@ use crate::{Bytes, Nanos};
 pub struct Scrub {
     service: Service,
     completed: u64,
+    passes: Option<Passes>,
+}
+
+/// Passes over the disk, one after the other.
+#[derive(Clone, Debug)]
+struct Passes {
+    /// Bytes of a pass.
+    capacity: u64,
+    /// Bytes left of the present one.
+    left: u64,
+    /// When it began.
+    began: Nanos,
+    detail: Detail,
 }
 
 impl Scrub {
     /// Requests that take so long.
     pub fn new(service: Service) -> Self {
-        Self { service, completed: 0 }
+        Self { service, completed: 0, passes: None }
+    }
+
+    /// The same, and how long each pass over so many bytes takes, from the end of the one before; the first begins at `began`. A pass
+    /// ends with the request that verifies the last of its bytes; what that verifies beyond them is of the next one.
+    pub fn timing_passes(self, capacity: Bytes, began: Nanos) -> Self {
+        let capacity = capacity.0.max(1);
+        Self { passes: Some(Passes { capacity, left: capacity, began, detail: Detail::default() }), ..self }
+    }
+}
+
+impl Passes {
+    /// So many bytes were verified until `at`.
+    fn verified(&mut self, mut bytes: u64, at: Nanos) {
+        while bytes >= self.left {
+            bytes -= std::mem::replace(&mut self.left, self.capacity);
+            self.detail.times.add(at.since(self.began));
+            self.began = at;
+        }
+        self.left -= bytes;
     }
 }
 
@@ -22,17 +54,20 @@ impl Work for Scrub {
         true
     }
 
-    fn serve(&mut self, _began: Nanos, size: Bytes, count: u64, room: u64) -> Served {
+    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served {
         let mut served = Served::default();
-        if let Service::OfSize(_) = self.service {
+        let steady = matches!(self.service, Service::OfSize(_));
+        while served.requests < count && served.time < room {
             let each = self.service.next(size);
-            served.requests = room.div_ceil(each).min(count);
+            // Requests that all take the same are added up, as far as the pass goes.
+            let many = if steady { (room - served.time).div_ceil(each).min(count - served.requests) } else { 1 };
+            let left = self.passes.as_ref().map_or(u64::MAX, |passes| passes.left.div_ceil(size.0.max(1)));
+            let many = many.min(left);
+            served.requests += many;
             // Sizes and times beyond all reason end at the largest number, not in a circle.
-            served.time = served.requests.saturating_mul(each);
-        } else {
-            while served.requests < count && served.time < room {
-                served.requests += 1;
-                served.time = served.time.saturating_add(self.service.next(size));
+            served.time = served.time.saturating_add(many.saturating_mul(each));
+            if let Some(passes) = &mut self.passes {
+                passes.verified(many.saturating_mul(size.0), Nanos(began.0.saturating_add(served.time)));
             }
         }
         served.bytes = served.requests.saturating_mul(size.0);
@@ -42,5 +77,32 @@ impl Work for Scrub {
 
     fn tally(&self) -> Tally {
         Tally { completed: self.completed, ..Tally::default() }
+    }
+
+    fn detail(&self) -> Detail {
+        self.passes.as_ref().map_or(Detail::default(), |passes| passes.detail.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{DiskModel, Point};
+
+    #[test]
+    fn a_pass_ends_with_the_request_that_verifies_its_last_byte() {
+        let point = |size| Point { size: Bytes(size), time: Nanos(10) };
+        let model = DiskModel { name: "t".into(), verify: vec![point(1), point(2)], read: None, write: None };
+        let mut scrub = Scrub::new(Service::OfSize(model)).timing_passes(Bytes(2_500), Nanos(3));
+        // Five requests of 1,000: the third ends the first pass, 500 of it of the second, which the fifth ends.
+        let served = scrub.serve(Nanos(100), Bytes(1_000), 5, 1_000);
+        assert_eq!((served.requests, served.time), (5, 50));
+        let detail = scrub.detail();
+        assert_eq!((detail.times.count(), detail.times.total()), (2, 127 + 20));
+        // One at a time is the same.
+        scrub.serve(Nanos(200), Bytes(1_000), 1, 1_000);
+        assert_eq!(scrub.detail().times.count(), 2);
+        scrub.serve(Nanos(300), Bytes(10_000), 1, 1_000);
+        assert_eq!((scrub.detail().times.count(), scrub.detail().times.total()), (6, 127 + 20 + 160));
     }
 }

@@ -32,6 +32,11 @@ pub struct Shape {
     pub service: Nanos,
     /// Share of the requests that read.
     pub read_share: f64,
+    /// Share of the requests that go on where the one before them ended, and read or write as it did.
+    pub sequential: f64,
+    /// Mean number of such runs, one after the other, that read or write alike, at least 1: a recording is a phase of WRITEs. With 1
+    /// each run is drawn for itself.
+    pub phase: f64,
     /// Bytes of each request.
     pub length: u32,
     /// Requests are anywhere on a disk of this size.
@@ -87,13 +92,26 @@ impl Shape {
         columns.volume_id("synthetic_0");
         let mut services = service.into_iter();
         let mut free_at = 0u64;
+        let mut last: Option<(Op, u64)> = None;
         for (period, &size) in sizes.iter().enumerate() {
             let mut arrival = free_at + period.checked_sub(1).map_or(0, |before| idle[before]);
             let mut begin = arrival;
             for _ in 0..size {
                 let time = services.next().map_or(1, |time| (time.round() as u64).max(1));
-                let op = if random.random_bool(self.read_share) { Op::Read } else { Op::Write };
-                let offset = Bytes(random.random_range(0..places) << 12);
+                let goes_on = last.filter(|(_, end)| self.sequential > 0.0 && *end >> 12 < places);
+                let (op, offset) = match goes_on.filter(|_| random.random_bool(self.sequential)) {
+                    Some((op, end)) => (op, Bytes(end)),
+                    None => {
+                        let drawn = last.is_none_or(|_| random.random_bool(1.0 / self.phase));
+                        let op = match last {
+                            Some((op, _)) if !drawn => op,
+                            _ if random.random_bool(self.read_share) => Op::Read,
+                            _ => Op::Write,
+                        };
+                        (op, Bytes(random.random_range(0..places) << 12))
+                    }
+                };
+                last = Some((op, offset.0 + u64::from(self.length)));
                 free_at = begin + time;
                 let (queued, response) = (Some(Nanos(begin - arrival)), Some(Nanos(free_at - arrival)));
                 let arrival_time = Nanos(arrival);
@@ -129,7 +147,10 @@ impl Shape {
         let per_busy = self.requests_per_busy;
         check("requests per busy period", per_busy, (1.0..=1e9).contains(&per_busy), "at least 1")?;
         check("a mean service time", self.service.0 as f64, self.service.0 > 0, "more than zero")?;
-        check("a share of reads", self.read_share, (0.0..=1.0).contains(&self.read_share), "0 to 1")
+        let share = |share| (0.0..=1.0).contains(&share);
+        check("a share of reads", self.read_share, share(self.read_share), "0 to 1")?;
+        check("a share of sequential requests", self.sequential, share(self.sequential), "0 to 1")?;
+        check("runs in a phase", self.phase, (1.0..=1e9).contains(&self.phase), "at least 1")
     }
 
     /// Lengths of the idle intervals in their order.
@@ -242,6 +263,8 @@ mod tests {
             tick: Nanos::ZERO,
             service: Nanos::from_millis(10),
             read_share: 0.7,
+            sequential: 0.0,
+            phase: 1.0,
             length: 8192,
             capacity: Bytes(40_000_000_000),
         }
@@ -266,6 +289,26 @@ mod tests {
                 close("burstiness", burstiness(&disks[0]).unwrap(), bursty, 0.01);
             }
         }
+    }
+
+    #[test]
+    fn sequential_requests_go_on_where_the_last_one_ended() {
+        let trace = Shape { sequential: 0.4, read_share: 0.3, ..shape(1.0, 0.0) }.trace(3).unwrap();
+        let requests: Vec<_> = trace.requests().collect();
+        let goes_on = |pair: &[Request]| pair[1].offset.0 == pair[0].offset.0 + u64::from(pair[0].length);
+        let share = |count: usize| count as f64 / requests.len() as f64;
+        let runs = requests.windows(2).filter(|pair| goes_on(pair));
+        assert!(runs.clone().all(|pair| pair[0].op == pair[1].op));
+        assert!((share(runs.count()) - 0.4).abs() < 0.01);
+        let reads = requests.iter().filter(|request| request.op == Op::Read).count();
+        assert!((share(reads) - 0.3).abs() < 0.02, "{reads}");
+        // A run is 1 / 0.6 requests, a phase of WRITEs 20 / 0.3 runs, as READs are drawn with a share of 0.3.
+        let phased = Shape { sequential: 0.4, read_share: 0.3, phase: 20.0, ..shape(1.0, 0.0) }.trace(3).unwrap();
+        let ops: Vec<Op> = phased.requests().map(|request| request.op).collect();
+        let phases = ops.chunk_by(|a, b| a == b).filter(|phase| phase[0] == Op::Write).count();
+        let writes = ops.iter().filter(|op| **op == Op::Write).count();
+        let mean = writes as f64 / phases as f64;
+        assert!((mean / (20.0 / 0.3 / 0.6) - 1.0).abs() < 0.15, "{mean}");
     }
 
     #[test]

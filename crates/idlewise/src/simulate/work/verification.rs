@@ -1,29 +1,30 @@
-//! Work that the foreground makes: a job for each WRITE, as write verification has (SIGMETRICS 2009, sections 2.3.2 and 2.3.3).
+//! Verification of what the foreground wrote: a READ for each WRITE (SIGMETRICS 2009, sections 2.3.2 and 2.3.3).
 
 use std::collections::VecDeque;
 
-use super::{Served, Service, Tally, Work};
+use super::{Detail, Served, Service, Tally, Work};
 use crate::idle::Idleness;
 use crate::{Bytes, Nanos};
 
-/// A job for each foreground WRITE, served in their order, each in one request. With a buffer of N places, a job that finds
-/// N others waiting is lost.
+/// A READ for each foreground WRITE, in their order. What was written waits in a buffer; with one of N places, a WRITE that finds
+/// N others waiting is never verified.
 #[derive(Clone, Debug)]
-pub struct Jobs {
+pub struct WriteVerification {
     service: Service,
     places: Option<usize>,
-    /// When those that wait came.
+    /// When the WRITEs that wait came.
     waiting: VecDeque<Nanos>,
     tally: Tally,
+    detail: Detail,
 }
 
-impl Jobs {
-    /// Jobs that take so long, and wait in a buffer of so many places, or in one without end.
+impl WriteVerification {
+    /// READs that take so long, of WRITEs that wait in a buffer of so many places, or in one without end.
     pub fn new(service: Service, places: Option<usize>) -> Self {
-        Self { service, places, waiting: VecDeque::new(), tally: Tally::default() }
+        Self { service, places, waiting: VecDeque::new(), tally: Tally::default(), detail: Detail::default() }
     }
 
-    /// The work that comes with a busy period on average and that the buffer can hold, in nanoseconds, at `service` a job:
+    /// The work that comes with a busy period on average and that the buffer can hold, in nanoseconds, at `service` a WRITE:
     /// the sum of min(N, M) P(M) S (SIGMETRICS 2009, section 2.3.3). The disk must have kept its WRITEs.
     pub fn per_interval(disk: &Idleness, service: Nanos, places: Option<usize>) -> f64 {
         let most = places.unwrap_or(usize::MAX);
@@ -33,7 +34,7 @@ impl Jobs {
     }
 }
 
-impl Work for Jobs {
+impl Work for WriteVerification {
     fn foreground_wrote(&mut self, at: Nanos, _offset: Bytes) {
         self.tally.came += 1;
         if self.places.is_some_and(|places| self.waiting.len() >= places) {
@@ -53,8 +54,10 @@ impl Work for Jobs {
             let Some(came) = self.waiting.pop_front() else { break };
             served.requests += 1;
             served.time = served.time.saturating_add(self.service.next(size));
+            let response = Nanos(began.0.saturating_add(served.time)).since(came);
             self.tally.completed += 1;
-            self.tally.response_sum += u128::from(began.0.saturating_add(served.time).saturating_sub(came.0));
+            self.tally.response_sum += u128::from(response.0);
+            self.detail.times.add(response);
         }
         served.bytes = served.requests.saturating_mul(size.0);
         served
@@ -62,5 +65,9 @@ impl Work for Jobs {
 
     fn tally(&self) -> Tally {
         self.tally
+    }
+
+    fn detail(&self) -> Detail {
+        self.detail.clone()
     }
 }
