@@ -190,7 +190,8 @@ impl ReadArguments {
         self.idleness_keeping(paths, model, Keep::default())
     }
 
-    fn idleness_keeping(&self, paths: &[PathBuf], model: DiskModel, keep: Keep) -> anyhow::Result<Input> {
+    /// The same, keeping this of each request.
+    pub fn idleness_keeping(&self, paths: &[PathBuf], model: DiskModel, keep: Keep) -> anyhow::Result<Input> {
         let reducer = |resolution| Ok::<_, anyhow::Error>(Reducer::new(&model, resolution)?.keeping(keep));
         let begin = |provenance: &Provenance| Ok((reducer(provenance.resolution)?, GapFinder::default()));
         let take = |(reducer, gaps): &mut (Reducer, GapFinder), columns: Columns, _: &Provenance| {

@@ -45,7 +45,7 @@ enum Command {
     Scrub(scrub::Arguments),
     Status(status::Arguments),
     Repair(repair::Arguments),
-    Reliability(reliability::Arguments),
+    Reliability(Box<reliability::Arguments>),
     Probe(probe::Arguments),
     Capture(capture::Arguments),
     Replay(replay::Arguments),

@@ -99,12 +99,47 @@ pub struct Chosen {
 impl PolicyArguments {
     /// The policy asked for, or the one called `default`, checked.
     pub fn chosen(&self, default: &str) -> anyhow::Result<Chosen> {
+        self.or_default(default)?.checked()
+    }
+
+    /// The policy asked for, or the one called `default`, and another for other work, which is built from the same options. Where
+    /// a relative delay is needed and none is given, it is `relative_delay`.
+    pub fn chosen_pair(
+        &self,
+        default: &str,
+        other: Option<&str>,
+        relative_delay: f64,
+    ) -> anyhow::Result<(Chosen, Option<Chosen>)> {
+        let Chosen { name, plan, .. } = self.or_default(default)?;
+        let options =
+            |name: &str| POLICIES.iter().find(|entry| entry.name == name).map_or(&[][..], |entry| entry.options);
+        let names: Vec<&str> = std::iter::once(name.as_str()).chain(other).collect();
+        let taken: Vec<&str> = names.iter().flat_map(|name| options(name)).copied().collect();
+        for (option, given) in self.parameters().options() {
+            if given && !taken.contains(&option) {
+                return Err(UsageError(format!("{} takes no {option}", names.join(" and "))).into());
+            }
+        }
+        let of = |name: &str, plan| {
+            let with_default =
+                Parameters { relative_delay: self.relative_delay.or(Some(relative_delay)), ..self.parameters() };
+            Chosen { name: name.into(), parameters: with_default.taken_by(options(name)), plan }.checked()
+        };
+        Ok((of(&name, plan)?, other.map(|other| of(other, None)).transpose()?))
+    }
+
+    /// Whether a policy or a plan is named.
+    pub fn named(&self) -> bool {
+        self.policy.is_some() || self.plan.is_some()
+    }
+
+    fn or_default(&self, default: &str) -> anyhow::Result<Chosen> {
         let plan = self.plan.as_deref().map(plan_file).transpose()?;
         let name = match &self.plan {
             Some(path) => format!("plan {}", path.display()),
             None => self.policy.clone().unwrap_or_else(|| default.into()),
         };
-        Chosen { name, parameters: self.parameters(), plan }.checked()
+        Ok(Chosen { name, parameters: self.parameters(), plan })
     }
 
     /// The options that were given, as text.
@@ -159,6 +194,11 @@ impl Chosen {
             build(&self.name, &self.parameters, &setting).map_err(|error| UsageError(error.to_string()))?;
         }
         Ok(self)
+    }
+
+    /// The same, allowed to delay the foreground by this share of that.
+    pub fn scaled(&self, share: f64) -> Self {
+        Self { name: self.name.clone(), parameters: self.parameters.scaled(share), plan: self.plan.clone() }
     }
 
     /// What it is called.

@@ -103,8 +103,42 @@ pub enum ParameterError {
 }
 
 impl Parameters {
+    /// Those of these that a policy with such options takes.
+    pub fn taken_by(&self, options: &[&str]) -> Self {
+        fn kept<T>(value: Option<T>, taken: bool) -> Option<T> {
+            value.filter(|_| taken)
+        }
+        let takes = |option| options.contains(&option);
+        Self {
+            idle_wait: kept(self.idle_wait, takes("--idle-wait")),
+            delay: kept(self.delay, takes("--delay")),
+            threshold: kept(self.threshold, takes("--threshold")),
+            longest: kept(self.longest, takes("--longest")),
+            growth: kept(self.growth, takes("--growth")),
+            increment: kept(self.increment, takes("--increment")),
+            swap_at: kept(self.swap_at, takes("--swap-at")),
+            largest_size: kept(self.largest_size, takes("--largest-size")),
+            busy_period: kept(self.busy_period, takes("--busy-period")),
+            relative_delay: kept(self.relative_delay, takes("--relative-delay")),
+            mean_slowdown: kept(self.mean_slowdown, takes("--mean-slowdown")),
+            max_slowdown: kept(self.max_slowdown, takes("--max-slowdown")),
+            ..*self
+        }
+    }
+
+    /// The same, allowed to delay the foreground by this share of that.
+    pub fn scaled(&self, share: f64) -> Self {
+        let of = |time: Option<Nanos>| time.map(|time| Nanos((time.0 as f64 * share) as u64));
+        Self {
+            relative_delay: self.relative_delay.map(|delay| delay * share),
+            mean_slowdown: of(self.mean_slowdown),
+            budget: of(self.budget),
+            ..*self
+        }
+    }
+
     /// The options that not every policy takes, and whether they are given.
-    pub(super) fn options(&self) -> [(&'static str, bool); 12] {
+    pub fn options(&self) -> [(&'static str, bool); 12] {
         [
             ("--idle-wait", self.idle_wait.is_some()),
             ("--delay", self.delay.is_some()),

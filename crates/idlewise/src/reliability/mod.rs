@@ -1,8 +1,12 @@
-//! What scrubbing buys: how long until data is lost, how long errors stay unseen.
+//! What scrubbing buys: how long until data is lost, how long errors stay unseen, and what a trace's idle times allow of it.
 
+mod activities;
 mod errors;
+mod gains;
 mod latent;
 pub mod monte_carlo;
 
+pub use activities::{Activities, Activity, Passes, Running, Until, Updates};
 pub use errors::{Errors, dirty_share, with_dirty_parity};
+pub use gains::{Gains, Protection};
 pub use latent::{Bursts, mlet, mlet_simulated};

@@ -2,11 +2,14 @@
 
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
-use rand_distr::{Distribution, Exp1, Gamma, Geometric, LogNormal};
+use rand_distr::{Distribution, Exp1, Gamma, Geometric, LogNormal, StandardNormal};
 
 use super::generator;
 use crate::trace::{Columns, Op, Provenance, Request, Trace};
 use crate::{Bytes, Nanos};
+
+/// Steps of the search for the order of intervals.
+const HALVINGS: u32 = 30;
 
 /// What the trace is to be like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -185,23 +188,26 @@ impl Shape {
         Ok(self.ordered(lengths, random))
     }
 
-    /// Puts lengths in an order in which those longer than the mean come in runs of the right number.
+    /// Puts lengths in an order in which those longer than the mean come after each other as often as they should: in that of a normal
+    /// autoregressive series, whose coefficient is found by halving.
     fn ordered(&self, mut lengths: Vec<u64>, random: &mut impl Rng) -> Vec<u64> {
-        lengths.shuffle(random);
-        let (mut long, mut short): (Vec<u64>, Vec<u64>) =
-            lengths.iter().partition(|&&length| length > self.idle_mean.0);
-        let share = long.len() as f64 / lengths.len() as f64;
-        let runs = (long.len() as f64 * (1.0 - share) * (1.0 - self.burstiness)).round() as usize;
-        let runs = runs.clamp(1, long.len().min(short.len()).max(1));
-        if long.is_empty() || short.is_empty() {
+        let short = lengths.iter().filter(|&&length| length <= self.idle_mean.0).count();
+        if self.burstiness == 0.0 || short == 0 || short == lengths.len() {
+            lengths.shuffle(random);
             return lengths;
         }
-        let (long_runs, short_runs) = (composition(long.len(), runs, random), composition(short.len(), runs, random));
-        let mut ordered = Vec::with_capacity(lengths.len());
-        for (long_run, short_run) in long_runs.into_iter().zip(short_runs) {
-            ordered.extend(short.drain(short.len() - short_run..));
-            ordered.extend(long.drain(long.len() - long_run..));
+        let noise: Vec<f64> = (0..lengths.len()).map(|_| StandardNormal.sample(random)).collect();
+        let (mut low, mut high) = (-1.0, 1.0);
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            if long_after_long(&series(&noise, middle), short) < self.burstiness { low = middle } else { high = middle }
         }
+        let series = series(&noise, high);
+        let mut places: Vec<usize> = (0..lengths.len()).collect();
+        places.sort_unstable_by(|&a, &b| series[a].total_cmp(&series[b]));
+        lengths.sort_unstable();
+        let mut ordered = vec![0; lengths.len()];
+        places.into_iter().zip(lengths).for_each(|(place, length)| ordered[place] = length);
         ordered
     }
 
@@ -237,13 +243,25 @@ fn coefficient(logs: &[f64], power: f64) -> f64 {
     (squares / count / (mean * mean) - 1.0).max(0.0).sqrt()
 }
 
-/// Cuts `total` into so many parts of at least one, any such cutting being as likely.
-fn composition(total: usize, parts: usize, random: &mut impl Rng) -> Vec<usize> {
-    let mut cuts = rand::seq::index::sample(random, total - 1, parts - 1).into_vec();
-    cuts.sort_unstable();
-    let ends = cuts.iter().map(|cut| cut + 1).chain([total]);
-    let begins = std::iter::once(0).chain(cuts.iter().map(|cut| cut + 1));
-    begins.zip(ends).map(|(begin, end)| end - begin).collect()
+/// A stationary series with unit variance: each value is `coefficient` times the one before and what is new.
+fn series(noise: &[f64], coefficient: f64) -> Vec<f64> {
+    let new = (1.0 - coefficient * coefficient).sqrt();
+    let mut last = None;
+    let next = |noise: &f64| {
+        let value = last.map_or(*noise, |last: f64| coefficient * last + new * noise);
+        last = Some(value);
+        value
+    };
+    noise.iter().map(next).collect()
+}
+
+/// Autocorrelation at lag 1 of being above all but the `short` smallest.
+fn long_after_long(series: &[f64], short: usize) -> f64 {
+    let mut sorted = series.to_vec();
+    let border = *sorted.select_nth_unstable_by(short - 1, f64::total_cmp).1;
+    let both = series.windows(2).filter(|pair| pair[0] > border && pair[1] > border).count();
+    let share = 1.0 - short as f64 / series.len() as f64;
+    (both as f64 / (series.len() - 1) as f64 - share * share) / (share * (1.0 - share))
 }
 
 #[cfg(test)]

@@ -1,0 +1,279 @@
+//! Passes and updates in the idle times of a trace: the arguments, and what was simulated.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use idlewise::disk::SMALLEST_REQUEST;
+use idlewise::idle::{Idleness, Keep};
+use idlewise::policy::Setting;
+use idlewise::policy::restrained::Amount;
+use idlewise::reliability::{Activities, Activity, Protection, Running, Until};
+use idlewise::simulate::{Lane, Service, WriteVerification};
+use idlewise::{Bytes, Cdh, Nanos};
+use serde::Serialize;
+
+use crate::exit::UsageError;
+use crate::input::{DiskArguments, ReadArguments, Source};
+use crate::parity::ParityArguments;
+use crate::policy::{Chosen, PolicyArguments};
+use crate::progress::Progress;
+use crate::work::writes;
+
+/// The paper's: a relative delay of 7 %.
+const RELATIVE_DELAY: f64 = 0.07;
+
+/// A trace, and what runs in its idle times.
+#[derive(Args)]
+pub struct TraceArguments {
+    /// Block I/O trace: files that are one trace together, folders, tar archives or - for standard input; each volume is a disk of its
+    /// own
+    #[arg(value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+
+    #[command(flatten)]
+    read: ReadArguments,
+
+    #[command(flatten)]
+    disk: DiskArguments,
+
+    #[command(flatten)]
+    policy: PolicyArguments,
+
+    /// Another policy for the updates of parity, from the same options; where both run, the scrub may delay the foreground by what
+    /// the updates alone leave of it
+    #[arg(long, value_name = "NAME")]
+    parity_policy: Option<String>,
+
+    /// Mean service time of a scrub's request, exponentially distributed, instead of what the disk takes for its size
+    #[arg(long, value_name = "TIME")]
+    service: Option<Nanos>,
+
+    #[command(flatten)]
+    parity: ParityArguments,
+
+    /// Take this share of the requests, drawn at random, for WRITEs, instead of those that are
+    #[arg(long, value_name = "SHARE")]
+    write_share: Option<f64>,
+
+    /// Passes to simulate, running through the trace as often as it takes
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    passes: u64,
+}
+
+/// What was simulated, as in `--json`.
+#[derive(Serialize)]
+pub struct Simulated {
+    #[serde(flatten)]
+    pub source: Source,
+    pub policy: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parity_policy: Option<String>,
+    pub parameters: BTreeMap<&'static str, String>,
+    pub capacity_bytes: u64,
+    /// The scrub alone.
+    pub scrub: Row,
+    /// Updates of parity alone.
+    pub parity: Row,
+    /// Both at once, the updates first.
+    pub both: Row,
+    #[serde(skip)]
+    pub about: String,
+}
+
+/// One of the three.
+#[derive(Serialize)]
+pub struct Row {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan: Option<Scan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<Update>,
+    pub mean_slowdown_s: f64,
+    pub max_slowdown_s: f64,
+    pub relative_delay: f64,
+    /// Foreground and background together.
+    pub utilisation: f64,
+    /// How often the trace was run through.
+    pub times: u64,
+}
+
+/// Passes of the scrub.
+#[derive(Serialize)]
+pub struct Scan {
+    pub completed: u64,
+    pub mean_s: f64,
+    pub p50_s: f64,
+    pub p90_s: f64,
+    pub p99_s: f64,
+    /// Whether no pass ended and the mean is the capacity over the rate.
+    pub extrapolated: bool,
+    #[serde(skip)]
+    pub times: Cdh,
+}
+
+/// Updates of parity.
+#[derive(Serialize)]
+pub struct Update {
+    pub writes: u64,
+    pub mean_s: f64,
+    pub p50_s: f64,
+    pub p90_s: f64,
+    pub p99_s: f64,
+    /// WRITEs whose segment was updated.
+    pub completed_share: f64,
+    /// Updates, in shares of WRITEs.
+    pub completed_ratio: f64,
+    /// Shares of the updates for which one WRITE, two, and so on had made their segment dirty.
+    pub writes_before_update: Vec<f64>,
+    /// Share of the disk whose parity is dirty.
+    pub dirty: f64,
+    #[serde(skip)]
+    pub times: Cdh,
+}
+
+/// Simulates the scrub, the updates, and both on the trace.
+pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<Simulated> {
+    arguments.parity.check()?;
+    if arguments.passes == 0 || arguments.service == Some(Nanos::ZERO) {
+        return Err(UsageError("--passes and --service must be above zero".into()).into());
+    }
+    let (scrub, other) =
+        arguments.policy.chosen_pair("monitoring", arguments.parity_policy.as_deref(), RELATIVE_DELAY)?;
+    let keep = Keep { writes: writes(arguments.write_share)?, ..Keep::default() };
+    let input = arguments.read.idleness_keeping(&arguments.traces, arguments.disk.model()?, keep)?;
+    let size = arguments.policy.request_size.unwrap_or(SMALLEST_REQUEST);
+    let activities = Activities {
+        capacity,
+        scrub: arguments.service.map_or_else(|| Service::OfSize(input.model.clone()), Service::exponential),
+        updates: arguments.parity.updates(),
+        segment: arguments.parity.segment(),
+    };
+    let for_scrub = |chosen: &Chosen, disk: &Idleness| {
+        chosen.build(&Setting { past: disk, model: &input.model, service: arguments.service, amount: Amount::Infinite })
+    };
+    let for_parity = |chosen: &Chosen, disk: &Idleness| {
+        let service = Some(arguments.parity.decided_on());
+        let amount = Amount::Finite(WriteVerification::per_interval(disk, arguments.parity.update(), None));
+        chosen.build(&Setting { past: disk, model: &input.model, service, amount })
+    };
+    let run = |title, running, until, lanes: &dyn Fn(&Idleness) -> Vec<Lane>| {
+        let progress = Progress::new(title);
+        activities.run(&input.disks, running, until, lanes, &|done| progress.share(done))
+    };
+    let alone = run("scrubbing", Running::Scrub, Until::Passes(arguments.passes), &|disk| {
+        vec![Lane::new(for_scrub(&scrub, disk), activities.scrub(disk))]
+    });
+    if alone.run.outcome.scrubbed == Bytes(0) {
+        anyhow::bail!(
+            "{}: {} verifies nothing in these idle times: allow it to delay more, or take another policy",
+            input.source.trace,
+            scrub.name()
+        );
+    }
+    let parity_policy = other.as_ref().unwrap_or(&scrub);
+    let parity = run("updating parity", Running::Parity, Until::Times(alone.times), &|disk| {
+        vec![Lane::new(for_parity(parity_policy, disk), activities.parity())]
+    });
+    let both = match &other {
+        // One policy for both decides as for the scrub, which never ends.
+        None => run("doing both", Running::Both, Until::Times(alone.times), &|disk| {
+            vec![Lane { policy: for_scrub(&scrub, disk), works: vec![activities.parity(), activities.scrub(disk)] }]
+        }),
+        Some(other) => {
+            let progress = Progress::new("doing both");
+            let lanes = |disk: &Idleness, share| {
+                vec![
+                    Lane::new(for_parity(other, disk), activities.parity()),
+                    Lane::new(for_scrub(&scrub.scaled(share), disk), activities.scrub(disk)),
+                ]
+            };
+            activities.both_within(&input.disks, &alone, &parity, &lanes, &|done| progress.share(done))
+        }
+    };
+    let about = format!(
+        "a scrub of {capacity} in requests of {size}{}; {}",
+        arguments.service.map(|mean| format!(", {mean} each on average")).unwrap_or_default(),
+        arguments.parity.line()
+    );
+    Ok(Simulated {
+        policy: scrub.name().into(),
+        parity_policy: arguments.parity_policy.clone(),
+        parameters: arguments.policy.given(),
+        capacity_bytes: capacity.0,
+        scrub: Row::new(&alone),
+        parity: Row::new(&parity),
+        both: Row::new(&both),
+        about,
+        source: input.source,
+    })
+}
+
+impl TraceArguments {
+    /// The files that are read.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.traces.clone()
+    }
+
+    /// An error if something is said that needs a trace.
+    pub fn refuse_without_trace(&self) -> Result<(), UsageError> {
+        let said = !self.policy.given().is_empty()
+            || self.policy.named()
+            || self.parity.given()
+            || self.parity_policy.is_some()
+            || self.service.or(self.write_share.map(|_| Nanos::ZERO)).is_some();
+        if said { Err(UsageError("policies and their work need a TRACE, not --scan-time".into())) } else { Ok(()) }
+    }
+}
+
+impl Simulated {
+    /// Alone, and where both run.
+    pub fn protections(&self) -> (Protection, Protection) {
+        let scan_s = |row: &Row| row.scan.as_ref().map_or(f64::INFINITY, |scan| scan.mean_s);
+        let dirty = |row: &Row| row.update.as_ref().map_or(0.0, |update| update.dirty);
+        (
+            Protection { scan_s: scan_s(&self.scrub), dirty: dirty(&self.parity) },
+            Protection { scan_s: scan_s(&self.both), dirty: dirty(&self.both) },
+        )
+    }
+
+    /// Mean time from a WRITE to the update of its parity where nothing else runs.
+    pub fn parity_update_s(&self) -> f64 {
+        self.parity.update.as_ref().map_or(0.0, |update| update.mean_s)
+    }
+}
+
+impl Row {
+    fn new(activity: &Activity) -> Self {
+        let (run, quantile) = (&activity.run, |times: &Cdh, share| times.quantile(share).as_secs_f64());
+        let foreground = run.foreground;
+        let mean = |sum: u128, count: f64| if count > 0.0 { sum as f64 / count } else { 0.0 };
+        Self {
+            scan: activity.passes.as_ref().map(|passes| Scan {
+                completed: passes.times.count(),
+                mean_s: passes.mean_s,
+                p50_s: quantile(&passes.times, 0.5),
+                p90_s: quantile(&passes.times, 0.9),
+                p99_s: quantile(&passes.times, 0.99),
+                extrapolated: passes.times.count() == 0,
+                times: passes.times.clone(),
+            }),
+            update: activity.updates.as_ref().map(|updates| Update {
+                writes: updates.writes.came,
+                mean_s: updates.mean_s(),
+                p50_s: quantile(&updates.times, 0.5),
+                p90_s: quantile(&updates.times, 0.9),
+                p99_s: quantile(&updates.times, 0.99),
+                completed_share: updates.writes.completed as f64 / updates.writes.came.max(1) as f64,
+                completed_ratio: updates.completed_ratio(),
+                writes_before_update: updates.shares(),
+                dirty: updates.dirty,
+                times: updates.times.clone(),
+            }),
+            mean_slowdown_s: mean(run.outcome.delay_sum, foreground.requests as f64) / 1e9,
+            max_slowdown_s: run.outcome.longest_delay.as_secs_f64(),
+            relative_delay: mean(run.outcome.delay_sum, foreground.response_sum as f64),
+            utilisation: run.utilisation(),
+            times: activity.times,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What `idlewise reliability` tells people.
+
+use idlewise::report::Table;
+
+use super::activities::{Row, Scan, Simulated, Update};
+use super::{Arguments, Reliability};
+use crate::simulate::seconds;
+
+/// Everything.
+pub fn text(found: &Reliability, arguments: &Arguments) -> String {
+    let best = found.mlet_staggered.iter().min_by(|a, b| a.mlet_s.total_cmp(&b.mlet_s));
+    let best = best.map_or(String::new(), |best| {
+        format!(
+            "Errors are found soonest with {} regions, in bursts of {} errors {} apart on average.\n",
+            best.regions, arguments.model.burst_errors, arguments.model.burst_distance
+        )
+    });
+    let played = found.played_out.as_ref().map_or(String::new(), |played| {
+        format!(
+            "\nPlayed out {} times (seed {}): with scrubs {}, more or less {}.\n",
+            played.cycles,
+            played.seed,
+            years(played.mttdl_scrub_s),
+            years(played.margin_s)
+        )
+    });
+    format!("{}\n{}{played}\n{}\n{best}", lead(found), losses(found), unseen(found))
+}
+
+/// Where the lengths of passes come from.
+pub fn lead(found: &Reliability) -> String {
+    match &found.simulated {
+        Some(simulated) => format!("{}\n{}", about(simulated), activities(simulated)),
+        None => {
+            format!("One pass in {}; {} of it without valid parity.\n", seconds(found.scan_s), percent(found.dirty))
+        }
+    }
+}
+
+/// What was simulated.
+pub fn about(simulated: &Simulated) -> String {
+    let parameters: String =
+        simulated.parameters.iter().map(|(option, value)| format!(" --{option} {value}")).collect();
+    let other = simulated.parity_policy.as_ref().map_or(String::new(), |name| format!(", {name} for parity"));
+    let Simulated { source, policy, .. } = simulated;
+    format!("{}policy {policy}{other}{parameters}, simulated on {}: {}\n", source.line(), source.disk, simulated.about)
+}
+
+/// Passes and updates.
+pub fn activities(simulated: &Simulated) -> Table {
+    let rows = [&simulated.scrub, &simulated.parity, &simulated.both];
+    let mut table = Table::new(["", "scrub", "parity", "both at once"]);
+    let mut row = |name: &str, cell: &dyn Fn(&Row) -> String| {
+        table.rows.push(std::iter::once(name.to_string()).chain(rows.iter().map(|row| cell(row))).collect());
+    };
+    let scan = |row: &Row, cell: &dyn Fn(&Scan) -> String| row.scan.as_ref().map_or("-".into(), cell);
+    let update = |row: &Row, cell: &dyn Fn(&Update) -> String| row.update.as_ref().map_or("-".into(), cell);
+    let of = |scan: &Scan, value: f64| if scan.extrapolated { "-".into() } else { seconds(value) };
+    row("a pass takes", &|r| {
+        scan(r, &|s| match s.extrapolated {
+            true if s.mean_s.is_infinite() => "for ever".into(),
+            true => format!("{} (extrapolated)", seconds(s.mean_s)),
+            false => seconds(s.mean_s),
+        })
+    });
+    row("  90 % of them", &|r| scan(r, &|s| of(s, s.p90_s)));
+    row("  completed", &|r| scan(r, &|s| s.completed.to_string()));
+    row("a WRITE has parity after", &|r| update(r, &|u| seconds(u.mean_s)));
+    row("  50 % of them", &|r| update(r, &|u| seconds(u.p50_s)));
+    row("  90 %", &|r| update(r, &|u| seconds(u.p90_s)));
+    row("  completed", &|r| update(r, &|u| percent(u.completed_share)));
+    row("updates after 1, 2, 3 WRITEs", &|r| {
+        let first = |u: &Update| {
+            u.writes_before_update.iter().take(3).map(|&s| format!("{:.0} %", s * 100.0)).collect::<Vec<_>>()
+        };
+        update(r, &|u| first(u).join(", "))
+    });
+    row("disk without valid parity", &|r| update(r, &|u| percent(u.dirty)));
+    row("mean slowdown", &|r| seconds(r.mean_slowdown_s));
+    row("max slowdown", &|r| seconds(r.max_slowdown_s));
+    row("relative delay", &|r| percent(r.relative_delay));
+    row("disk busy in all", &|r| percent(r.utilisation));
+    row("runs through the trace", &|r| r.times.to_string());
+    table
+}
+
+/// Mean times to data loss.
+pub fn losses(found: &Reliability) -> Table {
+    let mut table = Table::new(["", "mean time to data loss", "gain"]);
+    let mut row = |name: &str, mttdl: f64, gain: f64| table.row([name.into(), years(mttdl), short(gain)]);
+    row("neither", found.mttdl_none_s, 1.0);
+    row("scrubs", found.mttdl_scrub_s, found.gain_scrub);
+    row("parity", found.mttdl_parity_s, found.gain_parity);
+    row("both, by the paper's equations", found.mttdl_both_s, found.gain_both);
+    row("both, visible errors no rarer", found.mttdl_both_visible_kept_s, found.gain_both_visible_kept);
+    table
+}
+
+/// Mean latent error times.
+pub fn unseen(found: &Reliability) -> Table {
+    let mut table = Table::new(["order", "regions", "mean latent error time", "of sequential"]);
+    table.row(["sequential".into(), "-".into(), seconds(found.mlet_s), "100 %".into()]);
+    for one in &found.mlet_staggered {
+        let share = format!("{:.0} %", one.mlet_s / found.mlet_s * 100.0);
+        table.row(["staggered".into(), one.regions.to_string(), seconds(one.mlet_s), share]);
+    }
+    table
+}
+
+fn years(seconds: f64) -> String {
+    const YEAR: f64 = 365.25 * 86_400.0;
+    format!("{} years", short(seconds / YEAR))
+}
+
+/// Three digits, and a power of ten where there are many.
+fn short(value: f64) -> String {
+    if value >= 1e5 { format!("{value:.2e}") } else { format!("{value:.1}") }
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.01 { format!("{percent:.1e} %") } else { format!("{percent:.2} %") }
+}
