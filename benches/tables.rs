@@ -1,5 +1,8 @@
 //! Makes docs/results.md from the traces in the folder IDLEWISE_TRACES: `make tables`. It takes some minutes.
 
+#[path = "tables/dsn2008.rs"]
+mod dsn2008;
+
 use std::fmt::Write;
 use std::path::Path;
 
@@ -65,6 +68,7 @@ fn main() {
     );
     table_3(&mut text, &traces, &model);
     pairs(&mut text, &model);
+    dsn2008::tables(&mut text, &model);
     held_out(&mut text, &traces, &model);
     std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md"), text).expect("docs/ can be written");
 }

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{close, json, run, stderr};
+use common::{close, json, real_trace, run, stderr};
+use serde_json::Value;
 
 #[test]
 fn the_papers_scan_times_give_its_gains() {
@@ -45,11 +46,138 @@ fn staggered_scans_find_bursts_sooner() {
     }
 }
 
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The paper's work on a stand-in: 100,000 requests of 6 ms a pass.
+fn study(path: &str, policies: &[&str]) -> Value {
+    let work = ["reliability", path, "--service", "6ms", "--request-size", "400kB", "--json", "--policy"];
+    json(&[&work[..], policies].concat())
+}
+
+fn stand_in(folder: &tempfile::TempDir, name: &str) -> String {
+    let path = folder.path().join(name).to_str().unwrap().to_string();
+    let made = run(&["trace", "synth", "--like", name, "-o", &path, "--format", "parquet"]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    path
+}
+
+/// Tables 4, 6, 9 and 10 of T1: the scrub is faster by the body, updates by the tail, both with one each.
+#[test]
+fn on_t1_the_scrub_takes_the_body_and_parity_the_tail() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = stand_in(&folder, "dsn2008-t1");
+    let [body, tail, each] =
+        [&["body"][..], &["tail"], &["body", "--parity-policy", "tail"]].map(|policies| study(&path, policies));
+    let get = |found: &Value, field: &str| number(&found[field]);
+    assert!(get(&body, "scan_s") < get(&tail, "scan_s"), "{body} {tail}");
+    assert!(get(&body, "parity_update_s") > 3.0 * get(&tail, "parity_update_s"), "{body} {tail}");
+    assert!(
+        get(&body, "gain_scrub") > get(&tail, "gain_scrub") && get(&body, "gain_parity") < get(&tail, "gain_parity")
+    );
+    assert!(get(&body, "gain_both") < get(&tail, "gain_both") && get(&tail, "gain_both") < get(&each, "gain_both"));
+    for found in [&body, &tail, &each] {
+        assert!(get(found, "gain_both") > 10.0 * get(found, "gain_scrub") * get(found, "gain_parity"), "{found}");
+        for activity in ["scrub", "parity", "both"] {
+            assert!(number(&found[activity]["relative_delay"]) < 0.075, "{activity}: {found}");
+        }
+        close(&found["mlet_s"], get(found, "scan_s") / 2.0);
+    }
+    // An update that a policy cannot cut in two wastes no READ.
+    let whole = study(&path, &["body", "--whole-updates"]);
+    assert!(get(&whole, "parity_update_s") < 0.5 * get(&body, "parity_update_s"), "{whole}");
+}
+
+/// Tables 4, 8, 9 and 10 of T2, and table 4 of T3.
+#[test]
+fn long_tails_take_the_tail_and_bursts_a_shorter_wait_after_a_long_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = stand_in(&folder, "dsn2008-t2");
+    let mut last = f64::INFINITY;
+    for share in ["0.01", "0.1", "0.5", "0.9"] {
+        let [body, tail] = ["body", "tail"].map(|policy| study(&path, &[policy, "--write-share", share]));
+        let get = |found: &Value, field: &str| number(&found[field]);
+        assert!(get(&tail, "scan_s") < get(&body, "scan_s") / 10.0, "{share}");
+        assert!(get(&tail, "parity_update_s") < get(&body, "parity_update_s") / 2.0, "{share}");
+        assert!(get(&tail, "gain_parity") > get(&body, "gain_parity"), "{share}");
+        let once = |found: &Value| number(&found["parity"]["update"]["writes_before_update"][0]);
+        assert!(once(&tail) > once(&body), "{share}");
+        // The more there is to update, the less is left for the scrub.
+        let both = get(&tail, "gain_both");
+        assert!(both < last && both > 10.0 * get(&tail, "gain_scrub") * get(&tail, "gain_parity"), "{share}: {both}");
+        last = both;
+    }
+    let path = stand_in(&folder, "dsn2008-t3");
+    let [tail, bursty] = ["tail", "tail-bursty"].map(|policy| number(&study(&path, &[policy])["scan_s"]));
+    assert!(bursty < tail, "{bursty} {tail}");
+}
+
+#[test]
+fn real_traces_tell_what_scrubs_and_parity_buy() {
+    for file in ["blkreplay_linux-mysql.load.gz", "hplajw.1week.srt", "nexus5/log186_twitter.txt.xz"] {
+        let Some(path) = real_trace(file) else { return };
+        let path = path.to_str().unwrap();
+        let page = tempfile::NamedTempFile::new().unwrap();
+        let report = page.path().to_str().unwrap();
+        let found =
+            json(&["reliability", path, "--capacity", "40GB", "--policy", "tail", "--report", report, "--json"]);
+        for field in ["gain_scrub", "gain_parity", "gain_both", "scan_s", "parity_update_s", "mlet_s", "mttdl_none_s"] {
+            let value = number(&found[field]);
+            assert!(value.is_finite() && value > 0.0, "{file}: {field} {value}");
+        }
+        assert!(number(&found["gain_both"]) > number(&found["gain_scrub"]) * number(&found["gain_parity"]), "{file}");
+        let html = std::fs::read_to_string(report).unwrap();
+        assert!(html.contains("<svg") && html.contains("length of a pass") && !html.contains("NaN"), "{file}");
+    }
+}
+
+/// The gentlest schedule that is fast enough.
+#[test]
+fn tunes_for_a_date_or_a_lifetime() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = stand_in(&folder, "sigmetrics2009-t1");
+    let tuned = |aim: &[&str]| json(&[&["tune", &path, "--capacity", "1TB", "--json"], aim].concat());
+    let get = |found: &Value, field: &str| number(&found[field]);
+    let loose = tuned(&["--finish-within", "4d"]);
+    let tight = tuned(&["--finish-within", "2d"]);
+    for (found, days) in [(&loose, 4.0), (&tight, 2.0)] {
+        let pass = get(found, "full_pass_s") / 86_400.0;
+        assert!(pass <= days && pass > 0.9 * days, "{found}");
+    }
+    assert!(number(&loose["goal"]["mean_slowdown_s"]) < number(&tight["goal"]["mean_slowdown_s"]));
+    // The same pass, asked for by what it buys.
+    let years = json(&["reliability", "--scan-time", "4d", "--json"])["mttdl_scrub_s"].as_f64().unwrap() / 31_557_600.0;
+    let lifetime = tuned(&["--goal", &format!("mttdl={years}")]);
+    assert_eq!(lifetime["request_size_bytes"], loose["request_size_bytes"]);
+    assert!(get(&lifetime, "mttdl_s") >= years * 31_557_600.0, "{lifetime}");
+    let longest = tuned(&["--goal", "mttdl", "--mean-slowdown", "1ms", "--max-slowdown", "50ms"]);
+    let plain = tuned(&["--mean-slowdown", "1ms", "--max-slowdown", "50ms"]);
+    assert_eq!((&longest["full_pass_s"], plain.get("mttdl_s")), (&plain["full_pass_s"], None));
+    for (aim, code, text) in [
+        (&["--finish-within", "1min"][..], 1, "the fastest schedule takes"),
+        (&["--goal", "mttdl=1e9"], 1, "no scrub is fast enough; the limit is"),
+        (&["--goal", "mttdl"], 64, "mttdl=YEARS"),
+        (&["--goal", "speed"], 64, "expected mttdl, or mttdl=YEARS"),
+        (&["--mean-slowdown", "1ms"], 64, "--max-slowdown"),
+        (&[], 64, "--mean-slowdown"),
+    ] {
+        let output = run(&[&["tune", &path], aim].concat());
+        assert_eq!(output.status.code(), Some(code), "{aim:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(text), "{aim:?}: {}", stderr(&output));
+    }
+}
+
 #[test]
 fn what_means_nothing_is_said() {
     let cases: &[(&[&str], &str)] = &[
-        (&["--scan-time", "0s"], "--scan-time, --visible, --latent and --recovery must be above zero"),
-        (&["--scan-time", "1h", "--dirty", "2"], "--dirty must be from 0 to 1"),
+        (&["--scan-time", "0s"], "--scan-time must be above zero"),
+        (&["--scan-time", "1h", "--latent", "0s"], "--visible, --latent and --recovery must be above zero"),
+        (&["--scan-time", "1h", "--dirty", "2"], "--dirty from 0 to 1"),
+        (&["--scan-time", "1h", "--policy", "tail"], "need a TRACE, not --scan-time"),
+        (&["t.csv", "--scan-time", "1h"], "cannot be used with"),
+        (&["t.csv", "--policy", "tail", "--idle-wait", "1s"], "tail takes no --idle-wait"),
+        (&[], "--scan-time"),
         (&["--scan-time", "1h", "--spatial", "1,1,2,0"], "each of --spatial from 0 to 1"),
         (&["--scan-time", "1h", "--visit", "1TiB"], "--visit must be at least 512B and at most --capacity"),
     ];

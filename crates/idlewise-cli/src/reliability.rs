@@ -5,6 +5,8 @@ mod model;
 mod page;
 mod text;
 
+pub use text::years;
+
 use std::path::PathBuf;
 
 use idlewise::Nanos;
@@ -55,6 +57,9 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// Seconds of a year.
+pub const YEAR: f64 = 365.25 * 86_400.0;
 
 /// The fields of `reliability --json`.
 #[derive(Serialize)]

@@ -1,5 +1,6 @@
 //! `idlewise tune`: request size and idle wait for a slowdown goal.
 
+mod aim;
 mod page;
 mod text;
 mod words;
@@ -30,13 +31,8 @@ pub struct Arguments {
     #[command(flatten)]
     input: TraceOnDisk,
 
-    /// Mean added response time that foreground requests may suffer, such as 1ms
-    #[arg(long, value_name = "TIME")]
-    mean_slowdown: Nanos,
-
-    /// Longest added response time that any foreground request may suffer, such as 50ms
-    #[arg(long, value_name = "TIME")]
-    max_slowdown: Nanos,
+    #[command(flatten)]
+    aim: aim::AimArguments,
 
     /// Size of all disks of the trace together, for the time that a full pass takes
     #[arg(long, value_name = "SIZE", default_value = "10TB")]
@@ -101,6 +97,9 @@ struct Report {
     /// Where the goal allows no work: one that would.
     #[serde(skip_serializing_if = "Option::is_none")]
     goal_needed_s: Option<f64>,
+    /// With `--goal mttdl`: mean time to data loss with passes of this length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mttdl_s: Option<f64>,
     /// With `--report`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     frontier: Vec<FrontierPoint>,
@@ -143,6 +142,7 @@ struct StepSeconds {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check_all(&arguments.input.paths(), &[arguments.out.as_deref(), arguments.report.as_deref()])?;
+    arguments.aim.check()?;
     let input = arguments.input.read()?;
     let parts: Vec<&[Idleness]> =
         if arguments.by_volume { input.disks.chunks(1).collect() } else { vec![&input.disks] };
@@ -166,27 +166,23 @@ struct Chosen {
 }
 
 impl Arguments {
-    fn goal(&self) -> Goal {
-        Goal { mean_slowdown: self.mean_slowdown, max_slowdown: self.max_slowdown }
-    }
-
     fn arrivals(&self) -> Arrivals {
         if self.any_moment { Arrivals::AnyMoment } else { Arrivals::Recorded }
     }
 
     /// One wait and one size, or steps if asked for and if they are worth it.
-    fn choose(&self, disks: &[Idleness], input: &Input) -> anyhow::Result<Chosen> {
+    fn choose(&self, disks: &[Idleness], input: &Input, goal: &Goal) -> anyhow::Result<Chosen> {
         let progress = Progress::new("tuning");
-        let plan = tune(disks, &input.model, &self.goal(), self.arrivals(), &|done| progress.share(done))?;
+        let plan = tune(disks, &input.model, goal, self.arrivals(), &|done| progress.share(done))?;
         drop(progress);
         let waiting = Chosen { schedule: Schedule::Waiting(plan.policy()), outcome: plan.outcome, validation: None };
         if !self.shaped {
             return Ok(waiting);
         }
         let progress = Progress::new("validating");
-        let validation = validate(disks, &input.model, &self.goal(), &|done| progress.share(done));
+        let validation = validate(disks, &input.model, goal, &|done| progress.share(done));
         drop(progress);
-        let steps = shaped(disks, &input.model, &self.goal(), validation.context);
+        let steps = shaped(disks, &input.model, goal, validation.context);
         let steps = steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > waiting.outcome.scrubbed);
         // Steps that win elsewhere but not here are not taken either.
         let validation = Some(Validation { chosen: steps.is_some(), ..validation });
@@ -198,14 +194,19 @@ impl Arguments {
 
     /// Tunes for some disks, writes the plan and the page.
     fn report(&self, disks: &[Idleness], input: &Input) -> anyhow::Result<Report> {
-        let (goal, model) = (self.goal(), &input.model);
+        let model = &input.model;
         let volume = disks.first().filter(|_| self.by_volume).map(|disk| disk.volume.clone());
-        let (mut chosen, rest, exact) = match self.train {
-            None => (self.choose(disks, input)?, disks.to_vec(), None),
+        let aimed = |disks: &[Idleness]| self.aim.goal(disks, model, self.arrivals(), self.capacity);
+        let (goal, mut chosen, rest, exact) = match self.train {
+            None => {
+                let goal = aimed(disks)?;
+                (goal, self.choose(disks, input, &goal)?, disks.to_vec(), None)
+            }
             Some(share) => {
                 let (first, rest) = halves(disks, share)?;
-                let exact = self.choose(&rest, input)?;
-                (self.choose(&first, input)?, rest, Some(exact))
+                let goal = aimed(&first)?;
+                let exact = self.choose(&rest, input, &goal)?;
+                (goal, self.choose(&first, input, &goal)?, rest, Some(exact))
             }
         };
         if self.train.is_some() {
@@ -214,6 +215,7 @@ impl Arguments {
         let row = |schedule: (Bytes, Nanos), outcome: &Outcome| self.row(schedule, Summary::new(outcome, &rest));
         let Chosen { schedule, outcome, validation } = chosen;
         let row_of_plan = row(schedule.first(), &outcome);
+        let row_mttdl = self.aim.mttdl_s(row_of_plan.full_pass_s);
         let nothing = outcome.background_requests == 0;
         // A plan that does nothing here would still work live.
         if let Some(path) = self.out.as_ref().filter(|_| !nothing) {
@@ -223,7 +225,7 @@ impl Arguments {
         }
         let named =
             |base: Baseline| Named { name: base.name, row: self.row((base.request_size, base.wait), base.summary) };
-        let needed = || words::goal_needed(&rest, model, &goal, self.arrivals()).map(Nanos::as_secs_f64);
+        let needed = || self.aim.needed(&rest, model, &goal, self.arrivals()).map(Nanos::as_secs_f64);
         let mut report = Report {
             goal: GoalSeconds {
                 mean_slowdown_s: goal.mean_slowdown.as_secs_f64(),
@@ -245,6 +247,7 @@ impl Arguments {
             reasons: if nothing { String::new() } else { words::reasons(&schedule, &outcome, &rest, model) },
             warnings: words::warnings(&outcome, &rest, self.arrivals()),
             goal_needed_s: nothing.then(needed).flatten(),
+            mttdl_s: row_mttdl,
             frontier: Vec::new(),
             source: input.source.clone(),
         };

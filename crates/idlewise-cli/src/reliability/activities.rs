@@ -1,5 +1,6 @@
 //! Passes and updates in the idle times of a trace: the arguments, and what was simulated.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -8,15 +9,15 @@ use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::{Idleness, Keep};
 use idlewise::policy::Setting;
 use idlewise::policy::restrained::Amount;
-use idlewise::reliability::{Activities, Activity, Protection, Running, Until};
-use idlewise::simulate::{Lane, Service, WriteVerification};
+use idlewise::reliability::{Activities, Activity, Policies, Protection};
+use idlewise::simulate::{Service, WriteVerification};
 use idlewise::{Bytes, Cdh, Nanos};
 use serde::Serialize;
 
 use crate::exit::UsageError;
 use crate::input::{DiskArguments, ReadArguments, Source};
 use crate::parity::ParityArguments;
-use crate::policy::{Chosen, PolicyArguments};
+use crate::policy::PolicyArguments;
 use crate::progress::Progress;
 use crate::work::writes;
 
@@ -148,48 +149,33 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
         updates: arguments.parity.updates(),
         segment: arguments.parity.segment(),
     };
-    let for_scrub = |chosen: &Chosen, disk: &Idleness| {
-        chosen.build(&Setting { past: disk, model: &input.model, service: arguments.service, amount: Amount::Infinite })
+    let model = &input.model;
+    let for_scrub = |disk: &Idleness, share: f64| {
+        let setting = Setting { past: disk, model, service: arguments.service, amount: Amount::Infinite };
+        scrub.scaled(share).build(&setting)
     };
-    let for_parity = |chosen: &Chosen, disk: &Idleness| {
-        let service = Some(arguments.parity.decided_on());
+    let for_parity = |disk: &Idleness| {
         let amount = Amount::Finite(WriteVerification::per_interval(disk, arguments.parity.update(), None));
-        chosen.build(&Setting { past: disk, model: &input.model, service, amount })
+        let setting = Setting { past: disk, model, service: Some(arguments.parity.decided_on()), amount };
+        other.as_ref().unwrap_or(&scrub).build(&setting)
     };
-    let run = |title, running, until, lanes: &dyn Fn(&Idleness) -> Vec<Lane>| {
-        let progress = Progress::new(title);
-        activities.run(&input.disks, running, until, lanes, &|done| progress.share(done))
-    };
-    let alone = run("scrubbing", Running::Scrub, Until::Passes(arguments.passes), &|disk| {
-        vec![Lane::new(for_scrub(&scrub, disk), activities.scrub(disk))]
+    let policies = Policies { scrub: &for_scrub, parity: &for_parity, shared: other.is_none() };
+    let progress = RefCell::new((Progress::new("scrubbing"), "scrubbing"));
+    let study = activities.study(&input.disks, arguments.passes, &policies, &|stage, done| {
+        let mut progress = progress.borrow_mut();
+        if progress.1 != stage {
+            *progress = (Progress::new(stage), stage);
+        }
+        progress.0.share(done);
     });
-    if alone.run.outcome.scrubbed == Bytes(0) {
+    drop(progress);
+    if study.scrub.run.outcome.scrubbed == Bytes(0) {
         anyhow::bail!(
             "{}: {} verifies nothing in these idle times: allow it to delay more, or take another policy",
             input.source.trace,
             scrub.name()
         );
     }
-    let parity_policy = other.as_ref().unwrap_or(&scrub);
-    let parity = run("updating parity", Running::Parity, Until::Times(alone.times), &|disk| {
-        vec![Lane::new(for_parity(parity_policy, disk), activities.parity())]
-    });
-    let both = match &other {
-        // One policy for both decides as for the scrub, which never ends.
-        None => run("doing both", Running::Both, Until::Times(alone.times), &|disk| {
-            vec![Lane { policy: for_scrub(&scrub, disk), works: vec![activities.parity(), activities.scrub(disk)] }]
-        }),
-        Some(other) => {
-            let progress = Progress::new("doing both");
-            let lanes = |disk: &Idleness, share| {
-                vec![
-                    Lane::new(for_parity(other, disk), activities.parity()),
-                    Lane::new(for_scrub(&scrub.scaled(share), disk), activities.scrub(disk)),
-                ]
-            };
-            activities.both_within(&input.disks, &alone, &parity, &lanes, &|done| progress.share(done))
-        }
-    };
     let about = format!(
         "a scrub of {capacity} in requests of {size}{}; {}",
         arguments.service.map(|mean| format!(", {mean} each on average")).unwrap_or_default(),
@@ -200,9 +186,9 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
         parity_policy: arguments.parity_policy.clone(),
         parameters: arguments.policy.given(),
         capacity_bytes: capacity.0,
-        scrub: Row::new(&alone),
-        parity: Row::new(&parity),
-        both: Row::new(&both),
+        scrub: Row::new(&study.scrub),
+        parity: Row::new(&study.parity),
+        both: Row::new(&study.both),
         about,
         source: input.source,
     })

@@ -3,7 +3,7 @@
 use idlewise::report::Table;
 
 use super::activities::{Row, Scan, Simulated, Update};
-use super::{Arguments, Reliability};
+use super::{Arguments, Reliability, YEAR};
 use crate::simulate::seconds;
 
 /// Everything.
@@ -107,8 +107,8 @@ pub fn unseen(found: &Reliability) -> Table {
     table
 }
 
-fn years(seconds: f64) -> String {
-    const YEAR: f64 = 365.25 * 86_400.0;
+/// Seconds in years.
+pub fn years(seconds: f64) -> String {
     format!("{} years", short(seconds / YEAR))
 }
 

@@ -4,6 +4,7 @@ use idlewise::report::Table;
 use idlewise::{Bytes, Rate};
 
 use super::{Report, Row, StepSeconds, words};
+use crate::reliability::years;
 use crate::simulate::seconds;
 
 /// The plan and the baselines.
@@ -64,6 +65,13 @@ pub fn text(report: &Report) -> String {
     }
     text += &format!("{}\n", words(report));
     text += &format!("\n{}", table(report));
+    if let Some(mttdl_s) = report.mttdl_s {
+        text += &format!(
+            "\nPasses of this length give data in two copies a mean time to data loss of {} (`idlewise reliability --help` has the \
+             model).\n",
+            years(mttdl_s)
+        );
+    }
     if let Some(needed) = report.goal_needed_s {
         text += &format!(
             "\nThe goal allows no background work on this trace: a mean slowdown of {} would.\n",

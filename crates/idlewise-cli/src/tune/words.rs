@@ -3,7 +3,7 @@
 use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
 use idlewise::idle::{Idleness, Lengths};
 use idlewise::simulate::Outcome;
-use idlewise::tune::{Arrivals, Goal, Schedule, Validation, tune};
+use idlewise::tune::{Arrivals, Schedule, Validation};
 use idlewise::{Nanos, Rate};
 
 use crate::simulate::seconds;
@@ -14,10 +14,6 @@ const FEW_INTERVALS: usize = 200;
 const FEW_COLLISIONS: u64 = 30;
 /// Traces shorter than this say nothing of other hours.
 const A_DAY: Nanos = Nanos::from_secs(86_400);
-/// Doublings of the goal after which no goal is enough.
-const DOUBLINGS: u32 = 30;
-/// Steps of the search between two doublings.
-const HALVINGS: u32 = 5;
 
 /// Two sentences: why so long, and why so large.
 pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model: &DiskModel) -> String {
@@ -78,22 +74,6 @@ pub fn warnings(outcome: &Outcome, disks: &[Idleness], arrivals: Arrivals) -> Ve
         ));
     }
     warnings
-}
-
-/// The smallest mean slowdown, to a microsecond or a part in some dozens, that would allow any work, where the goal allows none.
-pub fn goal_needed(disks: &[Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals) -> Option<Nanos> {
-    let works = |mean_slowdown| {
-        let plan = tune(disks, model, &Goal { mean_slowdown, ..*goal }, arrivals, &|_| ());
-        plan.is_ok_and(|plan| plan.outcome.background_requests > 0)
-    };
-    let smallest = goal.mean_slowdown.max(Nanos(1_000));
-    let mut high = (0..=DOUBLINGS).map(|k| Nanos(smallest.0.saturating_mul(1 << k))).find(|&mean| works(mean))?;
-    let mut low = goal.mean_slowdown;
-    for _ in 0..HALVINGS {
-        let middle = Nanos(low.0 + (high.0 - low.0) / 2);
-        if works(middle) { high = middle } else { low = middle }
-    }
-    Some(high)
 }
 
 /// Why steps were or were not taken.

@@ -4,6 +4,7 @@
 use crate::Bytes;
 use crate::cdh::Cdh;
 use crate::idle::Idleness;
+use crate::policy::Policy;
 use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, replay};
 
 /// Intervals simulated in all before a pass that has not ended is extrapolated.
@@ -81,7 +82,61 @@ pub struct Updates {
     pub dirty: f64,
 }
 
+/// When they may run.
+pub struct Policies<'a> {
+    /// The scrub, which may delay the foreground by this share of what it may where it runs alone.
+    pub scrub: &'a dyn Fn(&Idleness, f64) -> Box<dyn Policy>,
+    /// The updates.
+    pub parity: &'a dyn Fn(&Idleness) -> Box<dyn Policy>,
+    /// Whether the scrub's policy is that of both where both run; otherwise each has a lane of its own.
+    pub shared: bool,
+}
+
+/// Each alone, and both at once, the updates first.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The scrub alone.
+    pub scrub: Activity,
+    /// The updates alone, as often through the trace as the scrub.
+    pub parity: Activity,
+    /// Both, as often. With a lane each, they delay the foreground together about as much as the scrub alone.
+    pub both: Activity,
+}
+
 impl Activities {
+    /// Simulates the scrub until so many passes have ended, the updates, and both. `watch` is told what is being done, and the share
+    /// done of it.
+    pub fn study(
+        &self,
+        disks: &[Idleness],
+        passes: u64,
+        policies: &Policies,
+        watch: &dyn Fn(&'static str, f64),
+    ) -> Study {
+        let scrub = self.run(
+            disks,
+            Running::Scrub,
+            Until::Passes(passes),
+            &|disk| vec![Lane::new((policies.scrub)(disk, 1.0), self.scrub(disk))],
+            &|done| watch("scrubbing", done),
+        );
+        let times = Until::Times(scrub.times);
+        let alone = |disk: &Idleness| vec![Lane::new((policies.parity)(disk), self.parity())];
+        let parity = self.run(disks, Running::Parity, times, &alone, &|done| watch("updating parity", done));
+        let both = if policies.shared {
+            let works = |disk: &Idleness| vec![self.parity(), self.scrub(disk)];
+            let lane = |disk: &Idleness| vec![Lane { policy: (policies.scrub)(disk, 1.0), works: works(disk) }];
+            self.run(disks, Running::Both, times, &lane, &|done| watch("doing both", done))
+        } else {
+            let lanes = |disk: &Idleness, share: f64| {
+                let parity = Lane::new((policies.parity)(disk), self.parity());
+                vec![parity, Lane::new((policies.scrub)(disk, share), self.scrub(disk))]
+            };
+            self.both_within(disks, &scrub, &parity, &lanes, &|done| watch("doing both", done))
+        };
+        Study { scrub, parity, both }
+    }
+
     /// The scrub's work on a disk.
     pub fn scrub(&self, disk: &Idleness) -> Box<dyn Work> {
         Box::new(Scrub::new(self.scrub.clone()).timing_passes(self.capacity, disk.begin))
@@ -124,7 +179,7 @@ impl Activities {
 
     /// Both in two lanes, of which the scrub's may delay the foreground by a share of what it does alone: the share at which both
     /// together delay it about as much, found in a few runs.
-    pub fn both_within(
+    fn both_within(
         &self,
         disks: &[Idleness],
         scrub: &Activity,

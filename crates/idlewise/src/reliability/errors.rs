@@ -63,10 +63,22 @@ impl Errors {
     /// Equation 2 with a k of its own. The paper leaves k as it is where parity makes latent errors rarer (table 10), as if visible
     /// ones became rarer as well.
     pub fn equation_2(&self, detection_s: f64, k: f64) -> f64 {
-        let [.., visible, latent] = self.spatial;
         let window = detection_s + self.latent_recovery_s;
-        let after_latent = (visible + k * latent) / (self.temporal * k) * window / self.latent_s.powi(2);
-        1.0 / (self.after_visible(k * self.latent_s) + after_latent)
+        1.0 / (self.after_visible(k * self.latent_s) + self.after_latent(k) * window)
+    }
+
+    /// Rate of losses by a second error while a latent one is not recovered from, per second and per second of that: the last
+    /// term of equation 2.
+    fn after_latent(&self, k: f64) -> f64 {
+        let [.., visible, latent] = self.spatial;
+        (visible + k * latent) / (self.temporal * k) / self.latent_s.powi(2)
+    }
+
+    /// How soon latent errors must be detected on average for a mean time to data loss of so many seconds, or nothing if no scrub is
+    /// fast enough: equation 2 solved for MDL.
+    pub fn detection_for(&self, mttdl_s: f64) -> Option<f64> {
+        let window = (1.0 / mttdl_s - self.after_visible(self.visible_s)) / self.after_latent(self.k());
+        Some(window - self.latent_recovery_s).filter(|detection| *detection > 0.0)
     }
 
     /// The same with intra-disk parity, which makes latent errors rarer by a factor (section 7.3).
@@ -134,6 +146,16 @@ mod tests {
         assert!((1.1e5..1.3e5).contains(&kept(726.4)), "{}", kept(726.4));
         let limit = errors.visible_s.powi(2) / errors.visible_recovery_s / errors.mttdl();
         assert!(kept(1.0) < limit && kept(1.0) > 0.95 * limit, "{} {limit}", kept(1.0));
+    }
+
+    #[test]
+    fn the_detection_that_a_time_to_data_loss_takes() {
+        let errors = Errors { latent_recovery_s: 60.0, ..Errors::default() };
+        for detection in [10.0, 3_600.0, 1e7] {
+            let found = errors.detection_for(errors.mttdl_scrubbed(detection)).unwrap();
+            assert!((found / detection - 1.0).abs() < 1e-3, "{found} {detection}");
+        }
+        assert_eq!(errors.detection_for(errors.mttdl_scrubbed(0.0) * 1.01), None);
     }
 
     #[test]

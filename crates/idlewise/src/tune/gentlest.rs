@@ -1,0 +1,105 @@
+//! The other way round: the smallest slowdown that is enough for something.
+
+use super::{Arrivals, Goal, Plan, TuneError, tune};
+use crate::Nanos;
+use crate::disk::DiskModel;
+use crate::idle::Idleness;
+
+/// By how much the goal grows until it is enough, and how often.
+const FACTOR: u64 = 4;
+const GROWTHS: u32 = 11;
+/// Where the search begins: most goals are near.
+const START: Nanos = Nanos(256_000);
+/// Halvings of the last factor, on a logarithmic scale: the goal is found to within a percent.
+const HALVINGS: u32 = 7;
+
+/// What a search for the smallest goal found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gentlest {
+    /// This goal, and its plan.
+    Found(Goal, Plan),
+    /// Not even this plan, which no mean slowdown holds back, is enough.
+    NotEnough(Plan),
+}
+
+/// The smallest mean slowdown from that of `least` on, with its maximum, at which the tuned plan is `enough`. `watch` is told the share
+/// done.
+///
+/// # Errors
+/// As [`tune`].
+pub fn gentlest(
+    disks: &[Idleness],
+    model: &DiskModel,
+    least: &Goal,
+    arrivals: Arrivals,
+    enough: impl Fn(&Plan) -> bool,
+    watch: &dyn Fn(f64),
+) -> Result<Gentlest, TuneError> {
+    let mut steps = 0;
+    let mut at = |mean: u64| {
+        let goal = Goal { mean_slowdown: Nanos(mean), ..*least };
+        let plan = tune(disks, model, &goal, arrivals, &|_| ())?;
+        steps += 1;
+        watch(f64::from(steps) / f64::from(GROWTHS + HALVINGS));
+        Ok((goal, plan))
+    };
+    let floor = least.mean_slowdown.0.max(1);
+    let (mut low, mut found) = (floor, at(floor.max(START.0))?);
+    // Down to where it is no longer enough, or up to where it is.
+    if enough(&found.1) {
+        while found.0.mean_slowdown.0 > floor {
+            low = (found.0.mean_slowdown.0 / FACTOR).max(floor);
+            let lower = at(low)?;
+            if !enough(&lower.1) {
+                break;
+            }
+            found = lower;
+        }
+    }
+    for _ in 0..GROWTHS {
+        if enough(&found.1) {
+            break;
+        }
+        low = found.0.mean_slowdown.0;
+        found = at(low.saturating_mul(FACTOR))?;
+    }
+    if !enough(&found.1) {
+        return Ok(Gentlest::NotEnough(found.1));
+    }
+    for _ in 0..HALVINGS {
+        let middle = (low as f64 * found.0.mean_slowdown.0 as f64).sqrt() as u64;
+        if middle <= low {
+            break;
+        }
+        let between = at(middle)?;
+        if enough(&between.1) { found = between } else { low = middle }
+    }
+    Ok(Gentlest::Found(found.0, found.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::synth::PUBLISHED;
+
+    #[test]
+    fn finds_the_smallest_goal_that_is_enough() {
+        let published = PUBLISHED.iter().find(|row| row.name == "sigmetrics2009-t1").unwrap();
+        let trace = published.shape().trace(1).unwrap();
+        let model = DiskModel::ultrastar_15k450();
+        let disks = Idleness::of_trace(&trace, &model).unwrap();
+        let goal = |us: u64| Goal { mean_slowdown: Nanos(us * 1_000), max_slowdown: Nanos::from_millis(50) };
+        let tuned = |goal: &Goal| tune(&disks, &model, goal, Arrivals::Recorded, &|_| ()).unwrap();
+        let wanted = tuned(&goal(800)).outcome.scrubbed;
+        let search = |enough: &dyn Fn(&Plan) -> bool| {
+            gentlest(&disks, &model, &goal(1), Arrivals::Recorded, enough, &|_| ()).unwrap()
+        };
+        let Gentlest::Found(found, plan) = search(&|plan| plan.outcome.scrubbed >= wanted) else {
+            panic!("there is one")
+        };
+        assert!(found.mean_slowdown <= goal(805).mean_slowdown && plan.outcome.scrubbed >= wanted, "{found:?}");
+        let less = Goal { mean_slowdown: Nanos(found.mean_slowdown.0 * 98 / 100), ..found };
+        assert!(tuned(&less).outcome.scrubbed < wanted);
+        assert!(matches!(search(&|_| false), Gentlest::NotEnough(_)));
+    }
+}
