@@ -138,7 +138,7 @@ fn pairs(text: &mut String, model: &DiskModel) {
             };
             let amount = match infinite {
                 true => Amount::Infinite,
-                false => Amount::Finite(WriteVerification::per_interval(&disks[0], service, places)),
+                false => WriteVerification::amount(&disks[0], service, places),
             };
             let question = Question {
                 disks: &disks,

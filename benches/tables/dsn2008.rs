@@ -190,7 +190,7 @@ impl Case {
         };
         let parity = |disk: &Idleness| {
             let update = Nanos(READ.0 + WRITE.0);
-            let amount = Amount::Finite(WriteVerification::per_interval(disk, update, None));
+            let amount = WriteVerification::amount(disk, update, None);
             let setting = Setting { past: disk, model, service: Some(Nanos(update.0 / 2)), amount };
             policy(self.parity.unwrap_or(self.policy), 1.0, &setting)
         };

@@ -142,11 +142,15 @@ impl Arguments {
     /// Work for each interval of all disks together.
     fn amount(&self, disks: &[Idleness], input: &Input) -> Amount {
         let intervals: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
-        let of_one = |disk| match self.work.amount(disk, &input.model, self.request_size) {
-            Amount::Infinite => None,
-            Amount::Finite(work) => Some(work * disk.intervals.len() as f64 / intervals.max(1) as f64),
-        };
-        disks.iter().map(of_one).sum::<Option<f64>>().map_or(Amount::Infinite, Amount::Finite)
+        let mut all = None;
+        for disk in disks {
+            let Amount::Finite { work, job } = self.work.amount(disk, &input.model, self.request_size) else {
+                return Amount::Infinite;
+            };
+            let before = all.map_or(0.0, |(work, _)| work);
+            all = Some((before + work * disk.intervals.len() as f64 / intervals.max(1) as f64, job));
+        }
+        all.map_or(Amount::Infinite, |(work, job)| Amount::Finite { work, job })
     }
 }
 

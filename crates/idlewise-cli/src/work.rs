@@ -90,7 +90,7 @@ impl WorkArguments {
         }
         let of_size = || model.verify_time(size);
         let each = if self.parity { self.parity_updates.update() } else { self.service.unwrap_or_else(of_size) };
-        Amount::Finite(WriteVerification::per_interval(disk, each, self.buffer))
+        WriteVerification::amount(disk, each, self.buffer)
     }
 
     /// Mean time of a request, where its size does not tell it.

@@ -155,7 +155,7 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
         scrub.scaled(share).build(&setting)
     };
     let for_parity = |disk: &Idleness| {
-        let amount = Amount::Finite(WriteVerification::per_interval(disk, arguments.parity.update(), None));
+        let amount = WriteVerification::amount(disk, arguments.parity.update(), None);
         let setting = Setting { past: disk, model, service: Some(arguments.parity.decided_on()), amount };
         other.as_ref().unwrap_or(&scrub).build(&setting)
     };

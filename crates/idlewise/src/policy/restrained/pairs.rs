@@ -29,8 +29,23 @@ pub struct Pair {
 pub enum Amount {
     /// More than ever gets done.
     Infinite,
-    /// This many nanoseconds for each idle interval (section 2.3.2, B).
-    Finite(f64),
+    /// Jobs.
+    Finite {
+        /// Nanoseconds of them for each idle interval (section 2.3.2, B).
+        work: f64,
+        /// Mean time of one, which may be several requests: T has room for it.
+        job: Nanos,
+    },
+}
+
+impl Amount {
+    /// The shortest T where requests take `service`.
+    pub fn room(self, service: Nanos) -> Nanos {
+        match self {
+            Self::Infinite => service,
+            Self::Finite { job, .. } => job.max(service),
+        }
+    }
 }
 
 /// E, the share of idle intervals that may delay the foreground (equation 4): D RT / W, at most 1.
@@ -80,7 +95,7 @@ fn pairs_of(lengths: &Cdh, share: f64, service: Nanos, probability: f64) -> Vec<
 /// The pair to use: for work without end the one that serves most; for so much work the shortest wait that serves more
 /// than there is (section 2.3.2), or the one that serves most if none does.
 pub fn select(pairs: &[Pair], amount: Amount) -> Option<Pair> {
-    let enough = |pair: &&Pair| matches!(amount, Amount::Finite(work) if pair.work > work);
+    let enough = |pair: &&Pair| matches!(amount, Amount::Finite { work, .. } if pair.work > work);
     let shortest = pairs.iter().filter(enough).min_by_key(|pair| pair.idle_wait);
     // Of two that serve as much, the one that waits longer delays less.
     shortest.or_else(|| pairs.iter().max_by(|a, b| a.work.total_cmp(&b.work))).copied()
@@ -184,10 +199,10 @@ mod tests {
     fn finite_work_takes_the_shortest_wait_that_serves_it() {
         let lengths = exponential(92.0);
         let pairs = pairs(&lengths, 0.14, Nanos(6 * MS));
-        let little = select(&pairs, Amount::Finite(MS as f64)).unwrap();
+        let little = select(&pairs, Amount::Finite { work: MS as f64, job: Nanos(6 * MS) }).unwrap();
         let most = select(&pairs, Amount::Infinite).unwrap();
         assert!(little.idle_wait <= most.idle_wait && little.work > MS as f64 && most.work >= little.work);
-        assert_eq!(select(&pairs, Amount::Finite(f64::MAX)), Some(most));
+        assert_eq!(select(&pairs, Amount::Finite { work: f64::MAX, job: Nanos(6 * MS) }), Some(most));
         assert_eq!(select(&[], Amount::Infinite), None);
     }
 }

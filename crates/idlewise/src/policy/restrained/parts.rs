@@ -50,9 +50,10 @@ pub fn choose(part: Part, seen: &Seen, delaying: f64, service: Nanos, amount: Am
     if part == Part::TailBursty {
         return tail_bursty(seen, delaying, service);
     }
-    let all = seen.all();
+    let (all, room) = (seen.all(), amount.room(service));
     let median = all.quantile(0.5);
-    let short = |pair: &Pair| pair.idle_wait <= median;
+    let fits = |pair: &Pair| pair.busy_period >= room;
+    let short = |pair: &Pair| fits(pair) && pair.idle_wait <= median;
     let candidates = match part {
         Part::Body => {
             let body = pairs_where(&all, delaying, service, |pair| short(pair) && pair.busy_period < NO_END);
@@ -61,7 +62,7 @@ pub fn choose(part: Part, seen: &Seen, delaying: f64, service: Nanos, amount: Am
         }
         // The shortest wait of those that work until the end.
         Part::Tail => pairs_where(&all, delaying, service, |pair| pair.busy_period == NO_END),
-        _ => pairs(&all, delaying, service),
+        _ => pairs_where(&all, delaying, service, fits),
     };
     let pair = select(&candidates, amount);
     Choice { after_short: pair, after_long: pair }

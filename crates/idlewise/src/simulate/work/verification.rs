@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Detail, Served, Service, Tally, Work};
 use crate::idle::Idleness;
+use crate::policy::restrained::Amount;
 use crate::{Bytes, Nanos};
 
 /// A READ for each foreground WRITE, in their order. What was written waits in a buffer; with one of N places, a WRITE that finds
@@ -24,13 +25,13 @@ impl WriteVerification {
         Self { service, places, waiting: VecDeque::new(), tally: Tally::default(), detail: Detail::default() }
     }
 
-    /// The work that comes with a busy period on average and that the buffer can hold, in nanoseconds, at `service` a WRITE:
-    /// the sum of min(N, M) P(M) S (SIGMETRICS 2009, section 2.3.3). The disk must have kept its WRITEs.
-    pub fn per_interval(disk: &Idleness, service: Nanos, places: Option<usize>) -> f64 {
+    /// Jobs of so long for each WRITE: the work that comes with a busy period on average and that the buffer can hold is the sum of
+    /// min(N, M) P(M) S (SIGMETRICS 2009, section 2.3.3). The disk must have kept its WRITEs.
+    pub fn amount(disk: &Idleness, job: Nanos, places: Option<usize>) -> Amount {
         let most = places.unwrap_or(usize::MAX);
         let of_one_period = disk.writes.chunk_by(|a, b| a.busy_period == b.busy_period);
         let held: usize = of_one_period.map(|writes| writes.len().min(most)).sum();
-        held as f64 * service.0 as f64 / disk.intervals.len().max(1) as f64
+        Amount::Finite { work: held as f64 * job.0 as f64 / disk.intervals.len().max(1) as f64, job }
     }
 }
 
