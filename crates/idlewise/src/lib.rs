@@ -17,6 +17,7 @@ pub mod idle;
 pub mod order;
 pub mod policy;
 pub mod reliability;
+pub mod replay;
 pub mod report;
 pub mod simulate;
 pub mod trace;

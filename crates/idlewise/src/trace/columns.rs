@@ -33,6 +33,13 @@ pub struct Request {
     pub response: Option<Nanos>,
 }
 
+impl Request {
+    /// When it completed, where the source knows it.
+    pub fn end(&self) -> Option<Nanos> {
+        self.response.map(|response| Nanos(self.arrival.0.saturating_add(response.0)))
+    }
+}
+
 /// What an event of a trace of events says of its request. Columns of events become requests in
 /// [`super::Reader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
