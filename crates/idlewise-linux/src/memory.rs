@@ -15,6 +15,9 @@ pub struct Buffer {
 // SAFETY: the memory belongs to this value alone.
 unsafe impl Send for Buffer {}
 
+// SAFETY: whoever shares it gets no more than the address.
+unsafe impl Sync for Buffer {}
+
 impl Buffer {
     /// A buffer of at least `length` bytes, under 2 GiB.
     pub fn new(length: usize) -> Self {

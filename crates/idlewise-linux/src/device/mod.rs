@@ -126,6 +126,11 @@ impl Device {
         self.place.largest_request()
     }
 
+    /// How many requests the disk, or the kernel for it, takes at once; 1 where neither tells.
+    pub fn queue_depth(&self) -> u32 {
+        self.place.queue_depth().and_then(|depth| u32::try_from(depth).ok()).unwrap_or(1)
+    }
+
     /// The disk as a whole, to send commands to.
     fn open_disk(&self) -> Result<File, Fault> {
         self.open_node(&self.place.name())

@@ -110,6 +110,11 @@ impl Place {
         sectors.min(segments)
     }
 
+    /// Of the disk itself where its driver tells, or else of the kernel's queue for it.
+    pub fn queue_depth(&self) -> Option<u64> {
+        ["device/queue_depth", "queue/nr_requests"].into_iter().find_map(|file| number(&self.disk.join(file)))
+    }
+
     /// The disk's world-wide name, serial number, UUID or backing file, with the number of the partition; where it has
     /// none of them, its name, which another disk may get after a restart.
     pub fn identity(&self) -> String {
@@ -180,6 +185,8 @@ mod tests {
             ("block/sda/device/wwid", "naa.5000c500a1b2c3d4\n"),
             ("block/sda/queue/max_sectors_kb", "1280\n"),
             ("block/sda/queue/max_segments", "168\n"),
+            ("block/sda/queue/nr_requests", "256\n"),
+            ("block/sda/device/queue_depth", "32\n"),
             ("block/sda/sda2/partition", "2\n"),
             ("block/sda/sda2/start", "2048\n"),
             ("block/sda/sda2/size", "100\n"),
@@ -188,6 +195,7 @@ mod tests {
         let place = Place::find(sys.path(), rustix::fs::makedev(8, 2)).unwrap();
         assert_eq!((place.size(), place.start()), (Bytes(51_200), Bytes(1_048_576)));
         assert_eq!((place.disk_numbers(), place.largest_request()), ((8, 0), 168 * 4096));
+        assert_eq!(place.queue_depth(), Some(32));
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
         assert!(Place::find(sys.path(), rustix::fs::makedev(9, 9)).is_err());
     }

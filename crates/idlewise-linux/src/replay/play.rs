@@ -1,28 +1,27 @@
-//! The player: one thread, one io_uring, absolute deadlines.
+//! A replay from beginning to end: what may be done to the device, the preparations, the thread, and what was played.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread as threads;
 use std::time::Duration;
 
-use idlewise::Nanos;
-use idlewise::trace::{Op, Provenance, Request, Trace};
-use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode};
+use idlewise::replay::{Causality, NoResponseTimes, Phase, Places, Run, Schedule, Segment, SegmentError, TooLong};
+use idlewise::trace::{Columns, Provenance, Request, Trace};
+use idlewise::{Bytes, Nanos};
+use io_uring::types::Fd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::player::{DEPTH, NEVER, Player, Score, Times};
+use super::thread;
 use crate::device::{Device, DeviceError};
 use crate::memory::Buffer;
-use crate::monitor::now;
 
-/// Requests in flight at most.
-const DEPTH: u32 = 1024;
-/// The last bit of a wait is spent awake: a sleeper wakes up late.
-const AWAKE: Nanos = Nanos(60_000);
-/// How often a wait looks up.
-const TICK: Nanos = Nanos::from_millis(100);
+/// How often progress is told.
+const TICK: Duration = Duration::from_millis(100);
 
 /// What to do with the writes of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,23 +33,60 @@ pub enum Writes {
     Destroy,
 }
 
+/// What requests wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loop {
+    /// For their recorded times alone, whatever the ones before them do.
+    #[default]
+    Open,
+    /// For the reads that they waited for in the trace, as [`Causality`] infers it.
+    Closed,
+}
+
 /// How to play.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct Options<'a> {
     /// What to do with writes.
     pub writes: Writes,
-    /// Play only the requests that arrive in this first part of the trace.
-    pub first: Option<Nanos>,
+    /// What to do with places beyond the end of the device.
+    pub places: Places,
+    /// What requests wait for.
+    pub control: Loop,
+    /// Play these segments alone, each with its warm-up and cool-down; `None` for the whole trace, without.
+    pub sample: Option<Sample<'a>>,
 }
+
+/// Segments to play in place of the whole trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// The segments, by time.
+    pub segments: &'a [Segment],
+    /// Size of the device's cache, which a warm-up fills.
+    pub device_cache: Bytes,
+}
+
+/// The cache of a device that does not tell, and of which nobody says it: of common hard disks, a small one.
+pub const DEVICE_CACHE: Bytes = Bytes(32 << 20);
 
 /// A trace as it was played.
 pub struct Played {
-    /// The requests played, with the response times that the device gave.
+    /// The requests measured, those that were issued: when, since the first of them was due, and the response times that the
+    /// device gave, where it answered.
     pub trace: Trace,
-    /// When each was issued, on the trace's clock.
-    pub issued: Vec<Nanos>,
-    /// Requests that failed; their response times are counted all the same.
+    /// When each was due, on the same clock.
+    pub due: Vec<Nanos>,
+    /// The weight of each segment, and how many of the requests, in their order, are its own.
+    pub segments: Vec<(f64, usize)>,
+    /// Requests issued for warm-up.
+    pub warm_up: u64,
+    /// Requests issued for cool-down.
+    pub cool_down: u64,
+    /// Requests of all kinds that failed; their response times are counted all the same.
     pub failed: u64,
+    /// Requests of all kinds that the device had not answered when it was to stop.
+    pub unanswered: u64,
+    /// What the player was denied that would help it to be on time.
+    pub denied: Vec<String>,
 }
 
 /// A trace cannot be played.
@@ -71,22 +107,22 @@ pub enum ReplayError {
         problem: String,
     },
     /// A request is as long as the device.
-    #[error("a request of {length} bytes does not fit on a device of {device}")]
-    TooLong {
-        /// Length of the request.
-        length: u32,
-        /// Size of the device.
-        device: idlewise::Bytes,
-    },
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// A closed loop needs response times.
+    #[error(transparent)]
+    NoResponseTimes(#[from] NoResponseTimes),
+    /// The segments cannot be played.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
 }
 
-/// Plays `trace` on `device`. Places beyond its end are wrapped around; all are rounded to its blocks. Stops early when
-/// `stop` is set. `watch` is told the share done.
+/// Plays `trace` on `device`, all volumes as one. Stops early when `stop` is set. `watch` is told the share done.
 ///
 /// # Errors
-/// [`ReplayError`] if the device cannot be used so.
+/// [`ReplayError`] if the device or the trace cannot be used so.
 pub fn replay(
-    trace: &Trace,
+    mut trace: Trace,
     device: &Device,
     options: &Options,
     stop: &AtomicBool,
@@ -97,30 +133,43 @@ pub fn replay(
         Writes::AsReads => None,
         Writes::Destroy => Some(open_for_writing(device)?),
     };
-    let file = writable.as_ref().unwrap_or(&device.file);
-    let requests = fitted(trace, device, options)?;
-    let longest = requests.iter().map(|request| request.length).max().unwrap_or(0);
-    let memory = Buffer::new(longest as usize);
-    let ring = IoUring::new(DEPTH).map_err(|error| io_error(format!("io_uring: {error}")))?;
-    let mut player = Player {
-        ring,
-        fd: Fd(file.as_raw_fd()),
-        memory: &memory,
-        issued: Vec::with_capacity(requests.len()),
-        responses: vec![Nanos::ZERO; requests.len()],
-        in_flight: 0,
-        failed: 0,
-        began: Nanos::ZERO,
+    options.places.fit(&mut trace.columns, device.size, device.block)?;
+    let requests = &trace.columns;
+    let causality = match options.control {
+        Loop::Open => Causality::open_loop(requests.len()),
+        Loop::Closed => Causality::inferred(requests)?,
     };
-    let played = player.play(&requests, options.writes, stop, watch).map_err(|error| io_error(error.to_string()));
-    if player.in_flight > 0 {
-        // The kernel may still write into it.
-        std::mem::forget(memory);
-        return Err(played.err().unwrap_or_else(|| io_error("requests never came back".into())));
+    let whole = [Segment::whole(requests.len())];
+    let everything = Sample { segments: &whole, device_cache: Bytes(0) };
+    let Sample { segments, device_cache } = options.sample.unwrap_or(everything);
+    let runs = Run::of_segments(requests, segments, device_cache)?;
+    let on_time = runs.iter().flat_map(Run::stretches).filter(|(on_time, _)| *on_time);
+    let mut schedules: Vec<Schedule> =
+        on_time.map(|(_, stretch)| Schedule::new(requests, &causality, stretch)).collect();
+
+    let longest = requests.length.iter().max().map_or(0, |&length| length as usize);
+    let (sink, zeros) = (in_place(longest), writable.as_ref().map(|_| in_place(longest)));
+    let done = AtomicUsize::new(0);
+    let score = Score {
+        requests,
+        runs: &runs,
+        device: Fd(writable.as_ref().unwrap_or(&device.file).as_raw_fd()),
+        end: device.size,
+        sink: &sink,
+        zeros: zeros.as_ref(),
+        warm_up_depth: device.queue_depth().clamp(1, DEPTH),
+        stop,
+        done: &done,
+    };
+    let played =
+        on_a_thread(score, &mut schedules, &mut || watch(share(requests, &runs, done.load(Ordering::Relaxed))));
+    let (denied, times, problem) = played.map_err(|error| io_error(format!("io_uring: {error}")))?;
+    if times.unanswered > 0 {
+        // The kernel may still write into it, or read from it.
+        std::mem::forget((sink, zeros));
     }
-    played?;
-    let Player { issued, responses, failed, .. } = player;
-    Ok(Played { trace: as_played(trace, &requests[..issued.len()], &responses), issued, failed })
+    problem.map_err(|error| io_error(error.to_string()))?;
+    Ok(Played { denied, ..as_played(requests, segments, &runs, &schedules, &times) })
 }
 
 /// Exclusive: the kernel refuses while the device is mounted or held by anything else.
@@ -135,112 +184,84 @@ fn open_for_writing(device: &Device) -> Result<File, ReplayError> {
     })
 }
 
-/// The requests as they will be played: whole blocks, on the device.
-fn fitted(trace: &Trace, device: &Device, options: &Options) -> Result<Vec<Request>, ReplayError> {
-    let block = u64::from(device.block);
-    let size = device.size.0 / block * block;
-    let first = options.first.unwrap_or(Nanos(u64::MAX));
-    let fit = |mut request: Request| {
-        let length = u64::from(request.length).next_multiple_of(block).max(block);
-        if length > size || length > u64::from(u32::MAX) {
-            return Err(ReplayError::TooLong { length: request.length, device: device.size });
+/// Zeros for which the kernel has set memory aside, so that no first use is slow.
+fn in_place(length: usize) -> Buffer {
+    let mut buffer = Buffer::new(length);
+    buffer.bytes(length).fill(0);
+    buffer
+}
+
+type OnAThread = (Vec<String>, Times, io::Result<()>);
+
+/// Plays on a thread of its own, while this one calls `watch` now and then.
+fn on_a_thread(score: Score, schedules: &mut [Schedule], watch: &mut dyn FnMut()) -> io::Result<OnAThread> {
+    threads::scope(|scope| {
+        let watcher = threads::current();
+        let player = scope.spawn(move || {
+            let denied = thread::prepare();
+            let played = Player::new(score).map(|player| player.play(schedules));
+            thread::unlock_memory();
+            watcher.unpark();
+            played.map(|(times, problem)| (denied, times, problem))
+        });
+        while !player.is_finished() {
+            watch();
+            threads::park_timeout(TICK);
         }
-        request.length = length as u32;
-        request.offset.0 = request.offset.0 / block * block % (size - length + block);
-        Ok(request)
-    };
-    trace.requests().take_while(|request| request.arrival < first).map(fit).collect()
+        player.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
-fn as_played(trace: &Trace, requests: &[Request], responses: &[Nanos]) -> Trace {
-    let mut columns = trace.columns.with_volumes_of();
-    for (request, response) in requests.iter().zip(responses) {
-        columns.push(Request { queued: None, response: Some(*response), ..*request });
-    }
-    Trace { provenance: Provenance { resolution: Nanos(1), was_sorted: true, ..Provenance::default() }, columns }
-}
-
-struct Player<'a> {
-    ring: IoUring,
-    fd: Fd,
-    memory: &'a Buffer,
-    issued: Vec<Nanos>,
-    responses: Vec<Nanos>,
-    in_flight: u32,
-    failed: u64,
-    began: Nanos,
-}
-
-impl Player<'_> {
-    fn play(
-        &mut self,
-        requests: &[Request],
-        writes: Writes,
-        stop: &AtomicBool,
-        watch: &mut dyn FnMut(f64),
-    ) -> std::io::Result<()> {
-        let span = requests.last().map_or(1, |request| request.arrival.0.max(1));
-        // Begin a little later, so that the first request is on time as well.
-        self.began = Nanos(now().0 + AWAKE.0);
-        for (index, request) in requests.iter().enumerate() {
-            let due = Nanos(self.began.0 + request.arrival.0);
-            while now().0 + AWAKE.0 < due.0 || self.in_flight == DEPTH {
-                if stop.load(Ordering::Relaxed) {
-                    return self.drain();
-                }
-                let left = due.since(Nanos(now().0 + AWAKE.0));
-                self.reap(if left == Nanos::ZERO { TICK } else { left.min(TICK) })?;
-                watch(now().since(self.began).0 as f64 / span as f64);
-            }
-            while now() < due {
-                std::hint::spin_loop();
-            }
-            self.issue(index, request, writes)?;
-        }
-        self.drain()
-    }
-
-    fn issue(&mut self, index: usize, request: &Request, writes: Writes) -> std::io::Result<()> {
-        let (buffer, length, offset) = (self.memory.as_ptr(), request.length, request.offset.0);
-        let entry = if request.op == Op::Write && writes == Writes::Destroy {
-            opcode::Write::new(self.fd, buffer, length).offset(offset).build()
-        } else {
-            opcode::Read::new(self.fd, buffer, length).offset(offset).build()
+/// The share of the time on time that the first `done` requests take.
+fn share(requests: &Columns, runs: &[Run], mut done: usize) -> f64 {
+    let (mut past, mut all) = (Nanos::ZERO, Nanos::ZERO);
+    for (on_time, stretch) in runs.iter().flat_map(Run::stretches) {
+        let time = |count: usize| match count.checked_sub(1) {
+            Some(last) if on_time => requests.arrival[stretch.start + last].since(requests.arrival[stretch.start]).0,
+            _ => 0,
         };
-        // SAFETY: the buffer is as long as the longest request and lives until none is in flight. Requests share it:
-        // nobody looks at what is read, and what is written does not matter.
-        unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }.map_err(std::io::Error::other)?;
-        self.issued.push(now().since(self.began));
-        self.ring.submit()?;
-        self.in_flight += 1;
-        Ok(())
+        past.0 += time(done.min(stretch.len()));
+        all.0 += time(stretch.len());
+        done = done.saturating_sub(stretch.len());
     }
+    past.0 as f64 / all.0.max(1) as f64
+}
 
-    /// Takes in completions, waiting up to `wait` for one.
-    fn reap(&mut self, wait: Nanos) -> std::io::Result<()> {
-        let timeout = Timespec::from(Duration::from_nanos(wait.0));
-        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
-            Err(error) if !matches!(Errno::from_io_error(&error), Some(Errno::TIME | Errno::INTR)) => {
-                return Err(error);
+/// What was played, out of what was to be.
+fn as_played(requests: &Columns, segments: &[Segment], runs: &[Run], schedules: &[Schedule], times: &Times) -> Played {
+    let issued = |index: &usize| times.issued[*index] != NEVER;
+    let mut played = Played {
+        trace: Trace {
+            provenance: Provenance { resolution: Nanos(1), was_sorted: true, ..Provenance::default() },
+            columns: requests.with_volumes_of(),
+        },
+        due: Vec::new(),
+        segments: segments.iter().map(|segment| (segment.weight, 0)).collect(),
+        warm_up: 0,
+        cool_down: 0,
+        failed: times.failed,
+        unanswered: times.unanswered.into(),
+        denied: Vec::new(),
+    };
+    let mut origin = None;
+    for part in runs.iter().flat_map(|run| &run.parts) {
+        let schedule = schedules.iter().find(|schedule| schedule.stretch().contains(&part.requests.start));
+        match (part.phase, schedule) {
+            (Phase::Measured(number), Some(schedule)) => {
+                for index in part.requests.clone().filter(issued) {
+                    let (due, at) = (schedule.due(index), times.issued[index]);
+                    let origin = *origin.get_or_insert(due);
+                    let response = Some(times.ended[index]).filter(|end| *end != NEVER).map(|end| end.since(at));
+                    let arrival = at.since(origin);
+                    let request = Request { arrival, queued: None, response, ..requests.request(index) };
+                    played.trace.columns.push(request);
+                    played.due.push(due.since(origin));
+                    played.segments[number].1 += 1;
+                }
             }
-            _ => {}
+            (Phase::CoolDown, _) => played.cool_down += part.requests.clone().filter(issued).count() as u64,
+            _ => played.warm_up += part.requests.clone().filter(issued).count() as u64,
         }
-        let at = now().since(self.began);
-        for entry in self.ring.completion() {
-            let index = entry.user_data() as usize;
-            self.responses[index] = at.since(self.issued[index]);
-            self.failed += u64::from(entry.result() < 0);
-            self.in_flight -= 1;
-        }
-        Ok(())
     }
-
-    fn drain(&mut self) -> std::io::Result<()> {
-        const PATIENCE: Nanos = Nanos::from_secs(60);
-        let until = Nanos(now().0 + PATIENCE.0);
-        while self.in_flight > 0 && now() < until {
-            self.reap(TICK)?;
-        }
-        Ok(())
-    }
+    played
 }

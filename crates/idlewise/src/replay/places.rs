@@ -7,7 +7,8 @@ use crate::trace::Columns;
 /// to blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Places {
-    /// Counted on from the device's beginning. Requests near each other stay so, but for those at the end.
+    /// Counted on from the device's beginning; a request that would cross the end is moved to where it fits. Requests
+    /// near each other stay so, but for those at the end.
     #[default]
     Wrapped,
     /// All places in the ratio of the device to the last byte that the trace touches. The long ways keep their ratios;
@@ -45,7 +46,7 @@ impl Places {
             *length = fits.ok_or(TooLong { length: whole, device })?;
             let last = size - whole;
             offset.0 = match self {
-                Self::Wrapped => offset.0 / block * block % (last + block),
+                Self::Wrapped => offset.0 / block * block % size,
                 Self::Scaled => ratio(offset.0, scale) / block * block,
             }
             .min(last);

@@ -31,9 +31,9 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// The whole of a trace, standing for itself.
+    /// The whole of a trace, standing for itself; an empty one weighs 1.
     pub fn whole(requests: usize) -> Self {
-        Self { begin: Nanos::ZERO, end: Nanos(u64::MAX), weight: requests as f64 }
+        Self { begin: Nanos::ZERO, end: Nanos(u64::MAX), weight: requests.max(1) as f64 }
     }
 
     /// Checks segments one by one and each against the one before it.

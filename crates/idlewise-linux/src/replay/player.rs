@@ -1,0 +1,217 @@
+//! The player: one thread, one io_uring, absolute deadlines.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use idlewise::replay::{Run, Schedule};
+use idlewise::trace::{Columns, Op};
+use idlewise::{Bytes, Nanos};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode};
+use rustix::io::Errno;
+
+use crate::memory::Buffer;
+use crate::monitor::now;
+
+/// Requests in flight at most.
+pub const DEPTH: u32 = 1024;
+/// The last bit of a wait is spent awake: a sleeper wakes up late.
+const AWAKE: Nanos = Nanos(60_000);
+/// How often a wait looks up.
+const TICK: Nanos = Nanos::from_millis(100);
+/// How long requests in flight are waited for: at the end, and when asked to stop.
+const PATIENCE: Nanos = Nanos::from_secs(60);
+const PATIENCE_TO_STOP: Nanos = Nanos::from_millis(500);
+/// Stands for what has not happened.
+pub const NEVER: Nanos = Nanos(u64::MAX);
+
+/// What is to be played, and where.
+pub struct Score<'a> {
+    pub requests: &'a Columns,
+    pub runs: &'a [Run],
+    pub device: Fd,
+    /// Where the device ends.
+    pub end: Bytes,
+    /// Where all reads go to; as long as the longest request.
+    pub sink: &'a Buffer,
+    /// What all writes write, or `None` to read in their place; as long.
+    pub zeros: Option<&'a Buffer>,
+    /// How many requests of a warm-up are in flight at once.
+    pub warm_up_depth: u32,
+    pub stop: &'a AtomicBool,
+    /// Counts the requests issued.
+    pub done: &'a AtomicUsize,
+}
+
+/// Times on the clock of [`now`], by request of the trace.
+pub struct Times {
+    pub issued: Vec<Nanos>,
+    pub ended: Vec<Nanos>,
+    /// Requests that the device answered with an error.
+    pub failed: u64,
+    /// Requests that were never answered: the kernel may still write into their buffers.
+    pub unanswered: u32,
+}
+
+/// Plays what is due when; in a warm-up, without waiting. One schedule for each row of parts that are on time.
+pub struct Player<'a> {
+    score: Score<'a>,
+    ring: IoUring,
+    in_flight: u32,
+    times: Times,
+}
+
+impl<'a> Player<'a> {
+    /// # Errors
+    /// Where the kernel has no io_uring.
+    pub fn new(score: Score<'a>) -> io::Result<Self> {
+        let ring = IoUring::new(DEPTH)?;
+        let never = vec![NEVER; score.requests.len()];
+        let times = Times { issued: never.clone(), ended: never, failed: 0, unanswered: 0 };
+        Ok(Self { score, ring, in_flight: 0, times })
+    }
+
+    /// Plays all runs, or until asked to stop.
+    ///
+    /// # Errors
+    /// What io_uring says, with what was played until then.
+    pub fn play(mut self, schedules: &mut [Schedule]) -> (Times, io::Result<()>) {
+        let played = self.runs(schedules);
+        self.times.unanswered = self.in_flight;
+        (self.times, played)
+    }
+
+    fn runs(&mut self, schedules: &mut [Schedule]) -> io::Result<()> {
+        self.warm_the_ring()?;
+        let mut schedules = schedules.iter_mut();
+        for (on_time, requests) in self.score.runs.iter().flat_map(Run::stretches) {
+            match on_time.then(|| schedules.next()).flatten() {
+                Some(schedule) => self.on_time(schedule)?,
+                None => self.warm_up(requests)?,
+            }
+            self.drain()?;
+            if self.stopped() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn stopped(&self) -> bool {
+        self.score.stop.load(Ordering::Relaxed)
+    }
+
+    /// The first call of anything is slow: reads behind the end of the device, which does not hear of them.
+    fn warm_the_ring(&mut self) -> io::Result<()> {
+        const ROUNDS: u64 = 16;
+        let Score { device, sink, end, .. } = self.score;
+        for _ in 0..ROUNDS {
+            let entry = opcode::Read::new(device, sink.as_ptr(), sink.len() as u32).offset(end.0).build();
+            // SAFETY: the buffer has this length and is there until the read has ended, which is waited for.
+            unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
+            self.ring.submit_and_wait(1)?;
+            self.ring.completion().for_each(drop);
+        }
+        Ok(())
+    }
+
+    /// As fast as the device takes them.
+    fn warm_up(&mut self, requests: Range<usize>) -> io::Result<()> {
+        for index in requests {
+            while self.in_flight >= self.score.warm_up_depth {
+                if self.stopped() {
+                    return Ok(());
+                }
+                self.reap(TICK, None)?;
+            }
+            self.issue(index)?;
+        }
+        Ok(())
+    }
+
+    fn on_time(&mut self, schedule: &mut Schedule) -> io::Result<()> {
+        // A little later than now, so that the first request is on time as well; awake until then.
+        schedule.begin(Nanos(now().0 + AWAKE.0));
+        while !schedule.is_over() && !self.stopped() {
+            let next = schedule.upcoming().filter(|_| self.in_flight < DEPTH);
+            let sleep = next.map_or(TICK, |(_, due)| due.since(Nanos(now().0 + AWAKE.0)));
+            match next.filter(|_| sleep == Nanos::ZERO) {
+                Some((index, due)) => {
+                    while now() < due {
+                        self.take(Some(schedule));
+                        std::hint::spin_loop();
+                    }
+                    self.issue(index)?;
+                    schedule.issued();
+                    self.take(Some(schedule));
+                }
+                None => self.reap(sleep.min(TICK), Some(schedule))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn issue(&mut self, index: usize) -> io::Result<()> {
+        let Score { requests, device, sink, zeros, .. } = &self.score;
+        let (length, offset) = (requests.length[index], requests.offset[index].0);
+        let entry = match zeros.filter(|_| requests.op[index] == Op::Write) {
+            Some(zeros) => opcode::Write::new(*device, zeros.as_ptr(), length).offset(offset).build(),
+            None => opcode::Read::new(*device, sink.as_ptr(), length).offset(offset).build(),
+        };
+        // SAFETY: the buffers are as long as the longest request and live until none is in flight. Requests share them:
+        // nobody looks at what is read.
+        unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }.map_err(io::Error::other)?;
+        self.times.issued[index] = now();
+        self.ring.submit()?;
+        self.in_flight += 1;
+        self.score.done.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes in completions, sleeping up to `wait` for one.
+    fn reap(&mut self, wait: Nanos, schedule: Option<&mut Schedule>) -> io::Result<()> {
+        let timeout = Timespec::from(Duration::from_nanos(wait.0));
+        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
+            Err(error) if !matches!(Errno::from_io_error(&error), Some(Errno::TIME | Errno::INTR)) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+        self.take(schedule);
+        Ok(())
+    }
+
+    /// Takes in the completions that are there.
+    fn take(&mut self, mut schedule: Option<&mut Schedule>) {
+        let completions = self.ring.completion();
+        if completions.is_empty() {
+            return;
+        }
+        let at = now();
+        for entry in completions {
+            let index = entry.user_data() as usize;
+            self.times.ended[index] = at;
+            self.times.failed += u64::from(entry.result() < 0);
+            self.in_flight -= 1;
+            if let Some(schedule) = &mut schedule {
+                schedule.ended(index, at);
+            }
+        }
+    }
+
+    /// Waits for what is in flight.
+    fn drain(&mut self) -> io::Result<()> {
+        let began = now();
+        while self.in_flight > 0 {
+            let stopped = self.stopped();
+            if now().since(began) > if stopped { PATIENCE_TO_STOP } else { PATIENCE } {
+                let hung = format!("{} requests have not been answered for {PATIENCE}", self.in_flight);
+                return if stopped { Ok(()) } else { Err(io::Error::other(hung)) };
+            }
+            self.reap(TICK, None)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! `replay` on a real block device: a loop device on a plain file.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{idlewise, json, run, stderr};
+use idlewise::trace::{Op, ReadOptions, Request, open};
+use idlewise::{Bytes, Nanos};
+use idlewise_testbed::{EmulatedDisk, Options, missing};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const SIZE: u64 = 8 << 20;
+const BLOCK: u64 = 4096;
+
+/// A loop device over a file of ones in a folder of its own; `None`, said aloud, where the machine cannot have one.
+struct Bench {
+    folder: tempfile::TempDir,
+    device: String,
+}
+
+impl Bench {
+    fn new() -> Option<Self> {
+        if let Some(missing) = missing() {
+            eprintln!("SKIPPED: a loop device needs {missing}");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("disk"), vec![1; SIZE as usize]).unwrap();
+        let mut bench = Self { folder, device: String::new() };
+        bench.attach();
+        Some(bench)
+    }
+
+    fn attach(&mut self) {
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(self.disk()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        self.device = String::from_utf8(output.stdout).unwrap().trim().into();
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.folder.path().join("disk")
+    }
+
+    /// A trace in the format of MSR Cambridge: microseconds, operation, place, length, response in microseconds.
+    fn trace(&self, rows: impl Iterator<Item = (u64, Op, u64, u64, u64)>) -> String {
+        let path = self.folder.path().join("trace.csv");
+        let line = |(at, op, offset, length, response)| {
+            let op = if op == Op::Read { "Read" } else { "Write" };
+            format!("{},host,0,{op},{offset},{length},{}\n", at * 10, response * 10)
+        };
+        fs::write(&path, rows.map(line).collect::<String>()).unwrap();
+        path.display().to_string()
+    }
+
+    fn out(&self) -> String {
+        self.folder.path().join("out.parquet").display().to_string()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+    }
+}
+
+fn requests(path: &str) -> Vec<Request> {
+    open(&[Path::new(path).to_path_buf()], &ReadOptions::default()).unwrap().requests().collect()
+}
+
+/// The kernel writes back what the device was given.
+fn content(bench: &Bench) -> Vec<u8> {
+    assert!(Command::new("blockdev").args(["--flushbufs", &bench.device]).status().unwrap().success());
+    fs::read(bench.disk()).unwrap()
+}
+
+#[test]
+fn root_every_request_is_played_and_writes_only_when_asked_for() {
+    let Some(bench) = Bench::new() else { return };
+    // Every third request writes a block of its own; the last ones lie beyond the end of the device.
+    let place = |k: u64| k * 7 * BLOCK;
+    let op = |k: u64| if k % 3 == 2 { Op::Write } else { Op::Read };
+    let trace = bench.trace((0..300).map(|k| (k * 1_000, op(k), place(k), BLOCK, 500)));
+    let arguments = ["replay", &trace, &bench.device, "--out", &bench.out(), "--json"];
+    let before = content(&bench);
+    let result = json(&arguments);
+    assert_eq!(content(&bench), before);
+    assert_eq!(result["writes"], "played as reads");
+    for (name, value) in [("requests", 300), ("failed", 0), ("unanswered", 0)] {
+        assert_eq!(result[name], value, "{name}");
+    }
+    for name in ["drift_p50_s", "drift_p99_s", "drift_max_s", "span_error", "mean_response_s", "weighted_response_s"] {
+        assert!(result[name].is_f64(), "{name}: {result}");
+    }
+    let mean = result["mean_response_s"].as_f64().unwrap();
+    assert!((result["weighted_response_s"].as_f64().unwrap() - mean).abs() < 1e-9 && mean > 0.0, "{result}");
+    let (played, recorded) = (requests(&bench.out()), requests(&trace));
+    assert_eq!(played.len(), 300);
+    let wrapped = |place: u64| place % SIZE;
+    for (played, recorded) in played.iter().zip(&recorded) {
+        assert_eq!((played.op, played.length), (recorded.op, recorded.length));
+        assert_eq!(played.offset.0, wrapped(recorded.offset.0));
+        // Counted from when the first was due, and the file counts from when it was issued.
+        assert!(played.response.is_some_and(|response| response > Nanos::ZERO));
+    }
+
+    let result = json(&[&arguments[..], &["--allow-writes"]].concat());
+    assert_eq!((&result["writes"], &result["failed"]), (&"written".into(), &0.into()));
+    let after = content(&bench);
+    for block in 0..SIZE / BLOCK {
+        let written = (0..300).any(|k| op(k) == Op::Write && wrapped(place(k)) == block * BLOCK);
+        let found = &after[(block * BLOCK) as usize..((block + 1) * BLOCK) as usize];
+        assert!(found.iter().all(|byte| *byte == u8::from(!written)), "block {block}");
+    }
+    let scaled = json(&[&arguments[..], &["--scale"]].concat());
+    assert_eq!(scaled["requests"], 300);
+    // The last request ends where the device ends.
+    let last = requests(&bench.out()).last().copied().unwrap();
+    assert_eq!(last.offset.0, 299 * 7 * SIZE / (299 * 7 + 1) / 512 * 512);
+}
+
+#[test]
+fn root_a_mounted_device_is_never_written_to() {
+    let Some(mut bench) = Bench::new() else { return };
+    let _ = Command::new("losetup").arg("-d").arg(&bench.device).status();
+    let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(bench.disk()).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("SKIPPED: mkfs.ext4 is not there");
+        return;
+    }
+    bench.attach();
+    let place = bench.folder.path().join("mounted");
+    fs::create_dir(&place).unwrap();
+    let mounted = Command::new("mount").args(["-o", "ro"]).arg(&bench.device).arg(&place).status().unwrap();
+    assert!(mounted.success());
+    let trace = bench.trace([(0, Op::Write, 0, SIZE / 2, 1)].into_iter());
+    let before = content(&bench);
+    let output = run(&["replay", &trace, &bench.device, "--allow-writes"]);
+    let after = content(&bench);
+    assert!(Command::new("umount").arg(&place).status().unwrap().success());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("in use (mounted, or part of something): writes are refused"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(after == before);
+}
+
+#[test]
+fn root_what_cannot_be_played_is_said_in_a_line() {
+    let Some(bench) = Bench::new() else { return };
+    let error = |trace: &str, more: &[&str]| {
+        let output = run(&[&["replay", trace, &bench.device], more].concat());
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        (output.status.code(), stderr(&output))
+    };
+    let iolog = bench.folder.path().join("trace.iolog").display().to_string();
+    fs::write(&iolog, "fio version 3 iolog\n0 f add\n0 f open\n0 f read 0 4096\n5 f read 8192 4096\n").unwrap();
+    let (code, line) = error(&iolog, &["--closed"]);
+    assert!(code == Some(1) && line.contains("no response times"), "{line}");
+    let two = bench.folder.path().join("two.csv").display().to_string();
+    fs::write(&two, "0,a,0,Read,0,4096,5\n10,b,1,Read,0,4096,5\n").unwrap();
+    let (code, line) = error(&two, &[]);
+    assert!(code == Some(64) && line.contains("2 volumes (a_0, b_1)") && line.contains("--volume"), "{line}");
+    assert_eq!(json(&["replay", &two, &bench.device, "--volume", "b_1", "--json"])["requests"], 1);
+    let long = bench.trace([(0, Op::Read, 0, SIZE + 1, 1)].into_iter());
+    let (code, line) = error(&long, &[]);
+    assert!(code == Some(1) && line.contains("does not fit on a device of"), "{line}");
+}
+
+#[test]
+fn root_sigint_ends_it_with_what_was_played() {
+    let Some(bench) = Bench::new() else { return };
+    // A request every 10 ms for ten minutes: not interrupted, the test would take that long.
+    let trace = bench.trace((0..60_000).map(|k| (k * 10_000, Op::Read, 0, BLOCK, 500)));
+    let mut command = idlewise(&["replay", &trace, &bench.device, "--json", "--out", &bench.out()]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let played = result["requests"].as_u64().unwrap();
+    assert!(played < 60_000, "{result}");
+    assert_eq!(played as usize, if played > 0 { requests(&bench.out()).len() } else { 0 });
+}
+
+/// On a disk slower than that of the trace, what followed a read follows its end in a closed loop, and does not wait in an open one.
+#[test]
+fn root_a_closed_loop_waits_for_reads() {
+    let Some(bench) = Bench::new() else { return };
+    let disk = EmulatedDisk::new(&Options { size: Bytes(64 << 20), bad_blocks: Vec::new(), hang: None, timing: true });
+    let disk = disk.unwrap();
+    // Each read took 100 us, and the next came 200 us after its end; on this disk a read takes milliseconds.
+    let gap = Nanos(200_000);
+    let trace = bench.trace((0..40).map(|k| (k * 300, Op::Read, k * 1_327_104 % (60 << 20), BLOCK, 100)));
+    let arguments = ["replay", &trace, disk.path().to_str().unwrap(), "--out", &bench.out(), "--json"];
+    let waited = || {
+        let played = requests(&bench.out());
+        let after = |pair: &[Request]| pair[1].arrival.0 >= pair[0].end().unwrap().0 + gap.0;
+        played.windows(2).filter(|pair| after(pair)).count()
+    };
+    assert_eq!(json(&[&arguments[..], &["--closed"]].concat())["loop"], "closed");
+    assert_eq!(waited(), 39);
+    assert_eq!(json(&arguments)["loop"], "open");
+    assert!(waited() < 39);
+}
