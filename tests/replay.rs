@@ -5,11 +5,15 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use common::{idlewise, json, run, stderr};
+use idlewise::replay::Segment;
 use idlewise::trace::{Op, ReadOptions, Request, open};
 use idlewise::{Bytes, Nanos};
+use idlewise_linux::device::Device;
+use idlewise_linux::replay::{Options as How, Sample, Summary, replay};
 use idlewise_testbed::{EmulatedDisk, Options, missing};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -209,4 +213,34 @@ fn root_a_closed_loop_waits_for_reads() {
     assert_eq!(waited(), 39);
     assert_eq!(json(&arguments)["loop"], "open");
     assert!(waited() < 39);
+}
+
+/// A request a millisecond, each on a block of its own and ended 2.5 ms later; two segments of 50 ms.
+#[test]
+fn root_segments_are_played_with_warm_up_and_cool_down() {
+    let Some(bench) = Bench::new() else { return };
+    let trace = bench.trace((0..1_000).map(|k| (k * 1_000, Op::Read, k * BLOCK, BLOCK, 2_500)));
+    let trace = open(&[PathBuf::from(trace)], &ReadOptions::default()).unwrap();
+    let segment =
+        |begin, weight| Segment { begin: Nanos::from_millis(begin), end: Nanos::from_millis(begin + 50), weight };
+    let segments = [segment(300, 900.0), segment(600, 100.0)];
+    let device = Device::open(Path::new(&bench.device)).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut last = 0.0;
+    let mut watch = |share: f64| {
+        assert!((last..=1.0).contains(&share), "{share} after {last}");
+        last = share;
+    };
+    let how = How { sample: Some(Sample { segments: &segments, device_cache: Bytes(20 * BLOCK) }), ..How::default() };
+    let played = replay(trace, &device, &how, &stop, &mut watch).unwrap();
+    assert_eq!((played.warm_up, played.cool_down, played.failed, played.unanswered), (40, 4, 0, 0));
+    assert_eq!(played.segments, [(900.0, 50), (100.0, 50)]);
+    let offsets: Vec<u64> = played.trace.requests().map(|request| request.offset.0 / BLOCK).collect();
+    assert_eq!(offsets, (300..350).chain(600..650).collect::<Vec<_>>());
+    let millisecond =
+        |from: usize| (0..49).all(|k| played.due[from + k + 1].since(played.due[from + k]) == Nanos::from_millis(1));
+    assert!(millisecond(0) && millisecond(50));
+    let summary = Summary::of(&played);
+    let mean = |number: usize| summary.segments[number].mean_response.unwrap();
+    assert!((summary.weighted_response - (0.9 * mean(0) + 0.1 * mean(1))).abs() < 1e-12, "{summary:?}");
 }
