@@ -19,6 +19,7 @@ pub mod policy;
 pub mod reliability;
 pub mod replay;
 pub mod report;
+pub mod sample;
 pub mod simulate;
 pub mod trace;
 pub mod tune;

@@ -1,0 +1,184 @@
+//! Weighted k-means for every number of clusters, from several seeds (SIGMETRICS 2015, section 4.4).
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use rayon::prelude::*;
+
+use super::lloyd::Lloyd;
+use super::points::{Points, squared_distance};
+
+/// Seeds of which the best clustering is kept, for each number of clusters.
+const SEEDS: u64 = 5;
+
+/// Points that are tried for each new centre.
+const CANDIDATES: usize = 8;
+
+/// A distortion below this share of the weighted squares of all coordinates is rounding, and counts as zero.
+const ROUNDING: f64 = 1e-24;
+
+/// Points in clusters.
+#[derive(Clone, Debug)]
+pub struct Clustering {
+    /// The cluster of each point.
+    pub cluster: Vec<u32>,
+    /// The weight of each cluster; 0 for one that lost all its points.
+    pub weights: Vec<f64>,
+    /// The sum over all points of weight times squared distance to the centroid.
+    pub distortion: f64,
+    /// The point of each cluster that is nearest to its centroid, the first of them; none in a cluster without points.
+    pub nearest: Vec<Option<usize>>,
+}
+
+impl Clustering {
+    /// Number of clusters.
+    pub fn k(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn of(lloyd: &Lloyd, points: &Points, rounding: f64) -> Self {
+        let (width, k) = (points.width(), lloyd.weights().len());
+        let (mut weights, mut distortion) = (vec![0.0; k], 0.0);
+        let mut nearest: Vec<Option<(f64, usize)>> = vec![None; k];
+        for (index, &cluster) in lloyd.cluster().iter().enumerate() {
+            let cluster = cluster as usize;
+            let squared = squared_distance(points.point(index), &lloyd.centres()[cluster * width..][..width]);
+            weights[cluster] += points.weights()[index];
+            distortion += points.weights()[index] * squared;
+            if nearest[cluster].is_none_or(|(least, _)| squared < least) {
+                nearest[cluster] = Some((squared, index));
+            }
+        }
+        let nearest = nearest.into_iter().map(|nearest| Some(nearest?.1)).collect();
+        let distortion = if distortion <= rounding { 0.0 } else { distortion };
+        Self { cluster: lloyd.cluster().to_vec(), weights, distortion, nearest }
+    }
+}
+
+/// The best clusterings found into 1, 2, ... `most` clusters, as far as there are so many different points; none without a point.
+/// `done` is told the share done. For a seed the result is the same on any number of threads.
+///
+/// From each seed a clustering grows by one cluster at a time: the new centre is, of some points drawn by their share of
+/// the distortion (k-means++), the one that lowers it most, and Lloyd's algorithm goes on from there.
+pub fn clusterings(points: &Points, most: usize, seed: u64, done: &(dyn Fn(f64) + Sync)) -> Vec<Clustering> {
+    if points.is_empty() || most == 0 {
+        return Vec::new();
+    }
+    let steps = std::sync::atomic::AtomicUsize::new(0);
+    let step = || {
+        let count = steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        done(count as f64 / (most as f64 * SEEDS as f64));
+    };
+    let runs: Vec<Vec<Clustering>> =
+        (0..SEEDS).into_par_iter().map(|run| grow(points, most, seed.wrapping_add(run), &step)).collect();
+    let mut best: Vec<Clustering> = Vec::new();
+    for run in runs {
+        for (index, clustering) in run.into_iter().enumerate() {
+            match best.get_mut(index) {
+                Some(best) if clustering.distortion < best.distortion => *best = clustering,
+                Some(_) => {}
+                None => best.push(clustering),
+            }
+        }
+    }
+    best
+}
+
+fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Vec<Clustering> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut lloyd = Lloyd::one(points);
+    let origin = vec![0.0; points.width()];
+    let square = |index: usize| points.weights()[index] * squared_distance(points.point(index), &origin);
+    let rounding = ROUNDING * (0..points.len()).map(square).sum::<f64>();
+    let mut all = vec![Clustering::of(&lloyd, points, rounding)];
+    step();
+    while all.len() < most && all.last().is_some_and(|last| last.distortion > 0.0) {
+        lloyd.add_centre(new_centre(&lloyd, &mut random));
+        lloyd.settle();
+        all.push(Clustering::of(&lloyd, points, rounding));
+        step();
+    }
+    all
+}
+
+/// A point for a further centre.
+fn new_centre(lloyd: &Lloyd, random: &mut Pcg64Mcg) -> usize {
+    let sums: Vec<f64> = lloyd
+        .shares()
+        .scan(0.0, |sum, share| {
+            *sum += share;
+            Some(*sum)
+        })
+        .collect();
+    let total = sums.last().copied().unwrap_or(0.0);
+    let mut draw = || {
+        let at = random.random::<f64>() * total;
+        // The sum may round up to the total.
+        sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
+    };
+    let candidates: Vec<usize> = (0..CANDIDATES).map(|_| draw()).collect();
+    let best = candidates.into_iter().map(|point| (lloyd.gain(point), point)).max_by(|a, b| a.0.total_cmp(&b.0));
+    best.expect("there are candidates").1
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_distr::{Distribution, StandardNormal};
+
+    use super::*;
+
+    const SEED: u64 = 20150615;
+
+    fn blobs(count: usize, dimensions: usize, centres: usize) -> Points {
+        let mut random = Pcg64Mcg::seed_from_u64(SEED);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let middles: Vec<f64> = (0..centres * dimensions).map(|_| 20.0 * normal()).collect();
+        let coordinate = |index: usize| middles[index % (centres * dimensions)] + normal();
+        let coordinates: Vec<f64> = (0..count * dimensions).map(coordinate).collect();
+        Points::new(dimensions, &coordinates, (0..count).map(|index| (index % 7 + 1) as f64).collect())
+    }
+
+    #[test]
+    fn blobs_far_apart_are_the_clusters() {
+        println!("seed {SEED}");
+        let points = blobs(700, 3, 7);
+        let all = clusterings(&points, 12, SEED, &|_| ());
+        assert_eq!(all.iter().map(Clustering::k).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+        assert!(all.is_sorted_by(|a, b| a.distortion >= b.distortion));
+        let seven = &all[6];
+        for index in 0..700 {
+            assert_eq!(seven.cluster[index], seven.cluster[index % 7], "seed {SEED}, point {index}");
+        }
+        // Three dimensions of variance one, weights 1 to 7 of which each blob has one.
+        let expected = 3.0 * points.weights().iter().sum::<f64>();
+        assert!((seven.distortion / expected - 1.0).abs() < 0.1, "seed {SEED}: {} {expected}", seven.distortion);
+        let weight: f64 = seven.weights.iter().sum();
+        assert_eq!(weight, points.weights().iter().sum::<f64>());
+        for (cluster, nearest) in seven.nearest.iter().enumerate() {
+            assert_eq!(seven.cluster[nearest.unwrap()], cluster as u32);
+        }
+    }
+
+    #[test]
+    fn threads_make_no_difference() {
+        println!("seed {SEED}");
+        let points = blobs(400, 5, 9);
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| clusterings(&points, 20, SEED, &|_| ()))
+        };
+        for (one, three) in on(1).iter().zip(on(3)) {
+            assert_eq!((&one.cluster, one.distortion), (&three.cluster, three.distortion), "seed {SEED}");
+        }
+    }
+
+    #[test]
+    fn there_are_no_more_clusters_than_different_points() {
+        let points = |rows: &[f64]| Points::new(1, rows, vec![1.0; rows.len()]);
+        let count = |rows: &[f64], most| clusterings(&points(rows), most, SEED, &|_| ()).len();
+        assert_eq!(count(&[], 5), 0);
+        assert_eq!(count(&[0.1], 5), 1);
+        assert_eq!(count(&[0.1; 9], 5), 1);
+        assert_eq!(count(&[0.1, 0.7, 0.1, 0.3, 0.7, 0.7], 5), 3);
+        assert_eq!(count(&[0.1, 0.7, 0.3], 2), 2);
+    }
+}

@@ -1,0 +1,34 @@
+//! A few intervals that stand for a whole trace, so that it need not be replayed whole.
+//!
+//! ```text
+//! requests ─► Extractor ─► intervals ─► Points ─► clusterings ─► Rule ─► representatives ─► Plan
+//! ```
+//!
+//! "SIGMETRICS 2015" stands for Tarihi, Asadi, Sarbazi-Azad, *DiskAccel: Accelerating Disk-Based Experiments by
+//! Representative Sampling*.
+
+mod choose_k;
+mod entropy;
+mod extractor;
+mod features;
+mod kmeans;
+mod lloyd;
+mod outcome;
+mod phases;
+mod plan;
+mod points;
+mod representatives;
+mod systematic;
+mod travel;
+mod working_set;
+
+pub use choose_k::{Criterion, FEWEST_CLUSTERS, MOST_CLUSTERS, RULES, Rule, criteria};
+pub use extractor::{Extractor, Interval};
+pub use features::{FEATURES, Feature, FeatureError, FeatureSet};
+pub use kmeans::{Clustering, clusterings};
+pub use outcome::{Choice, Outcome, Phases, Settings, relative_error, sample};
+pub use phases::phases;
+pub use plan::{Plan, PlanError};
+pub use points::Points;
+pub use representatives::{Representative, mean_response, representatives, weighted_response};
+pub use systematic::{Systematic, systematic};

@@ -1,0 +1,176 @@
+//! All of it for one trace: which intervals to replay, and what they would have said (SIGMETRICS 2015, step 1 of figure 5).
+
+use serde::Serialize;
+
+use super::{
+    Criterion, FeatureSet, Interval, MOST_CLUSTERS, Points, RULES, Representative, Rule, Systematic, clusterings, criteria,
+    mean_response, phases, representatives, systematic, weighted_response,
+};
+use crate::Nanos;
+
+/// How a trace is sampled.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Length of an interval.
+    pub interval: Nanos,
+    /// What intervals are compared by.
+    pub features: FeatureSet,
+    /// How the number of clusters is chosen.
+    pub rule: Rule,
+    /// Seed of the clustering.
+    pub seed: u64,
+}
+
+/// What one rule chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// The rule.
+    pub rule: Rule,
+    /// Its number of clusters.
+    pub k: usize,
+    /// Share of the trace's intervals, with those that have no requests, that is replayed.
+    pub share_of_time: f64,
+    /// Weighted response time of the representatives in seconds, where the trace has response times.
+    pub estimate_mean_response_s: Option<f64>,
+    /// Its distance from the true one, as a share of that.
+    pub error: Option<f64>,
+}
+
+/// Lengths of phases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Phases {
+    /// How many there are.
+    pub count: usize,
+    /// Mean length in seconds.
+    pub mean_s: f64,
+    /// Greatest length in seconds.
+    pub longest_s: f64,
+}
+
+/// A sampled trace.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Requests.
+    pub requests: u64,
+    /// Intervals from the first arrival to the last.
+    pub intervals: u64,
+    /// Mean response time of the requests whose response time is known, in seconds.
+    pub true_mean_response_s: Option<f64>,
+    /// What the chosen rule gives.
+    pub chosen: Choice,
+    /// The representatives by that rule, in order of time.
+    pub representatives: Vec<Representative>,
+    /// What each rule gives.
+    pub choices: Vec<Choice>,
+    /// How clusterings into 1, 2, ... clusters are judged.
+    pub criteria: Vec<Criterion>,
+    /// The baseline; empty without response times.
+    pub systematic: Vec<Systematic>,
+    /// Phases; none without response times.
+    pub phases: Option<Phases>,
+}
+
+/// Samples a trace of these intervals, in order; none where there is no interval. `done` is told the share of the work done.
+pub fn sample(intervals: &[Interval], settings: &Settings, done: &(dyn Fn(f64) + Sync)) -> Option<Outcome> {
+    let all = intervals.last()?.index + 1;
+    let points = Points::standardised(intervals, &settings.features);
+    let clusterings = clusterings(&points, MOST_CLUSTERS, settings.seed, done);
+    let criteria = criteria(&clusterings, points.dimensions());
+    let truth = mean_response(intervals);
+    let choose = |rule: Rule| {
+        let k = rule.choose(&criteria, intervals.len())?;
+        let representatives = representatives(intervals, &clusterings[k - 1], settings.interval);
+        let estimate = weighted_response(intervals, &representatives);
+        let choice = Choice {
+            rule,
+            k,
+            share_of_time: representatives.len() as f64 / all as f64,
+            estimate_mean_response_s: estimate,
+            error: estimate.zip(truth).and_then(|(estimate, truth)| relative_error(estimate, truth)),
+        };
+        Some((choice, representatives))
+    };
+    let (chosen, representatives) = choose(settings.rule)?;
+    let lengths = phases(intervals, all);
+    let seconds = settings.interval.as_secs_f64();
+    let phases = lengths.iter().max().map(|longest| Phases {
+        count: lengths.len(),
+        mean_s: all as f64 / lengths.len() as f64 * seconds,
+        longest_s: *longest as f64 * seconds,
+    });
+    Some(Outcome {
+        requests: intervals.iter().map(|interval| interval.requests).sum(),
+        intervals: all,
+        true_mean_response_s: truth,
+        chosen,
+        representatives,
+        choices: RULES.into_iter().filter_map(|rule| Some(choose(rule)?.0)).collect(),
+        criteria,
+        systematic: systematic(intervals, all),
+        phases,
+    })
+}
+
+/// The distance of an estimate from the truth as a share of the truth; none where that is zero.
+pub fn relative_error(estimate: f64, truth: f64) -> Option<f64> {
+    (truth > 0.0).then(|| (estimate - truth).abs() / truth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        let features = "CntRdMss".parse().unwrap();
+        Settings { interval: Nanos::from_secs(10), features, rule: Rule::Bic, seed: 1 }
+    }
+
+    /// `count` intervals, every second one empty, of three kinds that take 1, 2 and 6 ms.
+    fn intervals(count: u64) -> Vec<Interval> {
+        let of = |number: u64| {
+            let (requests, ms) = [(10, 1), (100, 2), (400, 6)][(number % 3) as usize];
+            Interval {
+                index: 2 * number,
+                requests,
+                reads: requests / 2,
+                traffic: requests * 4096,
+                responses: requests,
+                response_sum: u128::from(requests * ms * 1_000_000),
+                ..Interval::default()
+            }
+        };
+        (0..count).map(of).collect()
+    }
+
+    #[test]
+    fn kinds_of_intervals_are_found_and_estimate_without_error() {
+        let outcome = sample(&intervals(300), &settings(), &|_| ()).unwrap();
+        assert_eq!((outcome.chosen.k, outcome.representatives.len()), (3, 3));
+        assert_eq!((outcome.intervals, outcome.requests), (599, 51_000));
+        assert!(outcome.chosen.error.unwrap() < 1e-12);
+        assert_eq!(outcome.chosen.share_of_time, 3.0 / 599.0);
+        assert_eq!(outcome.phases.unwrap().count, 300);
+        assert_eq!(outcome.choices.len(), 3);
+    }
+
+    #[test]
+    fn few_intervals_stand_for_themselves() {
+        assert!(sample(&[], &settings(), &|_| ()).is_none());
+        for (count, k) in [(1, 1), (2, 2), (3, 2), (4, 3)] {
+            let outcome = sample(&intervals(count), &settings(), &|_| ()).unwrap();
+            assert_eq!(outcome.chosen.k, k, "{count} intervals");
+            assert!(count == 3 || outcome.chosen.error.unwrap() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn without_response_times_there_are_representatives_all_the_same() {
+        let mut silent = intervals(60);
+        silent.iter_mut().for_each(|interval| (interval.responses, interval.response_sum) = (0, 0));
+        let outcome = sample(&silent, &settings(), &|_| ()).unwrap();
+        assert_eq!(outcome.representatives.len(), 3);
+        assert_eq!((outcome.chosen.estimate_mean_response_s, outcome.chosen.error), (None, None));
+        assert_eq!((outcome.true_mean_response_s, outcome.phases), (None, None));
+        assert!(outcome.systematic.is_empty());
+    }
+}
