@@ -15,6 +15,7 @@ mod progress;
 mod reliability;
 mod repair;
 mod replay;
+mod sample;
 mod scrub;
 mod simulate;
 mod status;
@@ -48,6 +49,7 @@ enum Command {
     Reliability(Box<reliability::Arguments>),
     Probe(probe::Arguments),
     Capture(capture::Arguments),
+    Sample(sample::Arguments),
     Replay(replay::Arguments),
 }
 
@@ -71,6 +73,7 @@ fn main() -> std::process::ExitCode {
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
     };
     exit::code(done)

@@ -182,10 +182,7 @@ mod tests {
             distortion: 2.0,
             nearest: vec![Some(0), Some(2)],
         };
-        let likelihood = 2.0
-            * 1.5
-            * (0.5f64.ln() - (2.0 * std::f64::consts::PI).ln() / 2.0 - 1.5f64.ln() / 2.0)
-            - 0.5;
+        let likelihood = 2.0 * 1.5 * (0.5f64.ln() - (2.0 * std::f64::consts::PI).ln() / 2.0 - 1.5f64.ln() / 2.0) - 0.5;
         let expected = -2.0 * likelihood + 4.0 * 3f64.ln();
         assert!((bic(&clustering, 1).unwrap() - expected).abs() < 1e-12);
     }

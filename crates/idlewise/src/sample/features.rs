@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_with_others() {
-        for (text, why) in [("", "none"), (",", "none"), ("RdRd", "twice"), ("RdXyz", "'Xyz'"), ("rd", "'rd'"), ("é", "'é'")]
+        for (text, why) in
+            [("", "none"), (",", "none"), ("RdRd", "twice"), ("RdXyz", "'Xyz'"), ("rd", "'rd'"), ("é", "'é'")]
         {
             let error = text.parse::<FeatureSet>().unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("ArqWsl"), "{text}: {error}");

@@ -13,6 +13,13 @@ const SEEDS: u64 = 5;
 /// Points that are tried for each new centre.
 const CANDIDATES: usize = 8;
 
+/// Centres that are put elsewhere at most before there is one more.
+const SWAPS: usize = 2;
+
+/// Lloyd's algorithm stops where the squares of the ways that centres move add up to this share of the mean variance of a
+/// coordinate, as scikit-learn does.
+const TOLERANCE: f64 = 1e-4;
+
 /// A distortion below this share of the weighted squares of all coordinates is rounding, and counts as zero.
 const ROUNDING: f64 = 1e-24;
 
@@ -58,7 +65,8 @@ impl Clustering {
 /// `done` is told the share done. For a seed the result is the same on any number of threads.
 ///
 /// From each seed a clustering grows by one cluster at a time: the new centre is, of some points drawn by their share of
-/// the distortion (k-means++), the one that lowers it most, and Lloyd's algorithm goes on from there.
+/// the distortion (k-means++), the one that lowers it most, and Lloyd's algorithm goes on from there. Then, while a centre found
+/// in the same way gains more than the least needed one is worth, it takes that one's place.
 pub fn clusterings(points: &Points, most: usize, seed: u64, done: &(dyn Fn(f64) + Sync)) -> Vec<Clustering> {
     if points.is_empty() || most == 0 {
         return Vec::new();
@@ -88,20 +96,32 @@ fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Ve
     let mut lloyd = Lloyd::one(points);
     let origin = vec![0.0; points.width()];
     let square = |index: usize| points.weights()[index] * squared_distance(points.point(index), &origin);
+    let tolerance = TOLERANCE * points.mean_variance();
     let rounding = ROUNDING * (0..points.len()).map(square).sum::<f64>();
     let mut all = vec![Clustering::of(&lloyd, points, rounding)];
     step();
     while all.len() < most && all.last().is_some_and(|last| last.distortion > 0.0) {
-        lloyd.add_centre(new_centre(&lloyd, &mut random));
-        lloyd.settle();
+        lloyd.add_centre(new_centre(&lloyd, &mut random).0);
+        lloyd.settle(tolerance);
+        for _ in 0..SWAPS {
+            let (centre, gain) = new_centre(&lloyd, &mut random);
+            lloyd.add_centre(centre);
+            let (least, loss) = lloyd.least_needed();
+            if loss >= gain {
+                lloyd.remove_centre(all.len() + 1);
+                break;
+            }
+            lloyd.remove_centre(least);
+            lloyd.settle(tolerance);
+        }
         all.push(Clustering::of(&lloyd, points, rounding));
         step();
     }
     all
 }
 
-/// A point for a further centre.
-fn new_centre(lloyd: &Lloyd, random: &mut Pcg64Mcg) -> usize {
+/// A point for a further centre, and by how much it would lower the distortion at once.
+fn new_centre(lloyd: &Lloyd, random: &mut Pcg64Mcg) -> (usize, f64) {
     let sums: Vec<f64> = lloyd
         .shares()
         .scan(0.0, |sum, share| {
@@ -116,8 +136,8 @@ fn new_centre(lloyd: &Lloyd, random: &mut Pcg64Mcg) -> usize {
         sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
     };
     let candidates: Vec<usize> = (0..CANDIDATES).map(|_| draw()).collect();
-    let best = candidates.into_iter().map(|point| (lloyd.gain(point), point)).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.expect("there are candidates").1
+    let best = candidates.into_iter().map(|point| (point, lloyd.gain(point))).max_by(|a, b| a.1.total_cmp(&b.1));
+    best.expect("there are candidates")
 }
 
 #[cfg(test)]

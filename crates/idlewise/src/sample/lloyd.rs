@@ -43,18 +43,15 @@ impl<'a> Lloyd<'a> {
         let mut one = Self {
             points,
             centres: vec![0.0; points.width()],
-            sums: vec![0.0; points.width()],
+            sums: Vec::new(),
             weights: vec![0.0],
-            counts: vec![0],
-            changed: vec![true],
+            counts: Vec::new(),
+            changed: Vec::new(),
             cluster: vec![0; points.len()],
             upper: vec![0.0; points.len()],
             lower: vec![f64::INFINITY; points.len()],
         };
-        for point in 0..points.len() {
-            one.count_in(point, 0, 1.0);
-        }
-        one.counts[0] = points.len();
+        one.count_anew();
         one.move_centres();
         one.tighten();
         one
@@ -113,36 +110,84 @@ impl<'a> Lloyd<'a> {
             }
         }
         self.centres.extend_from_slice(centre);
-        self.sums.resize(self.centres.len(), 0.0);
         self.weights.push(0.0);
-        self.counts.push(0);
-        self.changed = vec![true; new + 1];
-        // Summed anew, so that rounding errors do not pile up.
-        self.sums.fill(0.0);
-        self.weights.fill(0.0);
-        self.counts.fill(0);
-        for index in 0..self.points.len() {
-            let cluster = self.cluster[index] as usize;
-            self.count_in(index, cluster, 1.0);
-            self.counts[cluster] += 1;
-        }
+        self.count_anew();
     }
 
-    /// Moves centres to the middle of their points, and points to their nearest centre, until no point moves.
-    pub fn settle(&mut self) {
+    /// Moves centres to the middle of their points, and points to their nearest centre, until no point moves, or the squares
+    /// of the ways that centres moved add up to `tolerance` or less.
+    pub fn settle(&mut self, tolerance: f64) {
         for _ in 0..MOST_ROUNDS {
             let drift = self.move_centres();
-            if !self.move_points(&drift) {
+            let moved = self.move_points(&drift);
+            if !moved || drift.iter().map(|way| way * way).sum::<f64>() <= tolerance {
                 break;
             }
         }
         self.tighten();
     }
 
+    /// The centre whose points would raise the distortion least, at once, if they all went to one other, and by how much.
+    /// There must be two centres.
+    pub fn least_needed(&self) -> (usize, f64) {
+        let width = self.points.width();
+        let loss = |cluster: usize| {
+            let weight = self.weights[cluster];
+            if self.counts[cluster] == 0 {
+                return 0.0;
+            }
+            let middle: Vec<f64> = self.sums[cluster * width..][..width].iter().map(|sum| sum / weight).collect();
+            let squares = self.centres.chunks_exact(width).map(|centre| squared_distance(&middle, centre));
+            let others = squares.clone().enumerate().filter(|(other, _)| *other != cluster).map(|(_, square)| square);
+            weight * (others.fold(f64::INFINITY, f64::min) - squares.clone().nth(cluster).unwrap_or(0.0))
+        };
+        let losses = (0..self.weights.len()).map(|cluster| (cluster, loss(cluster)));
+        losses.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there are centres")
+    }
+
+    /// Takes a centre away, one of at least two; its points go to the nearest other, and the last centre takes its number.
+    pub fn remove_centre(&mut self, centre: usize) {
+        let (width, last) = (self.points.width(), self.weights.len() - 1);
+        self.centres.copy_within(last * width.., centre * width);
+        self.centres.truncate(last * width);
+        for index in 0..self.points.len() {
+            if self.cluster[index] as usize == centre {
+                let point = self.points.point(index);
+                let (mut nearest, mut first, mut second) = (0, f64::INFINITY, f64::INFINITY);
+                for (other, at) in self.centres.chunks_exact(width).enumerate() {
+                    let square = squared_distance(point, at);
+                    if square < first {
+                        (nearest, first, second) = (other, square, first);
+                    } else {
+                        second = second.min(square);
+                    }
+                }
+                self.cluster[index] = nearest as u32;
+                (self.upper[index], self.lower[index]) = (first.sqrt(), second.sqrt());
+            } else if self.cluster[index] as usize == last {
+                self.cluster[index] = centre as u32;
+            }
+        }
+        self.weights.truncate(last);
+        self.count_anew();
+    }
+
     /// A point's coordinates, and its distance to each centre.
     fn reach(&self, point: usize) -> (&'a [f64], Vec<f64>) {
         let (point, width) = (self.points.point(point), self.points.width());
         (point, self.centres.chunks_exact(width).map(|centre| squared_distance(point, centre).sqrt()).collect())
+    }
+
+    /// Sums and weights anew, also so that rounding errors do not pile up.
+    fn count_anew(&mut self) {
+        let k = self.weights.len();
+        (self.sums, self.weights) = (vec![0.0; self.centres.len()], vec![0.0; k]);
+        (self.counts, self.changed) = (vec![0; k], vec![true; k]);
+        for index in 0..self.points.len() {
+            let cluster = self.cluster[index] as usize;
+            self.count_in(index, cluster, 1.0);
+            self.counts[cluster] += 1;
+        }
     }
 
     fn count_in(&mut self, point: usize, cluster: usize, sign: f64) {
@@ -175,7 +220,8 @@ impl<'a> Lloyd<'a> {
             *upper += drift[cluster];
             radius[cluster] = radius[cluster].max(*upper);
         }
-        let around: Vec<Around> = (0..drift.len()).map(|cluster| self.around(cluster, radius[cluster], drift)).collect();
+        let around: Vec<Around> =
+            (0..drift.len()).map(|cluster| self.around(cluster, radius[cluster], drift)).collect();
         let width = self.points.width();
         let mut moved = false;
         for index in 0..self.points.len() {
@@ -269,7 +315,8 @@ mod tests {
                 let members: Vec<usize> = (0..points.len()).filter(|&i| clusters[i] == cluster as u32).collect();
                 let weight: f64 = members.iter().map(|&i| points.weights()[i]).sum();
                 for (column, value) in centre.iter_mut().enumerate().filter(|_| weight > 0.0) {
-                    *value = members.iter().map(|&i| points.weights()[i] * points.point(i)[column]).sum::<f64>() / weight;
+                    *value =
+                        members.iter().map(|&i| points.weights()[i] * points.point(i)[column]).sum::<f64>() / weight;
                 }
             }
         }
@@ -283,7 +330,7 @@ mod tests {
         fn is_what_every_distance_in_every_round_gives(
             dimensions in 1usize..9,
             rows in prop::collection::vec((prop::collection::vec(-30i32..30, 8), 1u32..2_000, 0usize..4), 8..120),
-            new in prop::collection::vec(any::<prop::sample::Index>(), 1..8),
+            new in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..8),
         ) {
             let scales = [1.0, 2f64.sqrt(), 3f64.sqrt(), 5f64.sqrt(), 7f64.sqrt(), 0.1f64.exp(), 0.2f64.exp(), 0.3f64.exp()];
             let mut coordinates = Vec::new();
@@ -293,10 +340,17 @@ mod tests {
             }
             let points = Points::new(dimensions, &coordinates, rows.iter().map(|row| f64::from(row.1)).collect());
             let mut ours = Lloyd::one(&points);
-            for index in new {
+            for (index, swap) in new {
                 ours.add_centre(index.index(points.len()));
+                if swap {
+                    ours.add_centre(index.index(points.len()) / 2);
+                    let (least, loss) = ours.least_needed();
+                    let before: f64 = ours.shares().sum();
+                    ours.remove_centre(least);
+                    prop_assert!(ours.shares().sum::<f64>() <= (before + loss) * (1.0 + 1e-9));
+                }
                 let (centres, clusters) = naive(&points, ours.centres().to_vec());
-                ours.settle();
+                ours.settle(0.0);
                 prop_assert_eq!(ours.cluster(), &clusters[..]);
                 for (ours, naive) in ours.centres().iter().zip(&centres) {
                     prop_assert!((ours - naive).abs() < 1e-9, "{ours} {naive}");

@@ -26,9 +26,9 @@ pub use choose_k::{Criterion, FEWEST_CLUSTERS, MOST_CLUSTERS, RULES, Rule, crite
 pub use extractor::{Extractor, Interval};
 pub use features::{FEATURES, Feature, FeatureError, FeatureSet};
 pub use kmeans::{Clustering, clusterings};
-pub use outcome::{Choice, Outcome, Phases, Settings, relative_error, sample};
+pub use outcome::{Choice, Outcome, Phases, Settings, sample};
 pub use phases::phases;
 pub use plan::{Plan, PlanError};
 pub use points::Points;
-pub use representatives::{Representative, mean_response, representatives, weighted_response};
+pub use representatives::{Representative, mean_response, relative_error, representatives, weighted_response};
 pub use systematic::{Systematic, systematic};

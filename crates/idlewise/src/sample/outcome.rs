@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    Criterion, FeatureSet, Interval, MOST_CLUSTERS, Points, RULES, Representative, Rule, Systematic, clusterings, criteria,
-    mean_response, phases, representatives, systematic, weighted_response,
+    Criterion, FeatureSet, Interval, MOST_CLUSTERS, Points, RULES, Representative, Rule, Systematic, clusterings,
+    criteria, mean_response, phases, relative_error, representatives, systematic, weighted_response,
 };
 use crate::Nanos;
 
@@ -86,7 +86,7 @@ pub fn sample(intervals: &[Interval], settings: &Settings, done: &(dyn Fn(f64) +
             k,
             share_of_time: representatives.len() as f64 / all as f64,
             estimate_mean_response_s: estimate,
-            error: estimate.zip(truth).and_then(|(estimate, truth)| relative_error(estimate, truth)),
+            error: relative_error(estimate, truth),
         };
         Some((choice, representatives))
     };
@@ -109,11 +109,6 @@ pub fn sample(intervals: &[Interval], settings: &Settings, done: &(dyn Fn(f64) +
         systematic: systematic(intervals, all),
         phases,
     })
-}
-
-/// The distance of an estimate from the truth as a share of the truth; none where that is zero.
-pub fn relative_error(estimate: f64, truth: f64) -> Option<f64> {
-    (truth > 0.0).then(|| (estimate - truth).abs() / truth)
 }
 
 #[cfg(test)]

@@ -100,7 +100,10 @@ impl Plan {
         }
         let weights: u128 = self.representatives.iter().map(|representative| u128::from(representative.weight)).sum();
         if weights != u128::from(self.requests) {
-            return Err(format!("the weights must add up to the {} requests of the trace, not to {weights}", self.requests));
+            return Err(format!(
+                "the weights must add up to the {} requests of the trace, not to {weights}",
+                self.requests
+            ));
         }
         Ok(())
     }

@@ -19,7 +19,10 @@ impl Points {
     /// Points from rows of as many finite coordinates as there are dimensions (at least one), and their weights, each above
     /// zero; panics if they do not fit.
     pub fn new(dimensions: usize, coordinates: &[f64], weights: Vec<f64>) -> Self {
-        assert!(dimensions > 0 && coordinates.len() == dimensions * weights.len(), "a row of coordinates for each weight");
+        assert!(
+            dimensions > 0 && coordinates.len() == dimensions * weights.len(),
+            "a row of coordinates for each weight"
+        );
         let width = dimensions.next_multiple_of(LANES);
         let mut values = vec![0.0; width * weights.len()];
         for (padded, row) in values.chunks_exact_mut(width).zip(coordinates.chunks_exact(dimensions)) {
@@ -65,6 +68,17 @@ impl Points {
     /// The weights.
     pub fn weights(&self) -> &[f64] {
         &self.weights
+    }
+
+    /// The mean over the coordinates of their variances, without weights.
+    pub(super) fn mean_variance(&self) -> f64 {
+        let count = self.len() as f64;
+        let column = |column: usize| {
+            let values = || self.values.iter().skip(column).step_by(self.width);
+            let mean = values().sum::<f64>() / count;
+            values().map(|value| (value - mean).powi(2)).sum::<f64>() / count
+        };
+        (0..self.dimensions).map(column).sum::<f64>() / self.dimensions as f64
     }
 
     /// Coordinates of each point with their padding.

@@ -19,6 +19,13 @@ pub struct Representative {
     pub weight: u64,
 }
 
+impl Representative {
+    /// Which of a trace's intervals, in order, it is.
+    pub fn interval<'a>(&self, intervals: &'a [Interval]) -> Option<&'a Interval> {
+        intervals.binary_search_by_key(&self.index, |interval| interval.index).ok().map(|place| &intervals[place])
+    }
+}
+
 /// The member nearest to each centroid, with its cluster's requests as weight, in order of time (SIGMETRICS 2015, section 4.4).
 /// `clustering` is of the points that these intervals of this length are, in their order.
 pub fn representatives(intervals: &[Interval], clustering: &Clustering, length: Nanos) -> Vec<Representative> {
@@ -40,8 +47,7 @@ pub fn representatives(intervals: &[Interval], clustering: &Clustering, length: 
 /// One whose response times are not known says nothing; none where all are such.
 pub fn weighted_response(intervals: &[Interval], representatives: &[Representative]) -> Option<f64> {
     let of = |representative: &Representative| {
-        let place = intervals.binary_search_by_key(&representative.index, |interval| interval.index).ok()?;
-        Some((representative.weight as f64, intervals[place].mean_response()?))
+        Some((representative.weight as f64, representative.interval(intervals)?.mean_response()?))
     };
     weighted_mean(representatives.iter().filter_map(of))
 }
@@ -50,6 +56,12 @@ pub fn weighted_response(intervals: &[Interval], representatives: &[Representati
 pub fn mean_response(intervals: &[Interval]) -> Option<f64> {
     let known = |interval: &Interval| Some((interval.responses as f64, interval.mean_response()?));
     weighted_mean(intervals.iter().filter_map(known))
+}
+
+/// The distance of an estimate from the truth as a share of the truth; none where either is unknown or the truth is zero.
+pub fn relative_error(estimate: Option<f64>, truth: Option<f64>) -> Option<f64> {
+    let truth = truth.filter(|&truth| truth > 0.0)?;
+    Some((estimate? - truth).abs() / truth)
 }
 
 fn weighted_mean(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Interval;
+use super::{Interval, mean_response, relative_error};
 
 /// The response time may be off by this share of it ...
 const MARGIN: f64 = 0.15;
@@ -28,6 +28,8 @@ pub struct Systematic {
     pub share_of_time: f64,
     /// Mean response time in seconds, if a sampled request has one.
     pub estimate_mean_response_s: Option<f64>,
+    /// Its distance from the true one, as a share of that.
+    pub error: Option<f64>,
 }
 
 /// The four variants of figure 8, for a trace of `all` intervals, of which these have requests. None without response times.
@@ -36,6 +38,7 @@ pub struct Systematic {
 /// begins at each offset below the period; the one with the most requests counts, or the mean of ten such.
 pub fn systematic(intervals: &[Interval], all: u64) -> Vec<Systematic> {
     let Some(needed) = samples(intervals) else { return Vec::new() };
+    let truth = mean_response(intervals);
     let variant = |name, at_least: u64, runs: usize| {
         let samples = needed.max(at_least).min(all);
         let period = all / samples;
@@ -50,13 +53,14 @@ pub fn systematic(intervals: &[Interval], all: u64) -> Vec<Systematic> {
         by_offset.truncate(runs);
         let replayed: u64 = by_offset.iter().map(|run| (all - run.offset).div_ceil(period)).sum();
         let estimates: Vec<f64> = by_offset.iter().filter_map(Run::mean_response).collect();
+        let estimate = (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64);
         Systematic {
             name,
             samples,
             period,
             share_of_time: replayed as f64 / all as f64,
-            estimate_mean_response_s: (!estimates.is_empty())
-                .then(|| estimates.iter().sum::<f64>() / estimates.len() as f64),
+            estimate_mean_response_s: estimate,
+            error: relative_error(estimate, truth),
         }
     };
     vec![

@@ -1,0 +1,207 @@
+//! `idlewise sample`: the intervals that stand for a trace.
+
+mod page;
+mod text;
+
+use std::path::PathBuf;
+
+use idlewise::Nanos;
+use idlewise::sample::{
+    Choice, Criterion, Extractor, FEATURES, FeatureSet, Interval, Outcome, Phases, Plan, RULES, Representative, Rule,
+    Settings, Systematic, sample,
+};
+use idlewise::trace::{Columns, Provenance};
+use serde::Serialize;
+
+use crate::exit::{Exit, UsageError};
+use crate::input::{TraceArguments, formats_help, list};
+use crate::output;
+use crate::progress::Progress;
+
+/// Find the few intervals of a trace that stand for all of it, so that replaying them says how long requests take on average:
+/// intervals are compared by what their requests ask for, not by how long they took, and clustered
+#[derive(clap::Args)]
+#[command(after_help = help())]
+pub struct Arguments {
+    #[command(flatten)]
+    trace: TraceArguments,
+
+    /// Write the plan, the representatives with their weights: a TOML file for a replay
+    #[arg(short, long, value_name = "PLAN")]
+    out: Option<PathBuf>,
+
+    /// Length of an interval
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    interval: Nanos,
+
+    /// What intervals are compared by: features of those below, one after the other or with commas between them
+    #[arg(long, value_name = "NAMES", default_value = FeatureSet::PAPERS)]
+    features: FeatureSet,
+
+    /// How many clusters: one of the rules below
+    #[arg(long, value_name = "RULE", default_value = "bic")]
+    rule: Rule,
+
+    /// Seed of the clustering: the same one gives the same plan
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Write a page with the choice of clusters and the intervals over time: one HTML file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+fn help() -> String {
+    let features = list("Features of an interval", FEATURES.iter().map(|feature| (feature.name, feature.about)));
+    let rules = list("Rules", RULES.iter().map(|rule| (rule.name(), rule.about())));
+    let volumes = "With several volumes an interval holds the requests of all of them at that time, and each volume is a disk of its \
+                   own: places on different volumes are never near or the same. --volume looks at one.";
+    format!("{features}\n\n{rules}\n\n{volumes}\n\n{}", formats_help())
+}
+
+/// What the command prints.
+#[derive(Serialize)]
+struct Report {
+    trace: String,
+    format: &'static str,
+    volumes: Vec<String>,
+    bad_records: u64,
+    /// `recorded`, `partly recorded` or `none`.
+    response_times: &'static str,
+    requests: u64,
+    span_s: f64,
+    interval_s: f64,
+    /// From the first arrival to the last, with those that have no requests.
+    intervals: u64,
+    intervals_with_requests: usize,
+    features: FeatureSet,
+    rule: Rule,
+    seed: u64,
+    k: usize,
+    share_of_time: f64,
+    estimate_mean_response_s: Option<f64>,
+    true_mean_response_s: Option<f64>,
+    error: Option<f64>,
+    representatives: Vec<Chosen>,
+    rules: Vec<Choice>,
+    systematic: Vec<Systematic>,
+    phases: Option<Phases>,
+    criteria: Vec<Criterion>,
+}
+
+#[derive(Serialize)]
+struct Chosen {
+    index: u64,
+    begin_s: f64,
+    requests: u64,
+    weight: u64,
+    mean_response_s: Option<f64>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    output::check_all(&arguments.trace.traces, &[arguments.out.as_deref(), arguments.report.as_deref()])?;
+    if arguments.interval == Nanos::ZERO {
+        return Err(UsageError("--interval is longer than zero, such as 10s".into()).into());
+    }
+    let begin = |_: &Provenance| Ok((Extractor::new(arguments.interval), Nanos::ZERO, Vec::new()));
+    type Taken = (Extractor, Nanos, Vec<String>);
+    let take = |(extractor, last, volumes): &mut Taken, columns: Columns, _: &Provenance| {
+        extractor.requests(&columns);
+        *last = columns.arrival.last().copied().unwrap_or(*last);
+        volumes.clone_from(&columns.volumes);
+        Ok(())
+    };
+    let read = &arguments.trace.read;
+    let ((extractor, span, volumes), provenance) = read.stream(&arguments.trace.traces, read.options(), begin, take)?;
+    let intervals = extractor.finish();
+
+    let settings = Settings {
+        interval: arguments.interval,
+        features: arguments.features.clone(),
+        rule: arguments.rule,
+        seed: arguments.seed,
+    };
+    let progress = Progress::new("clustering");
+    let outcome = sample(&intervals, &settings, &|done| progress.share(done));
+    drop(progress);
+    let outcome = outcome.ok_or_else(|| anyhow::anyhow!("{}: has no requests", arguments.trace.name()))?;
+    let plan = Plan {
+        version: Plan::VERSION,
+        trace: arguments.trace.name(),
+        volume: read.volume.clone(),
+        interval: settings.interval,
+        features: settings.features,
+        rule: settings.rule,
+        seed: settings.seed,
+        requests: outcome.requests,
+        span,
+        representatives: outcome.representatives.clone(),
+    };
+    let volumes = read.volume.clone().map_or(volumes, |one| vec![one]);
+    let report = Report::new(&plan, &provenance, volumes, &intervals, outcome);
+    if let Some(path) = &arguments.out {
+        output::file(path, &plan.to_toml())?;
+    }
+    if let Some(path) = &arguments.report {
+        output::file(path, &page::page(&report, &intervals).html())?;
+    }
+    if arguments.json {
+        output::json(&report)?;
+    } else {
+        output::text(&text::text(&report))?;
+    }
+    Ok(Exit::Clean)
+}
+
+impl Report {
+    fn new(
+        plan: &Plan,
+        provenance: &Provenance,
+        volumes: Vec<String>,
+        intervals: &[Interval],
+        outcome: Outcome,
+    ) -> Self {
+        let responses: u64 = intervals.iter().map(|interval| interval.responses).sum();
+        let chosen = |representative: &Representative| Chosen {
+            index: representative.index,
+            begin_s: representative.begin.as_secs_f64(),
+            requests: representative.requests,
+            weight: representative.weight,
+            mean_response_s: representative.interval(intervals).and_then(Interval::mean_response),
+        };
+        Self {
+            trace: plan.trace.clone(),
+            format: provenance.format,
+            volumes,
+            bad_records: provenance.bad_records,
+            response_times: match responses {
+                0 => "none",
+                all if all == outcome.requests => "recorded",
+                _ => "partly recorded",
+            },
+            requests: outcome.requests,
+            span_s: plan.span.as_secs_f64(),
+            interval_s: plan.interval.as_secs_f64(),
+            intervals: outcome.intervals,
+            intervals_with_requests: intervals.len(),
+            features: plan.features.clone(),
+            rule: plan.rule,
+            seed: plan.seed,
+            k: outcome.chosen.k,
+            share_of_time: outcome.chosen.share_of_time,
+            estimate_mean_response_s: outcome.chosen.estimate_mean_response_s,
+            true_mean_response_s: outcome.true_mean_response_s,
+            error: outcome.chosen.error,
+            representatives: outcome.representatives.iter().map(chosen).collect(),
+            systematic: outcome.systematic,
+            rules: outcome.choices,
+            phases: outcome.phases,
+            criteria: outcome.criteria,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What `sample` prints for people.
+
+use idlewise::Nanos;
+use idlewise::report::Table;
+
+use super::Report;
+use crate::simulate::seconds;
+
+/// The representatives, what they say, and what the other ways would.
+pub fn text(report: &Report) -> String {
+    let responses = match report.response_times {
+        "none" => "no response times",
+        some => &format!("response times {some}"),
+    };
+    let head = format!(
+        "{} ({}, {responses})\n{} intervals of {}, {} with requests; compared by {}; seed {}\n",
+        report.trace,
+        report.format,
+        report.intervals,
+        seconds(report.interval_s),
+        report.intervals_with_requests,
+        report.features,
+        report.seed,
+    );
+    [head, representatives(report).to_string(), lead(report) + "\n", ways(report).to_string() + &phases(report)]
+        .join("\n")
+}
+
+/// What is replayed and what that says.
+pub fn lead(report: &Report) -> String {
+    let replay = format!(
+        "{} of {} intervals stand for the trace: {} of its time.",
+        report.representatives.len(),
+        report.intervals,
+        percent(report.share_of_time)
+    );
+    let estimate = match (report.estimate_mean_response_s, report.true_mean_response_s, report.error) {
+        (Some(estimate), Some(truth), Some(error)) => format!(
+            "Estimated mean response time {}, true {}: an error of {}.",
+            seconds(estimate),
+            seconds(truth),
+            percent(error)
+        ),
+        (None, None, _) => {
+            "The trace has no response times to estimate their mean from: a replay of the plan measures them.".into()
+        }
+        _ => "The representatives' response times are not known: a replay of the plan measures them.".into(),
+    };
+    format!("{replay} {estimate}")
+}
+
+/// The representatives.
+pub fn representatives(report: &Report) -> Table {
+    let mut table = Table::new(["interval", "begins after", "requests", "stands for", "mean response"]);
+    for chosen in &report.representatives {
+        table.row([
+            chosen.index.to_string(),
+            Nanos((chosen.begin_s * 1e9).round() as u64).exact(),
+            chosen.requests.to_string(),
+            format!("{} ({})", chosen.weight, percent(chosen.weight as f64 / report.requests as f64)),
+            optional(chosen.mean_response_s, seconds),
+        ]);
+    }
+    table
+}
+
+/// The rules for k, and systematic sampling.
+pub fn ways(report: &Report) -> Table {
+    let mut table = Table::new(["way", "k or samples", "share of time", "estimate", "error"]);
+    for choice in &report.rules {
+        table.row([
+            choice.rule.name().into(),
+            choice.k.to_string(),
+            percent(choice.share_of_time),
+            optional(choice.estimate_mean_response_s, seconds),
+            optional(choice.error, percent),
+        ]);
+    }
+    for way in &report.systematic {
+        table.row([
+            format!("systematic, {}", way.name),
+            way.samples.to_string(),
+            percent(way.share_of_time),
+            optional(way.estimate_mean_response_s, seconds),
+            optional(way.error, percent),
+        ]);
+    }
+    table
+}
+
+fn phases(report: &Report) -> String {
+    let Some(phases) = report.phases else { return String::new() };
+    format!(
+        "\nPhases in which mean response times differ by less than 10 %: {}, {} on average, at most {}.\n",
+        phases.count,
+        seconds(phases.mean_s),
+        seconds(phases.longest_s)
+    )
+}
+
+fn optional(value: Option<f64>, write: fn(f64) -> String) -> String {
+    value.map_or_else(|| "-".into(), write)
+}
+
+/// A share of one.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent != 0.0 && percent < 0.1 { format!("{percent:.4} %") } else { format!("{percent:.2} %") }
+}
