@@ -3,6 +3,7 @@
 mod page;
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use idlewise::Nanos;
@@ -100,6 +101,8 @@ struct Chosen {
     requests: u64,
     weight: u64,
     mean_response_s: Option<f64>,
+    /// Every feature, by its name.
+    features: BTreeMap<&'static str, f64>,
 }
 
 /// Runs the command.
@@ -167,12 +170,16 @@ impl Report {
         outcome: Outcome,
     ) -> Self {
         let responses: u64 = intervals.iter().map(|interval| interval.responses).sum();
-        let chosen = |representative: &Representative| Chosen {
-            index: representative.index,
-            begin_s: representative.begin.as_secs_f64(),
-            requests: representative.requests,
-            weight: representative.weight,
-            mean_response_s: representative.interval(intervals).and_then(Interval::mean_response),
+        let chosen = |representative: &Representative| {
+            let interval = representative.interval(intervals)?;
+            Some(Chosen {
+                index: representative.index,
+                begin_s: representative.begin.as_secs_f64(),
+                requests: representative.requests,
+                weight: representative.weight,
+                mean_response_s: interval.mean_response(),
+                features: FEATURES.iter().map(|feature| (feature.name, (feature.value)(interval))).collect(),
+            })
         };
         Self {
             trace: plan.trace.clone(),
@@ -197,7 +204,7 @@ impl Report {
             estimate_mean_response_s: outcome.chosen.estimate_mean_response_s,
             true_mean_response_s: outcome.true_mean_response_s,
             error: outcome.chosen.error,
-            representatives: outcome.representatives.iter().map(chosen).collect(),
+            representatives: outcome.representatives.iter().filter_map(chosen).collect(),
             systematic: outcome.systematic,
             rules: outcome.choices,
             phases: outcome.phases,

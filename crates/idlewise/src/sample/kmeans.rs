@@ -7,14 +7,22 @@ use rayon::prelude::*;
 use super::lloyd::Lloyd;
 use super::points::{Points, squared_distance};
 
-/// Seeds of which the best clustering is kept, for each number of clusters.
-const SEEDS: u64 = 5;
+/// Clusterings that grow side by side, of which the best is kept for each number of clusters.
+const SEEDS: u64 = 2;
+
+/// Up to so many clusters, others also start afresh, where growing may have begun badly ...
+const FEW: usize = 8;
+/// ... so many times for each number of clusters.
+const FRESH: usize = 3;
 
 /// Points that are tried for each new centre.
 const CANDIDATES: usize = 8;
 
 /// Centres that are put elsewhere at most before there is one more.
-const SWAPS: usize = 2;
+const SWAPS: usize = 6;
+
+/// A centre is put elsewhere where it is worth no more than this share of what it gains there.
+const WORTH: f64 = 0.9;
 
 /// Lloyd's algorithm stops where the squares of the ways that centres move add up to this share of the mean variance of a
 /// coordinate, as scikit-learn does.
@@ -93,7 +101,8 @@ pub fn clusterings(points: &Points, most: usize, seed: u64, done: &(dyn Fn(f64) 
 
 fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Vec<Clustering> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut lloyd = Lloyd::one(points);
+    let one = Lloyd::one(points);
+    let mut lloyd = one.clone();
     let origin = vec![0.0; points.width()];
     let square = |index: usize| points.weights()[index] * squared_distance(points.point(index), &origin);
     let tolerance = TOLERANCE * points.mean_variance();
@@ -101,13 +110,23 @@ fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Ve
     let mut all = vec![Clustering::of(&lloyd, points, rounding)];
     step();
     while all.len() < most && all.last().is_some_and(|last| last.distortion > 0.0) {
-        lloyd.add_centre(new_centre(&lloyd, &mut random).0);
+        lloyd.add_centre(new_centre(&lloyd, CANDIDATES, &mut random).0);
         lloyd.settle(tolerance);
+        for _ in 0..if lloyd.weights().len() <= FEW { FRESH } else { 0 } {
+            let mut fresh = one.clone();
+            while fresh.weights().len() < lloyd.weights().len() {
+                fresh.add_centre(new_centre(&fresh, 1, &mut random).0);
+            }
+            fresh.settle(tolerance);
+            if fresh.shares().sum::<f64>() < lloyd.shares().sum() {
+                lloyd = fresh;
+            }
+        }
         for _ in 0..SWAPS {
-            let (centre, gain) = new_centre(&lloyd, &mut random);
+            let (centre, gain) = new_centre(&lloyd, CANDIDATES, &mut random);
             lloyd.add_centre(centre);
             let (least, loss) = lloyd.least_needed();
-            if loss >= gain {
+            if loss > WORTH * gain {
                 lloyd.remove_centre(all.len() + 1);
                 break;
             }
@@ -120,8 +139,8 @@ fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Ve
     all
 }
 
-/// A point for a further centre, and by how much it would lower the distortion at once.
-fn new_centre(lloyd: &Lloyd, random: &mut Pcg64Mcg) -> (usize, f64) {
+/// A point for a further centre, the best of some drawn, and by how much it would lower the distortion at once.
+fn new_centre(lloyd: &Lloyd, candidates: usize, random: &mut Pcg64Mcg) -> (usize, f64) {
     let sums: Vec<f64> = lloyd
         .shares()
         .scan(0.0, |sum, share| {
@@ -135,7 +154,7 @@ fn new_centre(lloyd: &Lloyd, random: &mut Pcg64Mcg) -> (usize, f64) {
         // The sum may round up to the total.
         sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
     };
-    let candidates: Vec<usize> = (0..CANDIDATES).map(|_| draw()).collect();
+    let candidates: Vec<usize> = (0..candidates).map(|_| draw()).collect();
     let best = candidates.into_iter().map(|point| (point, lloyd.gain(point))).max_by(|a, b| a.1.total_cmp(&b.1));
     best.expect("there are candidates")
 }

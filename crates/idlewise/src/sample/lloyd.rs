@@ -10,6 +10,7 @@ use super::points::{Points, squared_distance};
 const MOST_ROUNDS: usize = 300;
 
 /// A clustering at work.
+#[derive(Clone)]
 pub(super) struct Lloyd<'a> {
     points: &'a Points,
     centres: Vec<f64>,
@@ -235,24 +236,26 @@ impl<'a> Lloyd<'a> {
                 continue;
             }
             let point = self.points.point(index);
-            let own = squared_distance(point, &self.centres[from * width..][..width]).sqrt();
+            let squared = squared_distance(point, &self.centres[from * width..][..width]);
+            let own = squared.sqrt();
             self.upper[index] = own;
             if own <= lower.max(half_way) {
                 continue;
             }
-            let (mut nearest, mut first, mut second) = (from, own, f64::INFINITY);
+            let (mut nearest, mut first, mut second) = (from, squared, f64::INFINITY);
             for &(between, other) in &near.others {
-                if between - own >= second {
+                let gap = between - own;
+                if gap > 0.0 && gap * gap >= second {
                     break;
                 }
-                let distance = squared_distance(point, &self.centres[other as usize * width..][..width]).sqrt();
-                if distance < first {
-                    (nearest, first, second) = (other as usize, distance, first);
+                let square = squared_distance(point, &self.centres[other as usize * width..][..width]);
+                if square < first {
+                    (nearest, first, second) = (other as usize, square, first);
                 } else {
-                    second = second.min(distance);
+                    second = second.min(square);
                 }
             }
-            (self.upper[index], self.lower[index]) = (first, second);
+            (self.upper[index], self.lower[index]) = (first.sqrt(), second.sqrt());
             if nearest != from {
                 moved = true;
                 self.cluster[index] = nearest as u32;
