@@ -10,8 +10,8 @@ use super::points::{Points, squared_distance};
 /// Clusterings that grow side by side, of which the best is kept for each number of clusters.
 const SEEDS: u64 = 2;
 
-/// Up to so many clusters, others also start afresh, where growing may have begun badly ...
-const FEW: usize = 8;
+/// While clusters times points are no more than this, others also start afresh, as growing may have begun badly ...
+const SMALL: usize = 500_000;
 /// ... so many times for each number of clusters.
 const FRESH: usize = 3;
 
@@ -74,7 +74,8 @@ impl Clustering {
 ///
 /// From each seed a clustering grows by one cluster at a time: the new centre is, of some points drawn by their share of
 /// the distortion (k-means++), the one that lowers it most, and Lloyd's algorithm goes on from there. Then, while a centre found
-/// in the same way gains more than the least needed one is worth, it takes that one's place.
+/// in the same way gains more than the least needed one is worth, it takes that one's place. Where that is little work, others
+/// start afresh as well, and the best one grows on.
 pub fn clusterings(points: &Points, most: usize, seed: u64, done: &(dyn Fn(f64) + Sync)) -> Vec<Clustering> {
     if points.is_empty() || most == 0 {
         return Vec::new();
@@ -112,7 +113,7 @@ fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Ve
     while all.len() < most && all.last().is_some_and(|last| last.distortion > 0.0) {
         lloyd.add_centre(new_centre(&lloyd, CANDIDATES, &mut random).0);
         lloyd.settle(tolerance);
-        for _ in 0..if lloyd.weights().len() <= FEW { FRESH } else { 0 } {
+        for _ in 0..if lloyd.weights().len() * points.len() <= SMALL { FRESH } else { 0 } {
             let mut fresh = one.clone();
             while fresh.weights().len() < lloyd.weights().len() {
                 fresh.add_centre(new_centre(&fresh, 1, &mut random).0);
