@@ -146,9 +146,14 @@ fn name(paths: &[PathBuf]) -> String {
 impl ReadArguments {
     /// Reads a trace into memory.
     pub fn whole(&self, paths: &[PathBuf]) -> anyhow::Result<Trace> {
+        self.whole_of(paths, self.volume.as_deref())
+    }
+
+    /// The same, but of this volume alone, if it is one.
+    pub fn whole_of(&self, paths: &[PathBuf], volume: Option<&str>) -> anyhow::Result<Trace> {
         let progress = Progress::new("reading");
         let share = |done| progress.share(done);
-        let trace = trace::open(paths, &ReadOptions { progress: Some(&share), ..self.options() })?;
+        let trace = trace::open(paths, &ReadOptions { progress: Some(&share), volume, ..self.options() })?;
         drop(progress);
         say(&trace.provenance, paths);
         Ok(trace)

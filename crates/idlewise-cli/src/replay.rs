@@ -1,14 +1,19 @@
 //! `idlewise replay`: a trace played on a real device.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use idlewise::Nanos;
-use idlewise::replay::Places;
+use anyhow::Context;
+use idlewise::replay::{Places, Segment};
 use idlewise::report::Table;
+use idlewise::sample::Plan;
 use idlewise::trace::Trace;
 use idlewise::trace::write::Target;
-use idlewise_linux::replay::{Loop, Options, Played, Summary, Writes, replay};
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::replay::{DEVICE_CACHE, Loop, Options, Played, Sample, SegmentSummary, Summary, Writes, replay};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
@@ -18,12 +23,23 @@ use crate::output;
 use crate::progress::Progress;
 use crate::trace_file::TraceFile;
 
-/// Play a trace on a device, each request on time; writes become reads unless told otherwise
+/// Play a trace, or the part of it that stands for all, on a device, each request on time; writes become reads unless told
+/// otherwise
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
-    /// Block I/O trace: a file, a folder, a tar archive or - for standard input; plain or compressed
+    /// Block I/O trace: a file, a folder, a tar archive or - for standard input; plain or compressed. Or a plan as `idlewise
+    /// sample -o` writes it: then its intervals alone, each behind a warm-up that fills the device's cache with what came before
+    #[arg(value_name = "TRACE|PLAN")]
     trace: PathBuf,
+
+    /// Where the trace of the plan is, if not where the plan says
+    #[arg(long = "trace", value_name = "TRACE")]
+    trace_of_plan: Option<PathBuf>,
+
+    /// Size of the device's cache, which the warm-up of a plan's interval fills
+    #[arg(long, value_name = "SIZE", default_value_t = DEVICE_CACHE)]
+    device_cache: Bytes,
 
     #[command(flatten)]
     read: ReadArguments,
@@ -79,6 +95,28 @@ struct Report {
     #[serde(rename = "loop")]
     control: &'static str,
     writes: &'static str,
+    /// Of a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<OfPlan>,
+}
+
+#[derive(Serialize)]
+struct OfPlan {
+    /// Requests issued to fill the cache, and behind an interval until its last request ended.
+    warm_up: u64,
+    cool_down: u64,
+    elapsed_s: f64,
+    /// The trace's span over that.
+    speed_up: f64,
+    segments: Vec<SegmentRow>,
+}
+
+#[derive(Serialize)]
+struct SegmentRow {
+    begin_s: f64,
+    weight: f64,
+    requests: u64,
+    mean_response_s: Option<f64>,
 }
 
 /// Runs the command.
@@ -86,8 +124,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check(arguments.out.as_deref())?;
     let stop = stop_flag()?;
     let device = open_device(&arguments.device)?;
-    let mut trace = arguments.read.whole(std::slice::from_ref(&arguments.trace))?;
-    one_volume(arguments, &trace)?;
+    let plan = arguments.plan()?;
+    let mut trace = arguments.read_trace(plan.as_ref())?;
+    one_volume(arguments, plan.as_ref(), &trace)?;
+    let segments = plan.as_ref().map(Plan::segments);
     if let Some(first) = arguments.first {
         trace.columns.split_off(trace.columns.arrival.partition_point(|arrival| *arrival < first));
     }
@@ -95,8 +135,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         writes: if arguments.allow_writes { Writes::Destroy } else { Writes::AsReads },
         places: if arguments.scale { Places::Scaled } else { Places::Wrapped },
         control: if arguments.closed { Loop::Closed } else { Loop::Open },
-        sample: None,
+        sample: segments.as_deref().map(|segments| Sample { segments, device_cache: arguments.device_cache }),
     };
+    let began = Instant::now();
     let progress = Progress::new("playing");
     let played = replay(trace, &device, &options, &stop, &mut |done| progress.share(done))?;
     drop(progress);
@@ -109,7 +150,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         file.write(&played.trace.columns)?;
         file.finish()?;
     }
-    let report = Report::of(&options, &played);
+    let elapsed_s = began.elapsed().as_secs_f64();
+    let report = Report::of(&options, &played, plan.as_ref(), elapsed_s);
     if arguments.json {
         output::json(&report)?;
     } else {
@@ -123,9 +165,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 /// Volumes are disks of their own: together on one device they would lie upon each other.
-fn one_volume(arguments: &Arguments, trace: &Trace) -> anyhow::Result<()> {
+fn one_volume(arguments: &Arguments, plan: Option<&Plan>, trace: &Trace) -> anyhow::Result<()> {
     let volumes = &trace.columns.volumes;
-    if volumes.len() < 2 || arguments.read.volume.is_some() {
+    if volumes.len() < 2 || arguments.read.volume.is_some() || plan.is_some_and(|plan| plan.volume.is_some()) {
         return Ok(());
     }
     let (path, count) = (arguments.trace.display(), volumes.len());
@@ -135,8 +177,72 @@ fn one_volume(arguments: &Arguments, trace: &Trace) -> anyhow::Result<()> {
     Err(UsageError(why).into())
 }
 
+impl Arguments {
+    /// The plan, if the file is one: no trace begins like it.
+    fn plan(&self) -> anyhow::Result<Option<Plan>> {
+        const BEGINS: &[u8] = b"version = ";
+        let mut begin = Vec::new();
+        if self.trace.is_file() {
+            File::open(&self.trace)?.take(BEGINS.len() as u64).read_to_end(&mut begin)?;
+        }
+        if begin != BEGINS {
+            let refused = UsageError("--trace needs a plan, as `idlewise sample -o` writes it".into());
+            return if self.trace_of_plan.is_some() { Err(refused.into()) } else { Ok(None) };
+        }
+        if self.first.is_some() {
+            return Err(
+                UsageError("--for plays the first part of a trace: a plan says itself what is played".into()).into()
+            );
+        }
+        let name = || self.trace.display().to_string();
+        let text = std::fs::read_to_string(&self.trace).with_context(name)?;
+        Ok(Some(Plan::from_toml(&text).with_context(name)?))
+    }
+
+    /// The trace, or that of the plan.
+    fn read_trace(&self, plan: Option<&Plan>) -> anyhow::Result<Trace> {
+        let Some(plan) = plan else { return self.read.whole(std::slice::from_ref(&self.trace)) };
+        let path = self.trace_of_plan.clone().unwrap_or_else(|| PathBuf::from(&plan.trace));
+        anyhow::ensure!(
+            path.exists(),
+            "{}: its trace {} is not there: --trace says where it is",
+            self.trace.display(),
+            path.display()
+        );
+        let volume = self.read.volume.as_deref().or(plan.volume.as_deref());
+        let trace = self.read.whole_of(std::slice::from_ref(&path), volume)?;
+        let requests = trace.columns.len() as u64;
+        anyhow::ensure!(
+            requests == plan.requests,
+            "{}: it is of a trace with {} requests, {} has {requests}",
+            self.trace.display(),
+            plan.requests,
+            path.display()
+        );
+        Ok(trace)
+    }
+}
+
+impl OfPlan {
+    fn new(plan: &Plan, summary: &Summary, played: &Played, elapsed_s: f64) -> Self {
+        let row = |(one, segment): (&SegmentSummary, &Segment)| SegmentRow {
+            begin_s: segment.begin.as_secs_f64(),
+            weight: one.weight,
+            requests: one.requests,
+            mean_response_s: one.mean_response,
+        };
+        Self {
+            warm_up: played.warm_up,
+            cool_down: played.cool_down,
+            elapsed_s,
+            speed_up: plan.span.as_secs_f64() / elapsed_s,
+            segments: summary.segments.iter().zip(&plan.segments()).map(row).collect(),
+        }
+    }
+}
+
 impl Report {
-    fn of(options: &Options, played: &Played) -> Self {
+    fn of(options: &Options, played: &Played, plan: Option<&Plan>, elapsed_s: f64) -> Self {
         let summary = Summary::of(played);
         let [drift_p50_s, drift_p99_s, drift_max_s] = summary.drift.map(Nanos::as_secs_f64);
         let [response_p50_s, response_p90_s, response_p99_s, response_p999_s, response_max_s] =
@@ -158,6 +264,7 @@ impl Report {
             response_max_s,
             control: if options.control == Loop::Closed { "closed" } else { "open" },
             writes: if options.writes == Writes::Destroy { "written" } else { "played as reads" },
+            plan: plan.map(|plan| OfPlan::new(plan, &summary, played, elapsed_s)),
         }
     }
 
@@ -166,7 +273,7 @@ impl Report {
         let drift = [self.drift_p50_s, self.drift_p99_s, self.drift_max_s].map(time);
         let response = [self.response_p50_s, self.response_p90_s, self.response_p99_s, self.response_p999_s];
         let [p50, p90, p99, p999] = response.map(time);
-        Table::of_pairs([
+        let mut table = Table::of_pairs([
             ("requests", self.requests.to_string()),
             ("failed", self.failed.to_string()),
             ("not answered", self.unanswered.to_string()),
@@ -177,6 +284,16 @@ impl Report {
             ("longest", time(self.response_max_s)),
             ("loop", self.control.into()),
             ("writes", self.writes.into()),
-        ])
+        ]);
+        if let Some(plan) = &self.plan {
+            table.row(["weighted response time".into(), time(self.weighted_response_s)]);
+            table.row(["intervals".into(), plan.segments.len().to_string()]);
+            table.row(["warm-up, cool-down".into(), format!("{}, {} requests", plan.warm_up, plan.cool_down)]);
+            table.row([
+                "took".into(),
+                format!("{}, {:.1} times faster than the trace", time(plan.elapsed_s), plan.speed_up),
+            ]);
+        }
+        table
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FeatureSet, Representative, Rule};
 use crate::Nanos;
+use crate::replay::Segment;
 
 /// The intervals of a trace to replay, with their weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,11 +73,14 @@ impl Plan {
         toml::to_string(self).expect("a plan has only text, numbers and tables")
     }
 
-    /// When each representative begins and ends, since the trace's first request, and its weight: the requests that it stands
-    /// for. In order of time; they do not overlap.
-    pub fn windows(&self) -> Vec<(Nanos, Nanos, f64)> {
-        let window = |r: &Representative| (r.begin, Nanos(r.begin.0.saturating_add(self.interval.0)), r.weight as f64);
-        self.representatives.iter().map(window).collect()
+    /// The representatives as a replay takes them: on the clock of the trace, in order of time, not overlapping.
+    pub fn segments(&self) -> Vec<Segment> {
+        let segment = |one: &Representative| Segment {
+            begin: one.begin,
+            end: Nanos(one.begin.0.saturating_add(self.interval.0)),
+            weight: one.weight as f64,
+        };
+        self.representatives.iter().map(segment).collect()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -137,8 +141,9 @@ mod tests {
         assert_eq!(Plan::from_toml(&text).unwrap(), plan(), "{text}");
         let one = Plan { volume: Some("hm 0".into()), ..plan() };
         assert_eq!(Plan::from_toml(&one.to_toml()).unwrap(), one);
-        let second = (Nanos(600_000_000_060_000), Nanos(600_010_000_060_001), 990.0);
-        assert_eq!(plan().windows(), [(Nanos(0), Nanos(10_000_000_001), 10.0), second]);
+        let segment = |begin, end, weight| Segment { begin: Nanos(begin), end: Nanos(end), weight };
+        let second = segment(600_000_000_060_000, 600_010_000_060_001, 990.0);
+        assert_eq!(plan().segments(), [segment(0, 10_000_000_001, 10.0), second]);
     }
 
     /// A plan written by version 0.1 must stay readable.
@@ -147,7 +152,8 @@ mod tests {
         let text = "version = 1\ntrace = \"t\"\ninterval = \"10s\"\nfeatures = \"RdCnt\"\nrule = \"bic\"\nseed = 1\n\
             requests = 9\nspan = \"31s\"\n[[representatives]]\nindex = 3\nbegin = \"30s\"\nrequests = 4\nweight = 9\n";
         let plan = Plan::from_toml(text).unwrap();
-        assert_eq!(plan.windows(), [(Nanos::from_secs(30), Nanos::from_secs(40), 9.0)]);
+        let [begin, end] = [30, 40].map(Nanos::from_secs);
+        assert_eq!(plan.segments(), [Segment { begin, end, weight: 9.0 }]);
     }
 
     #[test]

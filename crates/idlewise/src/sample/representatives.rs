@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Clustering, Interval};
 use crate::Nanos;
+use crate::replay;
 
 /// An interval that stands for its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,26 +48,22 @@ pub fn representatives(intervals: &[Interval], clustering: &Clustering, length: 
 /// One whose response times are not known says nothing; none where all are such.
 pub fn weighted_response(intervals: &[Interval], representatives: &[Representative]) -> Option<f64> {
     let of = |representative: &Representative| {
-        Some((representative.weight as f64, representative.interval(intervals)?.mean_response()?))
+        let interval = representative.interval(intervals);
+        (representative.weight as f64, interval.and_then(Interval::mean_response))
     };
-    weighted_mean(representatives.iter().filter_map(of))
+    replay::weighted_response(representatives.iter().map(of))
 }
 
 /// The mean response time in seconds of all requests whose response time is known; none without one.
 pub fn mean_response(intervals: &[Interval]) -> Option<f64> {
-    let known = |interval: &Interval| Some((interval.responses as f64, interval.mean_response()?));
-    weighted_mean(intervals.iter().filter_map(known))
+    let known = |interval: &Interval| (interval.responses as f64, interval.mean_response());
+    replay::weighted_response(intervals.iter().map(known))
 }
 
 /// The distance of an estimate from the truth as a share of the truth; none where either is unknown or the truth is zero.
 pub fn relative_error(estimate: Option<f64>, truth: Option<f64>) -> Option<f64> {
     let truth = truth.filter(|&truth| truth > 0.0)?;
     Some((estimate? - truth).abs() / truth)
-}
-
-fn weighted_mean(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
-    let (weight, sum) = pairs.fold((0.0, 0.0), |(weight, sum), (w, value)| (weight + w, sum + w * value));
-    (weight > 0.0).then(|| sum / weight)
 }
 
 #[cfg(test)]
