@@ -116,7 +116,11 @@ fn parity(text: &mut String, studies: &[(Study, Gains)], name: &dyn Fn(usize) ->
     for (index, printed, hits) in PAPER {
         let parity = &studies[index].0.parity;
         let updates = parity.updates.as_ref().expect("updates");
-        let ours = [updates.mean_s(), updates.completed_ratio() * 100.0, parity.run.utilisation() * 100.0];
+        let ours = [
+            updates.mean_s().unwrap_or(f64::INFINITY),
+            updates.completed_ratio() * 100.0,
+            parity.run.utilisation() * 100.0,
+        ];
         let cells = std::array::from_fn::<_, 3, _>(|k| match printed {
             Some(printed) => cell(printed[k], ours[k], 1),
             None => format!("-, {:.1}", ours[k]),
@@ -157,7 +161,7 @@ fn gains(text: &mut String, studies: &[(Study, Gains)], name: &dyn Fn(usize) -> 
         let parity = parity.map_or(format!("-, {with_parity:.1}"), |parity| cell(parity, with_parity, 1));
         let together = &study.both;
         let scan_s = together.passes.as_ref().expect("a scrub").mean_s;
-        let update_s = together.updates.as_ref().expect("updates").mean_s();
+        let update_s = together.updates.as_ref().expect("updates").mean_s().unwrap_or(f64::INFINITY);
         let scan = if scan_s.is_finite() { format!("{scan_s:.0}") } else { "never".into() };
         writeln!(
             text,

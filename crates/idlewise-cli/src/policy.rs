@@ -128,6 +128,13 @@ impl PolicyArguments {
         Ok((of(&name, plan)?, other.map(|other| of(other, None)).transpose()?))
     }
 
+    /// Whether the policy asked for, or the one called `default`, takes a relative delay.
+    pub fn takes_relative_delay(&self, default: &str) -> bool {
+        let name = self.policy.as_deref().unwrap_or(default);
+        let entry = POLICIES.iter().find(|entry| entry.name == name);
+        self.plan.is_none() && entry.is_some_and(|entry| entry.options.contains(&"--relative-delay"))
+    }
+
     /// Whether a policy or a plan is named.
     pub fn named(&self) -> bool {
         self.policy.is_some() || self.plan.is_some()

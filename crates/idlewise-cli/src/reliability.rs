@@ -21,7 +21,8 @@ use crate::policy::policies_and_formats;
 /// Show how long data live, and how long errors stay unseen, with scrubs, with intra-disk parity, and with both
 ///
 /// With a TRACE, passes of a scrub and updates of parity are simulated in its idle times, each alone and both at once, the
-/// updates first; without one, --scan-time says how long a pass takes. Mean times to data loss are those of DSN 2008, equations 1
+/// updates first; the policy is monitoring with a relative delay of 7 % unless another is named. Without a trace, --scan-time says how
+/// long a pass takes. Mean times to data loss are those of DSN 2008, equations 1
 /// to 4, for data in two copies; the defaults are its table 1. Mean latent error times are of bursts of errors, which a staggered
 /// scan finds sooner.
 #[derive(clap::Args)]
@@ -149,7 +150,7 @@ impl Arguments {
         let gains = Gains::of(errors, self.model.parity_factor, alone, together);
         let unseen = self.model.unseen(alone.scan_s, self.seed);
         Reliability {
-            parity_update_s: simulated.as_ref().map(activities::Simulated::parity_update_s),
+            parity_update_s: simulated.as_ref().and_then(activities::Simulated::parity_update_s),
             simulated,
             scan_s: alone.scan_s,
             mttdl_none_s: gains.none_s,

@@ -16,7 +16,7 @@ use idlewise::tune::{
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::explore::halves;
 use crate::input::{Input, Source, TraceOnDisk, formats_help};
 use crate::output;
@@ -73,6 +73,9 @@ pub struct Arguments {
 struct Report {
     #[serde(flatten)]
     source: Source,
+    /// What the goal is the gentlest for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gentlest_for: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     volume: Option<String>,
     goal: GoalSeconds,
@@ -143,6 +146,9 @@ struct StepSeconds {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check_all(&arguments.input.paths(), &[arguments.out.as_deref(), arguments.report.as_deref()])?;
     arguments.aim.check()?;
+    if arguments.capacity == Bytes(0) {
+        return Err(UsageError("--capacity must be above zero".into()).into());
+    }
     let input = arguments.input.read()?;
     let parts: Vec<&[Idleness]> =
         if arguments.by_volume { input.disks.chunks(1).collect() } else { vec![&input.disks] };
@@ -232,6 +238,7 @@ impl Arguments {
                 max_slowdown_s: goal.max_slowdown.as_secs_f64(),
             },
             volume,
+            gentlest_for: self.aim.line(),
             capacity_bytes: self.capacity.0,
             chosen: row_of_plan,
             steps: steps(&schedule),

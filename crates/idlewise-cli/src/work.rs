@@ -57,6 +57,9 @@ impl WorkArguments {
         if self.write_share.is_some() && !self.per_write() {
             return usage("--write-share needs work that comes with WRITEs: --verify-writes or --parity");
         }
+        if self.buffer == Some(0) {
+            return usage("--buffer must be at least 1");
+        }
         self.parity_updates.check()?;
         if self.parity_updates.given() && !self.parity {
             return usage("--parity-read, --parity-write, --segment and --whole-updates need --parity");

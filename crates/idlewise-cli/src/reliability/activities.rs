@@ -9,7 +9,7 @@ use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::{Idleness, Keep};
 use idlewise::policy::Setting;
 use idlewise::policy::restrained::Amount;
-use idlewise::reliability::{Activities, Activity, Policies, Protection};
+use idlewise::reliability::{Activities, Activity, Policies, Protection, Study};
 use idlewise::simulate::{Service, WriteVerification};
 use idlewise::{Bytes, Cdh, Nanos};
 use serde::Serialize;
@@ -78,9 +78,17 @@ pub struct Simulated {
     pub parity: Row,
     /// Both at once, the updates first.
     pub both: Row,
+    /// What to be careful about.
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    pub disks: usize,
     #[serde(skip)]
     pub about: String,
 }
+
+/// Shares of WRITEs without an update, and of the delay above what is allowed, from which on they are noted.
+const BEHIND: f64 = 0.01;
+const ABOVE: f64 = 0.02;
 
 /// One of the three.
 #[derive(Serialize)]
@@ -116,7 +124,8 @@ pub struct Scan {
 #[derive(Serialize)]
 pub struct Update {
     pub writes: u64,
-    pub mean_s: f64,
+    /// Nothing where none was updated.
+    pub mean_s: Option<f64>,
     pub p50_s: f64,
     pub p90_s: f64,
     pub p99_s: f64,
@@ -135,6 +144,9 @@ pub struct Update {
 /// Simulates the scrub, the updates, and both on the trace.
 pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<Simulated> {
     arguments.parity.check()?;
+    if arguments.parity.segment() > capacity {
+        return Err(UsageError("--segment must be at most --capacity".into()).into());
+    }
     if arguments.passes == 0 || arguments.service == Some(Nanos::ZERO) {
         return Err(UsageError("--passes and --service must be above zero".into()).into());
     }
@@ -169,9 +181,10 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
         progress.0.share(done);
     });
     drop(progress);
-    if study.scrub.run.outcome.scrubbed == Bytes(0) {
+    if let Some(never) = study.scrub.passes.as_ref().and_then(|passes| passes.never.first()) {
         anyhow::bail!(
-            "{}: {} verifies nothing in these idle times: allow it to delay more, or take another policy",
+            "{}: {} verifies nothing in the idle times of {never}: allow it to delay more, take another policy, or look at one \
+             --volume",
             input.source.trace,
             scrub.name()
         );
@@ -182,6 +195,8 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
         arguments.parity.line()
     );
     Ok(Simulated {
+        notes: notes(arguments, &study),
+        disks: input.disks.len(),
         policy: scrub.name().into(),
         parity_policy: arguments.parity_policy.clone(),
         parameters: arguments.policy.given(),
@@ -192,6 +207,42 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
         about,
         source: input.source,
     })
+}
+
+fn notes(arguments: &TraceArguments, study: &Study) -> Vec<String> {
+    let mut notes = Vec::new();
+    let ended = study.scrub.passes.as_ref().map_or(0, |passes| passes.times.count());
+    if ended < arguments.passes {
+        notes.push(format!(
+            "only {ended} of {} passes were simulated: the trace is short for so long a pass",
+            arguments.passes
+        ));
+    }
+    let rows = [("the scrub", &study.scrub), ("parity", &study.parity), ("both at once", &study.both)];
+    let allowed = arguments.policy.relative_delay.unwrap_or(RELATIVE_DELAY);
+    for (name, activity) in rows {
+        if let Some(updates) = &activity.updates {
+            let behind = 1.0 - updates.writes.completed as f64 / updates.writes.came.max(1) as f64;
+            if updates.writes.came > 0 && behind > BEHIND {
+                notes.push(format!(
+                    "{name}: {:.0} % of the WRITEs were never updated; they wait longer the longer this goes on",
+                    behind * 100.0
+                ));
+            }
+        }
+        if name == "both at once" && activity.passes.as_ref().is_some_and(|passes| passes.mean_s.is_infinite()) {
+            notes.push("both at once: the updates, which go first, leave the scrub no time".into());
+        }
+        let delay = activity.run.outcome.delay_sum as f64 / activity.run.foreground.response_sum.max(1) as f64;
+        if arguments.policy.takes_relative_delay("monitoring") && delay > allowed * (1.0 + ABOVE) {
+            notes.push(format!(
+                "{name}: the relative delay is {:.2} %, above the {:.2} % allowed",
+                delay * 100.0,
+                allowed * 100.0
+            ));
+        }
+    }
+    notes
 }
 
 impl TraceArguments {
@@ -223,8 +274,8 @@ impl Simulated {
     }
 
     /// Mean time from a WRITE to the update of its parity where nothing else runs.
-    pub fn parity_update_s(&self) -> f64 {
-        self.parity.update.as_ref().map_or(0.0, |update| update.mean_s)
+    pub fn parity_update_s(&self) -> Option<f64> {
+        self.parity.update.as_ref()?.mean_s
     }
 }
 

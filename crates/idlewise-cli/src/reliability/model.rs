@@ -10,8 +10,9 @@ use crate::exit::UsageError;
 
 /// Regions of the staggered scans that are compared.
 const REGIONS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-/// Bursts drawn for each.
-const BURSTS: u32 = 20_000;
+/// Bursts drawn for each, fewer where they are of many errors.
+const BURSTS: f64 = 20_000.0;
+const FEWEST_BURSTS: f64 = 500.0;
 /// Logical block of the disk.
 const BLOCK: u32 = 512;
 
@@ -40,7 +41,7 @@ pub struct ModelArguments {
 
     /// How likely a second error hits what the first has left: visible after visible, latent after visible, visible after latent,
     /// latent after latent
-    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_values_t = [1.0, 1.0, 1.0, 0.0])]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "1,1,1,0")]
     spatial: Vec<f64>,
 
     /// By how much intra-disk parity makes latent errors rarer
@@ -115,7 +116,8 @@ impl ModelArguments {
         let surface = Surface { size: Bytes(self.capacity.0 / block * block), block: BLOCK };
         let visit = Bytes(self.visit.0 / block * block);
         let bursts = Bursts { errors: self.burst_errors, distance: self.burst_distance };
-        let mlet = |order: &Order| mlet(order, surface, &bursts, BURSTS, seed) * scan_s;
+        let count = (BURSTS * 4.0 / self.burst_errors).clamp(FEWEST_BURSTS, BURSTS) as u32;
+        let mlet = |order: &Order| mlet(order, surface, &bursts, count, seed) * scan_s;
         let staggered = |&regions: &u64| Staggered { regions, mlet_s: mlet(&Order::staggered(regions, visit)) };
         Unseen { sequential_s: mlet(&Order::SEQUENTIAL), staggered: REGIONS.iter().map(staggered).collect() }
     }

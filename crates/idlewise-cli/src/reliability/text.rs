@@ -16,12 +16,19 @@ pub fn text(found: &Reliability, arguments: &Arguments) -> String {
         )
     });
     let played = found.played_out.as_ref().map_or(String::new(), |played| {
+        let of = format!("Played out {} times (seed {})", played.cycles, played.seed);
+        if !played.mttdl_scrub_s.is_finite() {
+            return format!(
+                "\n{of}, nothing was lost: play it out more often, or with errors that are more frequent.\n"
+            );
+        }
+        let agrees = (played.mttdl_scrub_s - found.mttdl_scrub_s).abs() <= played.margin_s;
         format!(
-            "\nPlayed out {} times (seed {}): with scrubs {}, more or less {}.\n",
-            played.cycles,
-            played.seed,
+            "\n{of}: with scrubs {}, give or take {} at 99 % confidence; the equation's {} is {}.\n",
             years(played.mttdl_scrub_s),
-            years(played.margin_s)
+            years(played.margin_s),
+            years(found.mttdl_scrub_s),
+            if agrees { "within that" } else { "not: its approximations do not hold here" }
         )
     });
     format!("{}\n{}{played}\n{}\n{best}", lead(found), losses(found), unseen(found))
@@ -30,7 +37,10 @@ pub fn text(found: &Reliability, arguments: &Arguments) -> String {
 /// Where the lengths of passes come from.
 pub fn lead(found: &Reliability) -> String {
     match &found.simulated {
-        Some(simulated) => format!("{}\n{}", about(simulated), activities(simulated)),
+        Some(simulated) => {
+            let notes: String = simulated.notes.iter().map(|note| format!("Note: {note}.\n")).collect();
+            format!("{}\n{}{notes}", about(simulated), activities(simulated))
+        }
         None => {
             format!("One pass in {}; {} of it without valid parity.\n", seconds(found.scan_s), percent(found.dirty))
         }
@@ -42,8 +52,14 @@ pub fn about(simulated: &Simulated) -> String {
     let parameters: String =
         simulated.parameters.iter().map(|(option, value)| format!(" --{option} {value}")).collect();
     let other = simulated.parity_policy.as_ref().map_or(String::new(), |name| format!(", {name} for parity"));
-    let Simulated { source, policy, .. } = simulated;
-    format!("{}policy {policy}{other}{parameters}, simulated on {}: {}\n", source.line(), source.disk, simulated.about)
+    let Simulated { source, policy, disks, .. } = simulated;
+    let disks = if *disks > 1 { format!("{disks} disks, each ") } else { String::new() };
+    format!(
+        "{}policy {policy}{other}{parameters}, simulated on {}: {disks}{}\n",
+        source.line(),
+        source.disk,
+        simulated.about
+    )
 }
 
 /// Passes and updates.
@@ -65,9 +81,10 @@ pub fn activities(simulated: &Simulated) -> Table {
     });
     row("  90 % of them", &|r| scan(r, &|s| of(s, s.p90_s)));
     row("  completed", &|r| scan(r, &|s| s.completed.to_string()));
-    row("a WRITE has parity after", &|r| update(r, &|u| seconds(u.mean_s)));
-    row("  50 % of them", &|r| update(r, &|u| seconds(u.p50_s)));
-    row("  90 %", &|r| update(r, &|u| seconds(u.p90_s)));
+    let known = |u: &Update, value: f64| u.mean_s.map_or("-".into(), |_| seconds(value));
+    row("a WRITE has parity after", &|r| update(r, &|u| u.mean_s.map_or("never".into(), seconds)));
+    row("  50 % of them", &|r| update(r, &|u| known(u, u.p50_s)));
+    row("  90 %", &|r| update(r, &|u| known(u, u.p90_s)));
     row("  completed", &|r| update(r, &|u| percent(u.completed_share)));
     row("updates after 1, 2, 3 WRITEs", &|r| {
         let first = |u: &Update| {
@@ -114,7 +131,11 @@ pub fn years(seconds: f64) -> String {
 
 /// Three digits, and a power of ten where there are many.
 fn short(value: f64) -> String {
-    if value >= 1e5 { format!("{value:.2e}") } else { format!("{value:.1}") }
+    match value {
+        value if value >= 1e5 => format!("{value:.2e}"),
+        value if value < 1.0 => format!("{value:.3}"),
+        value => format!("{value:.1}"),
+    }
 }
 
 fn percent(share: f64) -> String {

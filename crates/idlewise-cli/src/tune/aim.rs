@@ -61,6 +61,9 @@ impl FromStr for Lifetime {
 impl AimArguments {
     /// An error if the options do not go together.
     pub fn check(&self) -> Result<(), UsageError> {
+        if self.finish_within == Some(Nanos::ZERO) {
+            return Err(UsageError("--finish-within must be above zero, such as 14d".into()));
+        }
         match (self.goal, self.mean_slowdown) {
             (Some(Lifetime::Years(_)), Some(_)) => Err(UsageError(
                 "--goal mttdl=YEARS finds the mean slowdown: leave --mean-slowdown out, or ask for --goal mttdl".into(),
@@ -104,6 +107,15 @@ impl AimArguments {
                     days(pass)
                 )
             }
+        }
+    }
+
+    /// What was asked for besides slowdowns, for people.
+    pub fn line(&self) -> Option<String> {
+        match (self.finish_within, self.goal) {
+            (Some(time), _) => Some(format!("a pass within {}", days(time.as_secs_f64()))),
+            (None, Some(Lifetime::Years(years))) => Some(format!("a mean time to data loss of {years} years")),
+            _ => None,
         }
     }
 

@@ -48,8 +48,9 @@ pub fn table(report: &Report) -> Table {
 /// What was asked for.
 pub fn lead(report: &Report) -> String {
     format!(
-        "{}goal: mean slowdown {}, max slowdown {}; simulated on {}{}",
+        "{}goal: {}mean slowdown {}, max slowdown {}; simulated on {}{}",
         report.volume.as_ref().map(|volume| format!("volume {volume}, ")).unwrap_or_default(),
+        report.gentlest_for.as_ref().map(|asked| format!("{asked}, which takes a ")).unwrap_or_default(),
         seconds(report.goal.mean_slowdown_s),
         seconds(report.goal.max_slowdown_s),
         report.source.disk,

@@ -8,7 +8,7 @@ use crate::policy::Policy;
 use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, replay};
 
 /// Intervals simulated in all before a pass that has not ended is extrapolated.
-const MOST_INTERVALS: u64 = 300_000_000;
+const MOST_INTERVALS: u64 = 50_000_000;
 /// Runs in which the delay of two lanes is brought close to that of one, how close, and the least that the second may have.
 const TRIES: u32 = 4;
 const CLOSE: f64 = 0.02;
@@ -63,10 +63,13 @@ pub struct Activity {
 /// Passes of a scrub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passes {
-    /// How long each took that ended.
+    /// How long each took that ended, on any disk.
     pub times: Cdh,
-    /// Their mean in seconds; where none ended, the capacity over the rate. Infinite where nothing was verified.
+    /// The mean over disks of their mean in seconds; on a disk where none ended, the capacity over the rate. Infinite where one disk is
+    /// not verified at all.
     pub mean_s: f64,
+    /// Volumes of which nothing was verified.
+    pub never: Vec<String>,
 }
 
 /// Updates of parity.
@@ -157,7 +160,7 @@ impl Activities {
         lanes: &dyn Fn(&Idleness) -> Vec<Lane>,
         watch: &dyn Fn(f64),
     ) -> Activity {
-        let (mut all, mut most) = (Run::default(), 0);
+        let (mut all, mut most, mut means, mut never) = (Run::default(), 0, Vec::new(), Vec::new());
         for (index, disk) in disks.iter().enumerate() {
             let mut before = 0;
             let again = |simulation: &Simulation, times: u64| {
@@ -172,9 +175,21 @@ impl Activities {
                 let stuck = matches!(until, Until::Passes(_)) && std::mem::replace(&mut before, scrubbed) == scrubbed;
                 done < 1.0 && !stuck && times * (disk.intervals.len() as u64 + 1) < MOST_INTERVALS
             };
-            all.add(&replay(disk, lanes(disk), again));
+            let run = replay(disk, lanes(disk), again);
+            means.push(self.mean_pass_s(&run));
+            if run.outcome.scrubbed == Bytes(0) {
+                never.push(disk.volume.clone());
+            }
+            all.add(&run);
         }
-        self.activity(all, running, most, disks.len())
+        let mean_s = means.iter().sum::<f64>() / means.len().max(1) as f64;
+        self.activity(all, running, most, |times| Passes { times, mean_s, never })
+    }
+
+    fn mean_pass_s(&self, run: &Run) -> f64 {
+        let times = run.details.last().map(|detail| &detail.times).filter(|times| times.count() > 0);
+        let rate = run.outcome.scrubbed.0 as f64 / (run.foreground.span as f64 / 1e9);
+        times.map_or(self.capacity.0 as f64 / rate, |times| times.total() as f64 / 1e9 / times.count() as f64)
     }
 
     /// Both in two lanes, of which the scrub's may delay the foreground by a share of what it does alone: the share at which both
@@ -208,14 +223,8 @@ impl Activities {
         both
     }
 
-    fn activity(&self, run: Run, running: Running, times: u64, disks: usize) -> Activity {
+    fn activity(&self, run: Run, running: Running, times: u64, passes: impl FnOnce(Cdh) -> Passes) -> Activity {
         let span_s = run.foreground.span as f64 / 1e9;
-        let passes = |detail: &Detail| {
-            let rate = run.outcome.scrubbed.0 as f64 / span_s;
-            let (sum, count) = (detail.times.total() as f64 / 1e9, detail.times.count());
-            let mean_s = if count > 0 { sum / count as f64 } else { self.capacity.0 as f64 / rate };
-            Passes { times: detail.times.clone(), mean_s }
-        };
         let segments = self.capacity.0 as f64 / self.segment.0.max(1) as f64;
         let updates = |(detail, tally): (&Detail, &Tally)| Updates {
             writes: *tally,
@@ -224,16 +233,17 @@ impl Activities {
             // Spans add up over disks, as dirty times do.
             dirty: (detail.dirty as f64 / 1e9 / span_s.max(1e-9) / segments).min(1.0),
         };
-        let scrub = run.details.last().filter(|_| running != Running::Parity && disks > 0);
+        let scrub = run.details.last().filter(|_| running != Running::Parity).map(|detail| detail.times.clone());
         let parity = run.details.first().zip(run.tallies.first()).filter(|_| running != Running::Scrub);
         Activity { passes: scrub.map(passes), updates: parity.map(updates), run, times }
     }
 }
 
 impl Updates {
-    /// Mean time from a WRITE to the update of its segment, in seconds; zero where none was updated.
-    pub fn mean_s(&self) -> f64 {
-        self.writes.response_sum as f64 / 1e9 / self.writes.completed.max(1) as f64
+    /// Mean time from a WRITE to the update of its segment, in seconds, of those that were updated.
+    pub fn mean_s(&self) -> Option<f64> {
+        let Tally { completed, response_sum, .. } = self.writes;
+        (completed > 0).then(|| response_sum as f64 / 1e9 / completed as f64)
     }
 
     /// Updates that were done, as a share of WRITEs: the paper's completed ratio (table 6).
@@ -298,7 +308,7 @@ mod tests {
         // Each update ends 100 + 30 ms after its WRITE, and equation 4 says the same as the sum of dirty times.
         let parity = run(Running::Parity, Until::Times(2), &|_| vec![Lane::new(waiting(), activities.parity())]);
         let updates = parity.updates.unwrap();
-        assert!((updates.mean_s() - 0.130).abs() < 1e-3, "{}", updates.mean_s());
+        assert!((updates.mean_s().unwrap() - 0.130).abs() < 1e-3, "{:?}", updates.mean_s());
         let equation_4 = dirty_share(0.130, 1.0, 1_000.0, 1e6);
         assert!((updates.dirty / equation_4 - 1.0).abs() < 0.02, "{} {equation_4}", updates.dirty);
         assert_eq!(updates.shares(), [1.0]);
@@ -306,7 +316,7 @@ mod tests {
         let both = run(Running::Both, Until::Passes(20), &|disk| {
             vec![Lane { policy: waiting(), works: vec![activities.parity(), activities.scrub(disk)] }]
         });
-        assert!((both.updates.unwrap().mean_s() - 0.130).abs() < 1e-3);
+        assert!((both.updates.unwrap().mean_s().unwrap() - 0.130).abs() < 1e-3);
         assert!((both.passes.unwrap().mean_s / (11.236 * 89.0 / 86.0) - 1.0).abs() < 0.02);
     }
 
@@ -316,7 +326,8 @@ mod tests {
         let never = Box::new(Waiting { idle_wait: Nanos::from_secs(9), request_size: Bytes(1_000) });
         let lanes = |disk: &Idleness| vec![Lane::new(never.clone(), activities.scrub(disk))];
         let idle = activities.run(&disks, Running::Scrub, Until::Passes(1), &lanes, &|_| ());
-        assert_eq!((idle.passes.unwrap().mean_s, idle.times), (f64::INFINITY, 1));
+        let passes = idle.passes.unwrap();
+        assert_eq!((passes.mean_s, idle.times, passes.never), (f64::INFINITY, 1, vec!["d".to_string()]));
         activities.capacity = Bytes(1_000_000_000);
         let lanes = |disk: &Idleness| vec![Lane::new(waiting(), activities.scrub(disk))];
         let once = activities.run(&disks, Running::Scrub, Until::Times(1), &lanes, &|_| ()).passes.unwrap();

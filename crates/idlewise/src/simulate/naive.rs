@@ -50,6 +50,9 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
             written.push((arrival + response + delay, place(arrival)));
         }
     }
+    for (at, offset) in written {
+        works(lanes).for_each(|work| work.foreground_wrote(Nanos(at), offset));
+    }
     outcome
 }
 

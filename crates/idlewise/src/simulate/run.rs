@@ -86,6 +86,7 @@ pub fn replay(disk: &Idleness, lanes: Vec<Lane>, mut again: impl FnMut(&Simulati
         }
         simulation.again(disk);
     }
+    simulation.end(Nanos(disk.begin.0.saturating_add(disk.span().0.saturating_mul(times))), late.into_iter());
     let foreground = Foreground {
         requests: disk.requests * times,
         response_sum: disk.response_sum * u128::from(times),

@@ -26,6 +26,11 @@ pub trait Work {
     /// Foreground work came: a job that was stopped half way begins again.
     fn foreground_arrived(&mut self) {}
 
+    /// The trace ended at this time.
+    fn ended(&mut self, at: Nanos) {
+        let _ = at;
+    }
+
     /// Whether there is anything to serve.
     fn waits(&self) -> bool;
 

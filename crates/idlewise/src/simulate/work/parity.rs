@@ -93,6 +93,10 @@ impl Work for ParityUpdates {
         self.was_read = false;
     }
 
+    fn ended(&mut self, at: Nanos) {
+        self.now = self.now.max(at);
+    }
+
     fn waits(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -178,5 +182,7 @@ mod tests {
         work.foreground_wrote(Nanos(27), Bytes(5_000));
         assert!(work.waits());
         assert_eq!(work.detail().dirty, 12 + 13 + 7);
+        work.ended(Nanos(30));
+        assert_eq!(work.detail().dirty, 12 + 13 + 10 + 3);
     }
 }
