@@ -1,6 +1,7 @@
 # make demo    the whole product on an emulated disk, in about five minutes
 # make test    every test; those that need root or a tool say so when they are skipped
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
+# make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make install the command, into PREFIX/bin
 
 PREFIX ?= /usr/local
@@ -13,7 +14,7 @@ RUST_PACKAGES := cargo-web rustc-web rust-web-clippy rustfmt-web
 RUST := 1.88
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: tables demo experiments test lint setup build install bench clean
+.PHONY: tables demo experiments acceleration test lint setup build install bench clean
 
 demo: setup
 	cargo build --release --locked --quiet --workspace
@@ -24,6 +25,10 @@ demo: setup
 experiments: setup
 	cargo build --release --locked --quiet --workspace
 	cargo run --release --locked --quiet -p idlewise-testbed --bin idlewise-experiments -- $(OPTIONS)
+
+acceleration: setup
+	cargo build --release --locked --quiet --workspace
+	cargo run --release --locked --quiet -p idlewise-testbed --bin idlewise-acceleration -- $(TRACE) $(OPTIONS)
 
 test: setup
 	@./tests/oracle/setup.sh

@@ -244,3 +244,43 @@ fn root_segments_are_played_with_warm_up_and_cool_down() {
     let mean = |number: usize| summary.segments[number].mean_response.unwrap();
     assert!((summary.weighted_response - (0.9 * mean(0) + 0.1 * mean(1))).abs() < 1e-12, "{summary:?}");
 }
+
+/// Three kinds of half seconds, twelve of each in turn: a plan of three is played in a fraction of the time, and weighs them right.
+#[test]
+fn root_a_plan_is_played_in_a_fraction_of_the_time() {
+    let Some(bench) = Bench::new() else { return };
+    let rows = (0..36u64).flat_map(|interval| {
+        let (count, length) = [(4, 4096), (16, 8192), (40, 65_536)][interval as usize % 3];
+        (0..count)
+            .map(move |k| (interval * 500_000 + k * 500_000 / count, Op::Read, (k * 7 % 64) * 65_536, length, 100))
+    });
+    let trace = bench.trace(rows);
+    let plan = bench.folder.path().join("t.plan").display().to_string();
+    let sampled = run(&["sample", &trace, "--interval", "500ms", "--features", "CntArqMss", "-o", &plan]);
+    assert!(sampled.status.success(), "{}", stderr(&sampled));
+    let played = json(&["replay", &plan, &bench.device, "--device-cache", "128KiB", "--json"]);
+    let segments = played["plan"]["segments"].as_array().unwrap();
+    let requests: Vec<u64> = segments.iter().map(|segment| segment["requests"].as_u64().unwrap()).collect();
+    assert_eq!(requests.iter().sum::<u64>(), 4 + 16 + 40, "{played}");
+    assert_eq!((&played["requests"], &played["failed"]), (&60.into(), &0.into()));
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for segment in segments {
+        let weight = segment["weight"].as_f64().unwrap();
+        assert_eq!(weight, 12.0 * segment["requests"].as_f64().unwrap());
+        sum += weight * segment["mean_response_s"].as_f64().unwrap();
+        weights += weight;
+    }
+    assert!((played["weighted_response_s"].as_f64().unwrap() / (sum / weights) - 1.0).abs() < 1e-6, "{played}");
+    assert!(played["plan"]["speed_up"].as_f64().unwrap() > 2.0, "{played}");
+    let other = bench.trace([(0, Op::Read, 0, 4096, 100)].into_iter());
+    for (arguments, code, why) in [
+        (vec!["replay", &plan, &bench.device], 1, "it is of a trace with 720 requests"),
+        (vec!["replay", &plan, &bench.device, "--for", "1s"], 64, "a plan says itself what is played"),
+        (vec!["replay", &other, &bench.device, "--trace", &other], 64, "--trace needs a plan"),
+        (vec!["replay", &plan, &bench.device, "--trace", "/no/trace"], 1, "--trace says where it is"),
+    ] {
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
+    }
+}

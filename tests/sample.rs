@@ -55,15 +55,15 @@ fn the_plan_holds_what_is_printed_and_reads_back() {
     assert!(report["error"].as_f64().unwrap() < 1e-9);
 
     let plan = Plan::from_toml(&std::fs::read_to_string(plan).unwrap()).unwrap();
-    let windows = plan.windows();
+    let segments = plan.segments();
     let listed = report["representatives"].as_array().unwrap();
-    assert_eq!((windows.len(), listed.len()), (3, 3));
-    for ((begin, end, weight), listed) in windows.iter().zip(listed) {
-        close(&listed["begin_s"], begin.as_secs_f64());
-        assert_eq!(end.since(*begin), Nanos::from_secs(10));
-        close(&listed["weight"], *weight);
+    assert_eq!((segments.len(), listed.len()), (3, 3));
+    for (segment, listed) in segments.iter().zip(listed) {
+        close(&listed["begin_s"], segment.begin.as_secs_f64());
+        assert_eq!(segment.end.since(segment.begin), Nanos::from_secs(10));
+        close(&listed["weight"], segment.weight);
     }
-    assert_eq!(windows.iter().map(|window| window.2).sum::<f64>(), report["requests"].as_f64().unwrap());
+    assert_eq!(segments.iter().map(|segment| segment.weight).sum::<f64>(), report["requests"].as_f64().unwrap());
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.matches("<svg").count() == 5 && page.contains("systematic") && !page.contains("<script"));
 }
