@@ -9,7 +9,7 @@ use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::{Idleness, Keep};
 use idlewise::policy::Setting;
 use idlewise::policy::restrained::Amount;
-use idlewise::reliability::{Activities, Activity, Policies, Protection, Study};
+use idlewise::reliability::{Activities, Activity, Policies, Protection, Study, Updates};
 use idlewise::simulate::{Service, WriteVerification};
 use idlewise::{Bytes, Cdh, Nanos};
 use serde::Serialize;
@@ -89,6 +89,8 @@ pub struct Simulated {
 /// Shares of WRITEs without an update, and of the delay above what is allowed, from which on they are noted.
 const BEHIND: f64 = 0.01;
 const ABOVE: f64 = 0.02;
+/// Updates that take this share of the time that they take alone are sooner.
+const SOONER: f64 = 0.8;
 
 /// One of the three.
 #[derive(Serialize)]
@@ -190,7 +192,8 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
         );
     }
     let about = format!(
-        "a scrub of {capacity} in requests of {size}{}; {}",
+        "a scrub of {} in requests of {size}{}; {}",
+        capacity.decimal(),
         arguments.service.map(|mean| format!(", {mean} each on average")).unwrap_or_default(),
         arguments.parity.line()
     );
@@ -219,6 +222,16 @@ fn notes(arguments: &TraceArguments, study: &Study) -> Vec<String> {
         ));
     }
     let rows = [("the scrub", &study.scrub), ("parity", &study.parity), ("both at once", &study.both)];
+    let mean = |activity: &Activity| activity.updates.as_ref().and_then(Updates::mean_s);
+    if let (Some(alone), Some(beside)) = (mean(&study.parity), mean(&study.both))
+        && beside < alone * SOONER
+    {
+        notes.push(
+            "updates are sooner beside the scrub, whose policy waits less: alone it waits for as long as their work allows, and delays \
+             less"
+                .into(),
+        );
+    }
     let allowed = arguments.policy.relative_delay.unwrap_or(RELATIVE_DELAY);
     for (name, activity) in rows {
         if let Some(updates) = &activity.updates {
