@@ -12,8 +12,9 @@ const SEEDS: u64 = 2;
 
 /// While clusters times points are no more than this, others also start afresh, as growing may have begun badly ...
 const SMALL: usize = 500_000;
-/// ... so many times for each number of clusters.
+/// ... so many times for each number of clusters, and up to so many where that is still as little work.
 const FRESH: usize = 3;
+const MOST_FRESH: usize = 30;
 
 /// Points that are tried for each new centre.
 const CANDIDATES: usize = 8;
@@ -113,7 +114,9 @@ fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Ve
     while all.len() < most && all.last().is_some_and(|last| last.distortion > 0.0) {
         lloyd.add_centre(new_centre(&lloyd, CANDIDATES, &mut random).0);
         lloyd.settle(tolerance);
-        for _ in 0..if lloyd.weights().len() * points.len() <= SMALL { FRESH } else { 0 } {
+        let size = lloyd.weights().len() * points.len();
+        let afresh = if size <= SMALL { (SMALL / size).clamp(FRESH, MOST_FRESH) } else { 0 };
+        for _ in 0..afresh {
             let mut fresh = one.clone();
             while fresh.weights().len() < lloyd.weights().len() {
                 fresh.add_centre(new_centre(&fresh, 1, &mut random).0);
