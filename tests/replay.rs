@@ -276,7 +276,7 @@ fn root_a_plan_is_played_in_a_fraction_of_the_time() {
     for (arguments, code, why) in [
         (vec!["replay", &plan, &bench.device], 1, "it is of a trace with 720 requests"),
         (vec!["replay", &plan, &bench.device, "--for", "1s"], 64, "a plan says itself what is played"),
-        (vec!["replay", &other, &bench.device, "--trace", &other], 64, "--trace needs a plan"),
+        (vec!["replay", &other, &bench.device, "--trace", &other], 64, "--trace and --device-cache need a plan"),
         (vec!["replay", &plan, &bench.device, "--trace", "/no/trace"], 1, "--trace says where it is"),
     ] {
         let output = run(&arguments);

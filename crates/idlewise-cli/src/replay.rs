@@ -38,8 +38,9 @@ pub struct Arguments {
     trace_of_plan: Option<PathBuf>,
 
     /// Size of the device's cache, which the warm-up of a plan's interval fills
-    #[arg(long, value_name = "SIZE", default_value_t = DEVICE_CACHE)]
-    device_cache: Bytes,
+    /// [default: 32MiB]
+    #[arg(long, value_name = "SIZE")]
+    device_cache: Option<Bytes>,
 
     #[command(flatten)]
     read: ReadArguments,
@@ -78,6 +79,8 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Report {
+    /// `complete` or `interrupted`.
+    state: &'static str,
     requests: u64,
     failed: u64,
     unanswered: u64,
@@ -86,7 +89,10 @@ struct Report {
     drift_max_s: f64,
     span_error: f64,
     mean_response_s: f64,
-    weighted_response_s: f64,
+    /// Nothing where not all of a plan was played.
+    weighted_response_s: Option<f64>,
+    /// Where requests went: `kept`, or `wrapped` or `scaled` on a smaller device.
+    places: &'static str,
     response_p50_s: f64,
     response_p90_s: f64,
     response_p99_s: f64,
@@ -121,10 +127,11 @@ struct SegmentRow {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(arguments.out.as_deref())?;
     let stop = stop_flag()?;
     let device = open_device(&arguments.device)?;
     let plan = arguments.plan()?;
+    let inputs = [arguments.trace.clone()].into_iter().chain(plan.as_ref().map(|plan| arguments.trace_of(plan)));
+    output::check_all(&inputs.collect::<Vec<_>>(), &[arguments.out.as_deref()])?;
     let mut trace = arguments.read_trace(plan.as_ref())?;
     one_volume(arguments, plan.as_ref(), &trace)?;
     let segments = plan.as_ref().map(Plan::segments);
@@ -135,8 +142,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         writes: if arguments.allow_writes { Writes::Destroy } else { Writes::AsReads },
         places: if arguments.scale { Places::Scaled } else { Places::Wrapped },
         control: if arguments.closed { Loop::Closed } else { Loop::Open },
-        sample: segments.as_deref().map(|segments| Sample { segments, device_cache: arguments.device_cache }),
+        sample: segments
+            .as_deref()
+            .map(|segments| Sample { segments, device_cache: arguments.device_cache.unwrap_or(DEVICE_CACHE) }),
     };
+    let places = places(arguments, &trace, device.size);
     let began = Instant::now();
     let progress = Progress::new("playing");
     let played = replay(trace, &device, &options, &stop, &mut |done| progress.share(done))?;
@@ -151,17 +161,36 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         file.finish()?;
     }
     let elapsed_s = began.elapsed().as_secs_f64();
-    let report = Report::of(&options, &played, plan.as_ref(), elapsed_s);
+    let interrupted = stop.load(Ordering::Relaxed);
+    let report = Report { places, ..Report::of(&options, &played, plan.as_ref(), elapsed_s, interrupted) };
+    if report.failed > 0 {
+        eprintln!(
+            "idlewise: {}: {} requests failed; their times are left out",
+            arguments.device.display(),
+            report.failed
+        );
+    }
     if arguments.json {
         output::json(&report)?;
     } else {
         output::text(&report.table().to_string())?;
     }
-    Ok(match stop.load(Ordering::Relaxed) {
+    Ok(match interrupted {
         true => Exit::Interrupted,
         false if report.requests == 0 => Exit::NothingToDo,
+        false if report.failed > 0 => Exit::ErrorsFound,
         false => Exit::Clean,
     })
+}
+
+/// What becomes of places.
+fn places(arguments: &Arguments, trace: &Trace, device: Bytes) -> &'static str {
+    let ends = trace.columns.requests().map(|request| request.offset.0.saturating_add(request.length.into()));
+    match ends.max().is_some_and(|end| end > device.0) {
+        false => "kept",
+        true if arguments.scale => "scaled",
+        true => "wrapped",
+    }
 }
 
 /// Volumes are disks of their own: together on one device they would lie upon each other.
@@ -186,8 +215,10 @@ impl Arguments {
             File::open(&self.trace)?.take(BEGINS.len() as u64).read_to_end(&mut begin)?;
         }
         if begin != BEGINS {
-            let refused = UsageError("--trace needs a plan, as `idlewise sample -o` writes it".into());
-            return if self.trace_of_plan.is_some() { Err(refused.into()) } else { Ok(None) };
+            let refused =
+                UsageError("--trace and --device-cache need a plan, as `idlewise sample -o` writes it".into());
+            let said = self.trace_of_plan.is_some() || self.device_cache.is_some();
+            return if said { Err(refused.into()) } else { Ok(None) };
         }
         if self.first.is_some() {
             return Err(
@@ -199,10 +230,18 @@ impl Arguments {
         Ok(Some(Plan::from_toml(&text).with_context(name)?))
     }
 
+    /// Where the plan's trace is: as it says, or else beside the plan.
+    fn trace_of(&self, plan: &Plan) -> PathBuf {
+        let said = PathBuf::from(&plan.trace);
+        let beside =
+            self.trace.parent().map(|folder| folder.join(&said)).filter(|path| !said.exists() && path.exists());
+        self.trace_of_plan.clone().or(beside).unwrap_or(said)
+    }
+
     /// The trace, or that of the plan.
     fn read_trace(&self, plan: Option<&Plan>) -> anyhow::Result<Trace> {
         let Some(plan) = plan else { return self.read.whole(std::slice::from_ref(&self.trace)) };
-        let path = self.trace_of_plan.clone().unwrap_or_else(|| PathBuf::from(&plan.trace));
+        let path = self.trace_of(plan);
         anyhow::ensure!(
             path.exists(),
             "{}: its trace {} is not there: --trace says where it is",
@@ -219,6 +258,18 @@ impl Arguments {
             plan.requests,
             path.display()
         );
+        for (segment, one) in plan.segments().iter().zip(&plan.representatives) {
+            let before = |time: Nanos| trace.columns.arrival.partition_point(|arrival| *arrival < time) as u64;
+            let there = before(segment.end) - before(segment.begin);
+            anyhow::ensure!(
+                there == one.requests,
+                "{}: interval {} has {} requests there, {there} in {}",
+                self.trace.display(),
+                one.index,
+                one.requests,
+                path.display()
+            );
+        }
         Ok(trace)
     }
 }
@@ -242,12 +293,14 @@ impl OfPlan {
 }
 
 impl Report {
-    fn of(options: &Options, played: &Played, plan: Option<&Plan>, elapsed_s: f64) -> Self {
+    fn of(options: &Options, played: &Played, plan: Option<&Plan>, elapsed_s: f64, interrupted: bool) -> Self {
         let summary = Summary::of(played);
         let [drift_p50_s, drift_p99_s, drift_max_s] = summary.drift.map(Nanos::as_secs_f64);
         let [response_p50_s, response_p90_s, response_p99_s, response_p999_s, response_max_s] =
             summary.response.map(Nanos::as_secs_f64);
         Self {
+            state: if interrupted { "interrupted" } else { "complete" },
+            places: "kept",
             requests: summary.requests,
             failed: played.failed,
             unanswered: played.unanswered,
@@ -256,7 +309,7 @@ impl Report {
             drift_max_s,
             span_error: summary.span_error,
             mean_response_s: summary.mean_response.as_secs_f64(),
-            weighted_response_s: summary.weighted_response,
+            weighted_response_s: Some(summary.weighted_response).filter(|_| plan.is_none() || !interrupted),
             response_p50_s,
             response_p90_s,
             response_p99_s,
@@ -274,6 +327,7 @@ impl Report {
         let response = [self.response_p50_s, self.response_p90_s, self.response_p99_s, self.response_p999_s];
         let [p50, p90, p99, p999] = response.map(time);
         let mut table = Table::of_pairs([
+            ("state", self.state.into()),
             ("requests", self.requests.to_string()),
             ("failed", self.failed.to_string()),
             ("not answered", self.unanswered.to_string()),
@@ -284,9 +338,11 @@ impl Report {
             ("longest", time(self.response_max_s)),
             ("loop", self.control.into()),
             ("writes", self.writes.into()),
+            ("places", self.places.into()),
         ]);
         if let Some(plan) = &self.plan {
-            table.row(["weighted response time".into(), time(self.weighted_response_s)]);
+            let weighted = self.weighted_response_s.map_or("unknown: not all of the plan was played".into(), time);
+            table.row(["weighted response time".into(), weighted]);
             table.row(["intervals".into(), plan.segments.len().to_string()]);
             table.row(["warm-up, cool-down".into(), format!("{}, {} requests", plan.warm_up, plan.cool_down)]);
             table.row([

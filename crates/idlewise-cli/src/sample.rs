@@ -111,6 +111,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.interval == Nanos::ZERO {
         return Err(UsageError("--interval is longer than zero, such as 10s".into()).into());
     }
+    let one = matches!(&arguments.trace.traces[..], [path] if path.as_os_str() != "-");
+    if arguments.out.is_some() && !one {
+        return Err(UsageError(
+            "a plan names one file or folder: merge traces with `idlewise trace merge` first".into(),
+        )
+        .into());
+    }
     let begin = |_: &Provenance| Ok((Extractor::new(arguments.interval), Nanos::ZERO, Vec::new()));
     type Taken = (Extractor, Nanos, Vec<String>);
     let take = |(extractor, last, volumes): &mut Taken, columns: Columns, _: &Provenance| {
@@ -123,6 +130,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let ((extractor, span, volumes), provenance) = read.stream(&arguments.trace.traces, read.options(), begin, take)?;
     let intervals = extractor.finish();
 
+    if let (Some(_), [_, _, ..], None) = (&arguments.out, &volumes[..], &read.volume) {
+        let why = "a plan is of one volume, as a replay is: choose one with --volume";
+        return Err(UsageError(format!("{}: {why}", arguments.trace.name())).into());
+    }
     let settings = Settings {
         interval: arguments.interval,
         features: arguments.features.clone(),

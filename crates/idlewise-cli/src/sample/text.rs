@@ -2,6 +2,7 @@
 
 use idlewise::Nanos;
 use idlewise::report::Table;
+use idlewise::sample::MOST_CLUSTERS;
 
 use super::Report;
 use crate::simulate::seconds;
@@ -46,7 +47,11 @@ pub fn lead(report: &Report) -> String {
         }
         _ => "The representatives' response times are not known: a replay of the plan measures them.".into(),
     };
-    format!("{replay} {estimate}")
+    let end = match report.k == MOST_CLUSTERS {
+        true => " More than so many clusters are not tried: the criterion may be better beyond.",
+        false => "",
+    };
+    format!("{replay} {estimate}{end}")
 }
 
 /// The representatives.

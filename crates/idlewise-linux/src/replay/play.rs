@@ -81,7 +81,7 @@ pub struct Played {
     pub warm_up: u64,
     /// Requests issued for cool-down.
     pub cool_down: u64,
-    /// Requests of all kinds that failed; their response times are counted all the same.
+    /// Requests of all kinds that failed; they have no response time.
     pub failed: u64,
     /// Requests of all kinds that the device had not answered when it was to stop.
     pub unanswered: u64,

@@ -192,8 +192,11 @@ impl<'a> Player<'a> {
         let at = now();
         for entry in completions {
             let index = entry.user_data() as usize;
-            self.times.ended[index] = at;
-            self.times.failed += u64::from(entry.result() < 0);
+            if entry.result() < 0 {
+                self.times.failed += 1;
+            } else {
+                self.times.ended[index] = at;
+            }
             self.in_flight -= 1;
             if let Some(schedule) = &mut schedule {
                 schedule.ended(index, at);

@@ -45,7 +45,8 @@ impl Run {
     /// The runs that measure `segments` on a device with a cache of `cache`. Each begins with the last requests before
     /// its first segment whose footprint reaches the cache. It ends with those that arrived before all of the last
     /// segment's requests had ended; a request without a response time ends as it arrives. A run that meets the one before
-    /// it is joined to it; what lies between their segments, and is not of a cool-down, is warm-up.
+    /// it is joined to it; what lies between their segments, and is not of a cool-down, is warm-up. Where nothing does and the
+    /// device was idle, a new run begins, so that nobody waits for the idle hours between two segments.
     ///
     /// # Errors
     /// [`SegmentError`] if the segments cannot be played.
@@ -53,6 +54,8 @@ impl Run {
         Segment::check(segments)?;
         let index_of = |time: Nanos| requests.arrival.partition_point(|arrival| *arrival < time);
         let mut runs: Vec<Self> = Vec::new();
+        // Of the segment before: its end, and that of its last request.
+        let (mut before, mut busy_until) = (Nanos::ZERO, Nanos::ZERO);
         for (number, segment) in segments.iter().enumerate() {
             let measured = index_of(segment.begin)..index_of(segment.end);
             if measured.is_empty() {
@@ -60,12 +63,18 @@ impl Run {
             }
             let warm_up = warm_up_from(requests, measured.start, cache);
             let ends = measured.clone().filter_map(|index| requests.request(index).end());
-            let mut cool_down = index_of(ends.max().unwrap_or_default()).max(measured.end);
+            let last_end = ends.max().unwrap_or_default();
+            let mut cool_down = index_of(last_end).max(measured.end);
+            let idle = segment.begin > before && requests.arrival[measured.start] >= busy_until;
+            (before, busy_until) = (segment.end, last_end);
             let joined = runs.pop_if(|run| warm_up <= run.end());
             let mut run = joined.unwrap_or(Self { parts: Vec::new() });
             cool_down = cool_down.max(run.end());
             run.cut(measured.start);
             let from = run.parts.last().map_or(warm_up, |part| part.requests.end);
+            if idle && from == measured.start && !run.parts.is_empty() {
+                runs.push(std::mem::replace(&mut run, Self { parts: Vec::new() }));
+            }
             run.push(Phase::WarmUp, from..measured.start);
             run.push(Phase::Measured(number), measured.clone());
             run.push(Phase::CoolDown, measured.end..cool_down);
@@ -192,6 +201,21 @@ mod tests {
         assert_eq!(whole.iter().map(parts).collect::<Vec<_>>(), [[(Measured(0), 0..100)]]);
     }
 
+    /// Hours without a request between two segments are not waited for; a neighbour in time is joined.
+    #[test]
+    fn idle_hours_between_segments_are_left_out() {
+        let mut columns = Columns::default();
+        for (arrival, response) in [(0, 5), (10, 5), (1_000, 5), (1_010, 95), (1_100, 1), (9_000, 1)] {
+            let (arrival, response) = (Nanos(arrival), Some(Nanos(response)));
+            columns.push(Request { arrival, offset: Bytes(arrival.0 * SECTOR), response, ..Request::default() });
+        }
+        let segment = |begin, end| Segment { begin: Nanos(begin), end: Nanos(end), weight: 1.0 };
+        let segments = [segment(0, 100), segment(1_000, 1_100), segment(1_100, 1_200), segment(9_000, 9_100)];
+        let runs = Run::of_segments(&columns, &segments, Bytes(1 << 20)).unwrap();
+        let stretches: Vec<_> = runs.iter().flat_map(Run::stretches).collect();
+        assert_eq!(stretches, [(true, 0..2), (true, 2..5), (true, 5..6)]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(13), ..ProptestConfig::default() })]
 
@@ -228,8 +252,13 @@ mod tests {
                 });
                 sectors.collect::<std::collections::HashSet<_>>().len() as u64
             };
+            let mut end = usize::MAX;
             for run in &runs {
                 let first = run.parts[0].requests.start;
+                // One that goes on behind idle hours finds the cache as the one before it left it.
+                if std::mem::replace(&mut end, run.end()) == first {
+                    continue;
+                }
                 let measured = run.parts.iter().find(|part| matches!(part.phase, Phase::Measured(_))).unwrap();
                 let begin = measured.requests.start;
                 prop_assert!(first == 0 || touched(first..begin) >= cache);

@@ -7,8 +7,9 @@ use rayon::prelude::*;
 use super::lloyd::Lloyd;
 use super::points::{Points, squared_distance};
 
-/// Clusterings that grow side by side, of which the best is kept for each number of clusters.
+/// Clusterings that grow side by side, of which the best is kept for each number of clusters; more where that is little work.
 const SEEDS: u64 = 2;
+const MANY_SEEDS: u64 = 8;
 
 /// While clusters times points are no more than this, others also start afresh, as growing may have begun badly ...
 const SMALL: usize = 500_000;
@@ -81,13 +82,14 @@ pub fn clusterings(points: &Points, most: usize, seed: u64, done: &(dyn Fn(f64) 
     if points.is_empty() || most == 0 {
         return Vec::new();
     }
+    let seeds = if points.len() * most <= SMALL { MANY_SEEDS } else { SEEDS };
     let steps = std::sync::atomic::AtomicUsize::new(0);
     let step = || {
         let count = steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        done(count as f64 / (most as f64 * SEEDS as f64));
+        done(count as f64 / (most as f64 * seeds as f64));
     };
     let runs: Vec<Vec<Clustering>> =
-        (0..SEEDS).into_par_iter().map(|run| grow(points, most, seed.wrapping_add(run), &step)).collect();
+        (0..seeds).into_par_iter().map(|run| grow(points, most, seed ^ run << 48, &step)).collect();
     let mut best: Vec<Clustering> = Vec::new();
     for run in runs {
         for (index, clustering) in run.into_iter().enumerate() {
