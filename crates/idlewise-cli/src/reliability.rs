@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
         None => {
             let simulated = activities::simulated(&arguments.trace, arguments.model.capacity)?;
-            let (alone, together) = simulated.protections();
+            let (alone, together) = simulated.protections;
             (Some(simulated), alone, together)
         }
     };

@@ -80,6 +80,9 @@ pub struct Simulated {
     pub both: Row,
     /// What to be careful about.
     pub notes: Vec<String>,
+    /// Alone, and where both run.
+    #[serde(skip)]
+    pub protections: (Protection, Protection),
     #[serde(skip)]
     pub disks: usize,
     #[serde(skip)]
@@ -199,6 +202,7 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
     );
     Ok(Simulated {
         notes: notes(arguments, &study),
+        protections: study.protections(),
         disks: input.disks.len(),
         policy: scrub.name().into(),
         parity_policy: arguments.parity_policy.clone(),
@@ -246,7 +250,7 @@ fn notes(arguments: &TraceArguments, study: &Study) -> Vec<String> {
         if name == "both at once" && activity.passes.as_ref().is_some_and(|passes| passes.mean_s.is_infinite()) {
             notes.push("both at once: the updates, which go first, leave the scrub no time".into());
         }
-        let delay = activity.run.outcome.delay_sum as f64 / activity.run.foreground.response_sum.max(1) as f64;
+        let delay = activity.run.relative_delay();
         if arguments.policy.takes_relative_delay("monitoring") && delay > allowed * (1.0 + ABOVE) {
             notes.push(format!(
                 "{name}: the relative delay is {:.2} %, above the {:.2} % allowed",
@@ -270,22 +274,13 @@ impl TraceArguments {
             || self.policy.named()
             || self.parity.given()
             || self.parity_policy.is_some()
-            || self.service.or(self.write_share.map(|_| Nanos::ZERO)).is_some();
+            || self.service.is_some()
+            || self.write_share.is_some();
         if said { Err(UsageError("policies and their work need a TRACE, not --scan-time".into())) } else { Ok(()) }
     }
 }
 
 impl Simulated {
-    /// Alone, and where both run.
-    pub fn protections(&self) -> (Protection, Protection) {
-        let scan_s = |row: &Row| row.scan.as_ref().map_or(f64::INFINITY, |scan| scan.mean_s);
-        let dirty = |row: &Row| row.update.as_ref().map_or(0.0, |update| update.dirty);
-        (
-            Protection { scan_s: scan_s(&self.scrub), dirty: dirty(&self.parity) },
-            Protection { scan_s: scan_s(&self.both), dirty: dirty(&self.both) },
-        )
-    }
-
     /// Mean time from a WRITE to the update of its parity where nothing else runs.
     pub fn parity_update_s(&self) -> Option<f64> {
         self.parity.update.as_ref()?.mean_s
@@ -295,8 +290,6 @@ impl Simulated {
 impl Row {
     fn new(activity: &Activity) -> Self {
         let (run, quantile) = (&activity.run, |times: &Cdh, share| times.quantile(share).as_secs_f64());
-        let foreground = run.foreground;
-        let mean = |sum: u128, count: f64| if count > 0.0 { sum as f64 / count } else { 0.0 };
         Self {
             scan: activity.passes.as_ref().map(|passes| Scan {
                 completed: passes.times.count(),
@@ -319,9 +312,9 @@ impl Row {
                 dirty: updates.dirty,
                 times: updates.times.clone(),
             }),
-            mean_slowdown_s: mean(run.outcome.delay_sum, foreground.requests as f64) / 1e9,
+            mean_slowdown_s: run.outcome.delay_sum as f64 / 1e9 / run.foreground.requests.max(1) as f64,
             max_slowdown_s: run.outcome.longest_delay.as_secs_f64(),
-            relative_delay: mean(run.outcome.delay_sum, foreground.response_sum as f64),
+            relative_delay: run.relative_delay(),
             utilisation: run.utilisation(),
             times: activity.times,
         }

@@ -5,6 +5,7 @@ use crate::Bytes;
 use crate::cdh::Cdh;
 use crate::idle::Idleness;
 use crate::policy::Policy;
+use crate::reliability::Protection;
 use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, replay};
 
 /// Intervals simulated in all before a pass that has not ended is extrapolated.
@@ -29,7 +30,7 @@ pub struct Activities {
 
 /// What runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Running {
+enum Running {
     /// The scrub, alone.
     Scrub,
     /// Updates of parity, alone.
@@ -40,7 +41,7 @@ pub enum Running {
 
 /// For how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+enum Until {
     /// Until so many passes have ended on each disk.
     Passes(u64),
     /// So many times through the trace.
@@ -106,6 +107,16 @@ pub struct Study {
     pub both: Activity,
 }
 
+impl Study {
+    /// How well data are protected by each alone, and where both run.
+    pub fn protections(&self) -> (Protection, Protection) {
+        let scan_s = |activity: &Activity| activity.passes.as_ref().map_or(f64::INFINITY, |passes| passes.mean_s);
+        let dirty = |activity: &Activity| activity.updates.as_ref().map_or(0.0, |updates| updates.dirty);
+        let protection = |scrub, parity| Protection { scan_s: scan_s(scrub), dirty: dirty(parity) };
+        (protection(&self.scrub, &self.parity), protection(&self.both, &self.both))
+    }
+}
+
 impl Activities {
     /// Simulates the scrub until so many passes have ended, the updates, and both. `watch` is told what is being done, and the share
     /// done of it.
@@ -141,18 +152,18 @@ impl Activities {
     }
 
     /// The scrub's work on a disk.
-    pub fn scrub(&self, disk: &Idleness) -> Box<dyn Work> {
+    fn scrub(&self, disk: &Idleness) -> Box<dyn Work> {
         Box::new(Scrub::new(self.scrub.clone()).timing_passes(self.capacity, disk.begin))
     }
 
     /// The updates' work.
-    pub fn parity(&self) -> Box<dyn Work> {
+    fn parity(&self) -> Box<dyn Work> {
         Box::new(self.updates.clone())
     }
 
     /// Runs lanes with the works of [`Self::scrub`] and [`Self::parity`] over each disk, as often as it takes. `watch` is told the
     /// share done.
-    pub fn run(
+    fn run(
         &self,
         disks: &[Idleness],
         running: Running,

@@ -6,7 +6,7 @@ mod gains;
 mod latent;
 pub mod monte_carlo;
 
-pub use activities::{Activities, Activity, Passes, Policies, Running, Study, Until, Updates};
+pub use activities::{Activities, Activity, Passes, Policies, Study, Updates};
 pub use errors::{Errors, dirty_share, with_dirty_parity};
 pub use gains::{Gains, Protection};
 pub use latent::{Bursts, mlet, mlet_simulated};

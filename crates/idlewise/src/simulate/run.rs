@@ -126,6 +126,11 @@ impl Run {
         }
     }
 
+    /// Added over original mean response time of the foreground (SIGMETRICS 2009, D); zero without requests.
+    pub fn relative_delay(&self) -> f64 {
+        self.outcome.delay_sum as f64 / self.foreground.response_sum.max(1) as f64
+    }
+
     /// Share of the time in which the disk works, for the foreground or in the background.
     pub fn utilisation(&self) -> f64 {
         let Foreground { span, idle, .. } = self.foreground;
