@@ -198,9 +198,10 @@ fn on_a_thread(score: Score, schedules: &mut [Schedule], watch: &mut dyn FnMut()
     threads::scope(|scope| {
         let watcher = threads::current();
         let player = scope.spawn(move || {
-            let denied = thread::prepare();
+            let mut prepared = thread::prepare();
             let played = Player::new(score).map(|player| player.play(schedules));
-            thread::unlock_memory();
+            let denied = std::mem::take(&mut prepared.denied);
+            drop(prepared);
             watcher.unpark();
             played.map(|(times, problem)| (denied, times, problem))
         });

@@ -1,12 +1,21 @@
 //! A thread that is on time: on a CPU of its own, before all others, its memory in place.
 
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::num::NonZeroU64;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
+/// What [`prepare`] achieved, in force until it is dropped.
+pub struct Prepared {
+    /// What was not allowed.
+    pub denied: Vec<String>,
+    /// The CPUs stay awake while this is open.
+    _awake: Option<File>,
+}
+
 /// Prepares the calling thread; what is not allowed is told, and does not stop it.
-pub fn prepare() -> Vec<String> {
+pub fn prepare() -> Prepared {
     let mut denied = Vec::new();
     let mut tell = |what: &str, done: io::Result<()>| {
         if let Err(error) = done {
@@ -18,7 +27,18 @@ pub fn prepare() -> Vec<String> {
     tell("its memory locked, for which CAP_IPC_LOCK or a limit on memlock is needed", lock_memory());
     // Where real-time priority is denied, sleeps would end up to 50 us late.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
-    denied
+    let awake = keep_awake();
+    let awake = awake.map_err(|error| denied.push(format!("CPUs that stay awake, /dev/cpu_dma_latency ({error})")));
+    Prepared { denied, _awake: awake.ok() }
+}
+
+/// Idle CPUs poll until the file is closed (the kernel's PM QoS interface): to wake one up takes longer than a request may
+/// be late, above all in a virtual machine.
+fn keep_awake() -> io::Result<File> {
+    const NO_LATENCY: i32 = 0;
+    let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
+    file.write_all(&NO_LATENCY.to_ne_bytes())?;
+    Ok(file)
 }
 
 /// To the last CPU that is allowed: the first one serves most interrupts.
@@ -42,10 +62,12 @@ fn lock_memory() -> io::Result<()> {
     checked(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
 }
 
-/// Lets go of memory that [`prepare`] locked.
-pub fn unlock_memory() {
-    // SAFETY: it has no argument.
-    unsafe { libc::munlockall() };
+impl Drop for Prepared {
+    /// Lets go of the memory that was locked.
+    fn drop(&mut self) {
+        // SAFETY: it has no argument.
+        unsafe { libc::munlockall() };
+    }
 }
 
 fn checked(answer: libc::c_int) -> io::Result<()> {
