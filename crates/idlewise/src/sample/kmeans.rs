@@ -1,20 +1,25 @@
 //! Weighted k-means for every number of clusters, from several seeds (SIGMETRICS 2015, section 4.4).
 
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
+use super::coreset::coreset;
 use super::lloyd::Lloyd;
 use super::points::{Points, squared_distance};
 
-/// Clusterings that grow side by side, of which the best is kept for each number of clusters; more where that is little work.
-const SEEDS: u64 = 2;
-const MANY_SEEDS: u64 = 8;
+/// Centres are sought on no more points than this, where there are more on a coreset of them.
+const SOUGHT: usize = 8_192;
 
-/// While clusters times points are no more than this, others also start afresh, as growing may have begun badly ...
-const SMALL: usize = 500_000;
-/// ... so many times for each number of clusters, and up to so many where that is still as little work.
-const FRESH: usize = 3;
+/// Clusterings that grow side by side, of which the best is kept for each number of clusters.
+const SEEDS: u64 = 2;
+
+/// For k clusters others start afresh, as growing may have begun badly, until about a k-th of so many distances have been
+/// computed, or so many have been tried: few clusters are little work, and differ most by where they began.
+const EFFORT: usize = 8_000_000;
 const MOST_FRESH: usize = 30;
 
 /// Points that are tried for each new centre.
@@ -26,9 +31,8 @@ const SWAPS: usize = 6;
 /// A centre is put elsewhere where it is worth no more than this share of what it gains there.
 const WORTH: f64 = 0.9;
 
-/// Lloyd's algorithm stops where the squares of the ways that centres move add up to this share of the mean variance of a
-/// coordinate, as scikit-learn does.
-const TOLERANCE: f64 = 1e-4;
+/// Lloyd's algorithm stops where a round of it lowers the distortion by no more than this share.
+const TOLERANCE: f64 = 3e-6;
 
 /// A distortion below this share of the weighted squares of all coordinates is rounding, and counts as zero.
 const ROUNDING: f64 = 1e-24;
@@ -74,75 +78,103 @@ impl Clustering {
 /// The best clusterings found into 1, 2, ... `most` clusters, as far as there are so many different points; none without a point.
 /// `done` is told the share done. For a seed the result is the same on any number of threads.
 ///
+/// Centres are sought on few points that stand for all of them ([`coreset`]), and then moved by Lloyd's algorithm on all points.
+///
 /// From each seed a clustering grows by one cluster at a time: the new centre is, of some points drawn by their share of
 /// the distortion (k-means++), the one that lowers it most, and Lloyd's algorithm goes on from there. Then, while a centre found
-/// in the same way gains more than the least needed one is worth, it takes that one's place. Where that is little work, others
-/// start afresh as well, and the best one grows on.
+/// in the same way gains more than the least needed one is worth, it takes that one's place. Others start afresh, as far as that
+/// is little work, and the best one grows on.
 pub fn clusterings(points: &Points, most: usize, seed: u64, done: &(dyn Fn(f64) + Sync)) -> Vec<Clustering> {
     if points.is_empty() || most == 0 {
         return Vec::new();
     }
-    let seeds = if points.len() * most <= SMALL { MANY_SEEDS } else { SEEDS };
-    let steps = std::sync::atomic::AtomicUsize::new(0);
+    let sought = if points.len() > SOUGHT { Cow::Owned(coreset(points, SOUGHT, seed)) } else { Cow::Borrowed(points) };
+    let steps = AtomicUsize::new(0);
     let step = || {
-        let count = steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        done(count as f64 / (most as f64 * seeds as f64));
+        let count = steps.fetch_add(1, Ordering::Relaxed) + 1;
+        done((count as f64 / (most as f64 * (SEEDS + 1) as f64)).min(1.0));
     };
-    let runs: Vec<Vec<Clustering>> =
-        (0..seeds).into_par_iter().map(|run| grow(points, most, seed ^ run << 48, &step)).collect();
-    let mut best: Vec<Clustering> = Vec::new();
-    for run in runs {
-        for (index, clustering) in run.into_iter().enumerate() {
-            match best.get_mut(index) {
-                Some(best) if clustering.distortion < best.distortion => *best = clustering,
-                Some(_) => {}
-                None => best.push(clustering),
-            }
-        }
+    let seek = |run: u64| grow(Lloyd::one(&sought), most, seed ^ run << 48, &step);
+    let chains: Vec<Vec<Lloyd>> = (0..SEEDS).into_par_iter().map(seek).collect();
+    let best: Vec<&Lloyd> = (0..most)
+        .map_while(|index| {
+            let found = chains.iter().filter_map(|chain| chain.get(index));
+            found.min_by(|a, b| a.distortion().total_cmp(&b.distortion()))
+        })
+        .collect();
+    let rounding = rounding(points);
+    let settle = |sought: &Lloyd| {
+        let mut lloyd = Lloyd::of_centres(points, sought.centres().to_vec());
+        lloyd.settle(TOLERANCE);
+        lloyd
+    };
+    let settled = |sought: &&Lloyd| {
+        let clustering = Clustering::of(&settle(sought), points, rounding);
+        step();
+        clustering
+    };
+    let mut all: Vec<Clustering> = best.par_iter().with_max_len(1).map(settled).collect();
+    if all.len() < most && all.last().is_some_and(|last| last.distortion > 0.0) {
+        // All points are in more places than the few.
+        let more = grow(settle(best[all.len() - 1]), most, seed, &step);
+        all.extend(more[1..].iter().map(|lloyd| Clustering::of(lloyd, points, rounding)));
     }
-    best
+    all
 }
 
-fn grow(points: &Points, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Vec<Clustering> {
+/// From `first` on, one clustering for each number of clusters up to `most`, as long as there is distortion.
+fn grow<'a>(first: Lloyd<'a>, most: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Vec<Lloyd<'a>> {
+    let points = first.points();
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let one = Lloyd::one(points);
-    let mut lloyd = one.clone();
-    let origin = vec![0.0; points.width()];
-    let square = |index: usize| points.weights()[index] * squared_distance(points.point(index), &origin);
-    let tolerance = TOLERANCE * points.mean_variance();
-    let rounding = ROUNDING * (0..points.len()).map(square).sum::<f64>();
-    let mut all = vec![Clustering::of(&lloyd, points, rounding)];
+    let rounding = rounding(points);
+    let mut lloyd = first.clone();
+    let mut all = vec![first];
     step();
-    while all.len() < most && all.last().is_some_and(|last| last.distortion > 0.0) {
+    while lloyd.weights().len() < most && lloyd.distortion() > rounding {
         lloyd.add_centre(new_centre(&lloyd, CANDIDATES, &mut random).0);
-        lloyd.settle(tolerance);
-        let size = lloyd.weights().len() * points.len();
-        let afresh = if size <= SMALL { (SMALL / size).clamp(FRESH, MOST_FRESH) } else { 0 };
-        for _ in 0..afresh {
-            let mut fresh = one.clone();
+        let mut effort = lloyd.settle(TOLERANCE) + swap(&mut lloyd, &mut random);
+        for _ in 0..MOST_FRESH {
+            if effort * lloyd.weights().len() > EFFORT {
+                break;
+            }
+            let mut fresh = all[0].clone();
             while fresh.weights().len() < lloyd.weights().len() {
                 fresh.add_centre(new_centre(&fresh, 1, &mut random).0);
             }
-            fresh.settle(tolerance);
-            if fresh.shares().sum::<f64>() < lloyd.shares().sum() {
+            effort += points.len() * fresh.weights().len();
+            effort += fresh.settle(TOLERANCE) + swap(&mut fresh, &mut random);
+            if fresh.distortion() < lloyd.distortion() {
                 lloyd = fresh;
             }
         }
-        for _ in 0..SWAPS {
-            let (centre, gain) = new_centre(&lloyd, CANDIDATES, &mut random);
-            lloyd.add_centre(centre);
-            let (least, loss) = lloyd.least_needed();
-            if loss > WORTH * gain {
-                lloyd.remove_centre(all.len() + 1);
-                break;
-            }
-            lloyd.remove_centre(least);
-            lloyd.settle(tolerance);
-        }
-        all.push(Clustering::of(&lloyd, points, rounding));
+        all.push(lloyd.clone());
         step();
     }
     all
+}
+
+/// Puts centres elsewhere where that is worth it; about how many distances that took.
+fn swap(lloyd: &mut Lloyd, random: &mut Pcg64Mcg) -> usize {
+    let mut effort = 0;
+    for _ in 0..SWAPS {
+        let (centre, gain) = new_centre(lloyd, CANDIDATES, random);
+        lloyd.add_centre(centre);
+        let (least, loss) = lloyd.least_needed();
+        if loss > WORTH * gain {
+            lloyd.remove_centre(lloyd.weights().len() - 1);
+            break;
+        }
+        lloyd.remove_centre(least);
+        effort += lloyd.settle(TOLERANCE);
+    }
+    effort
+}
+
+/// A distortion up to this is zero.
+fn rounding(points: &Points) -> f64 {
+    let origin = vec![0.0; points.width()];
+    let square = |index: usize| points.weights()[index] * squared_distance(points.point(index), &origin);
+    ROUNDING * (0..points.len()).map(square).sum::<f64>()
 }
 
 /// A point for a further centre, the best of some drawn, and by how much it would lower the distortion at once.
@@ -201,6 +233,34 @@ mod tests {
         for (cluster, nearest) in seven.nearest.iter().enumerate() {
             assert_eq!(seven.cluster[nearest.unwrap()], cluster as u32);
         }
+    }
+
+    #[test]
+    fn what_is_sought_on_few_points_is_found_on_all() {
+        println!("seed {SEED}");
+        let points = blobs(3 * SOUGHT, 3, 7);
+        let all = clusterings(&points, 8, SEED, &|_| ());
+        let direct = grow(Lloyd::one(&points), 8, SEED, &|| ());
+        for (found, direct) in all.iter().zip(&direct) {
+            let ratio = found.distortion / direct.distortion();
+            assert!((0.9..1.01).contains(&ratio), "seed {SEED}, {} clusters: {ratio}", found.k());
+        }
+        assert!((all[6].distortion / direct[6].distortion() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_place_that_the_few_points_miss_is_a_cluster() {
+        let mut coordinates = vec![0.0; 2 * SOUGHT];
+        coordinates[SOUGHT..].fill(1000.0);
+        coordinates[7] = 1e-3;
+        let mut weights = vec![1e3; 2 * SOUGHT];
+        weights[7] = 1e-3;
+        let points = Points::new(1, &coordinates, weights);
+        let sought = coreset(&points, SOUGHT, SEED);
+        assert!((0..sought.len()).all(|index| sought.point(index)[0] != 1e-3), "seed {SEED}: none is missed");
+        let all = clusterings(&points, 5, SEED, &|_| ());
+        assert_eq!(all.iter().map(Clustering::k).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(all[2].distortion, 0.0);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! Representative Sampling*.
 
 mod choose_k;
+mod coreset;
 mod entropy;
 mod extractor;
 mod features;

@@ -70,15 +70,20 @@ impl Points {
         &self.weights
     }
 
-    /// The mean over the coordinates of their variances, without weights.
-    pub(super) fn mean_variance(&self) -> f64 {
-        let count = self.len() as f64;
-        let column = |column: usize| {
-            let values = || self.values.iter().skip(column).step_by(self.width);
-            let mean = values().sum::<f64>() / count;
-            values().map(|value| (value - mean).powi(2)).sum::<f64>() / count
-        };
-        (0..self.dimensions).map(column).sum::<f64>() / self.dimensions as f64
+    /// The weighted mean of all points, padded.
+    pub(super) fn mean(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.width];
+        for (point, weight) in self.values.chunks_exact(self.width).zip(&self.weights) {
+            sums.iter_mut().zip(point).for_each(|(sum, value)| *sum += weight * value);
+        }
+        let total: f64 = self.weights.iter().sum();
+        sums.into_iter().map(|sum| sum / total).collect()
+    }
+
+    /// Some of the points, with other weights.
+    pub(super) fn only(&self, indices: &[usize], weights: Vec<f64>) -> Self {
+        let values = indices.iter().flat_map(|&index| self.point(index)).copied().collect();
+        Self { values, weights, ..*self }
     }
 
     /// Coordinates of each point with their padding.
@@ -87,14 +92,14 @@ impl Points {
     }
 
     /// The padded coordinates of a point.
-    #[inline]
+    #[inline(always)]
     pub(super) fn point(&self, index: usize) -> &[f64] {
         &self.values[index * self.width..][..self.width]
     }
 }
 
 /// The square of the distance between two padded points.
-#[inline]
+#[inline(always)]
 pub(super) fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
     for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
