@@ -29,6 +29,8 @@ const BLOCK: u64 = 4096;
 const DEVICE: u64 = 1 << 30;
 /// Requests by whose drift the clocks of the trace and of the run are laid together.
 const BEGINNING: usize = 100;
+/// How often a run that hangs is tried again.
+const TRIES: usize = 8;
 /// The goals: median and 99th percentile of the drift.
 const GOALS: [Nanos; 2] = [Nanos(20_000), Nanos(100_000)];
 const TOOLS: [Tool; 4] = [
@@ -85,11 +87,14 @@ fn main() -> Result<()> {
         for run in 0..options.runs {
             for turn in 0..there.len() {
                 let tool = there[(turn + run) % there.len()];
-                let mut command = limited(&(tool.command)(folder.path(), &device.path)?, options.seconds);
                 let runs = results.entry(tool.name).or_default();
-                match tracing.watch(command.stdin(stdin(tool, folder.path())?))? {
-                    Some(issued) => runs.push(judge(&trace, &issued)),
-                    None => println!("{rate:>6}  {:<10} hung, and was stopped", tool.name),
+                for _ in 0..TRIES {
+                    let mut command = limited(&(tool.command)(folder.path(), &device.path)?, options.seconds);
+                    if let Some(issued) = tracing.watch(command.stdin(stdin(tool, folder.path())?))? {
+                        runs.push(judge(&trace, &issued));
+                        break;
+                    }
+                    println!("{rate:>6}  {:<10} hung, and was stopped", tool.name);
                 }
             }
         }
@@ -130,7 +135,7 @@ fn limited(command: &Command, seconds: u64) -> Command {
     let mut limited = Command::new("timeout");
     limited
         .arg("--signal=KILL")
-        .arg((seconds * 3 + 30).to_string())
+        .arg((seconds * 3 + 15).to_string())
         .arg(command.get_program())
         .args(command.get_args());
     limited
