@@ -108,8 +108,8 @@ fn root_every_request_is_played_and_writes_only_when_asked_for() {
     for (played, recorded) in played.iter().zip(&recorded) {
         assert_eq!((played.op, played.length), (recorded.op, recorded.length));
         assert_eq!(played.offset.0, wrapped(recorded.offset.0));
-        // Counted from when the first was due, and the file counts from when it was issued.
-        assert!(played.response.is_some_and(|response| response > Nanos::ZERO));
+        assert_eq!(played.arrival, recorded.arrival);
+        assert!(played.queued.is_some() && played.service().is_some_and(|time| time > Nanos::ZERO));
     }
 
     let result = json(&[&arguments[..], &["--allow-writes"]].concat());
@@ -175,6 +175,16 @@ fn root_what_cannot_be_played_is_said_in_a_line() {
     let long = bench.trace([(0, Op::Read, 0, SIZE + 1, 1)].into_iter());
     let (code, line) = error(&long, &[]);
     assert!(code == Some(1) && line.contains("does not fit on a device of"), "{line}");
+    let fits = bench.trace([(0, Op::Read, 0, BLOCK, 1)].into_iter());
+    let (code, line) = error(&fits, &["--out", "played.unknown"]);
+    assert!(code == Some(64) && line.contains(".parquet or .csv"), "{line}");
+    let (code, line) = error(&fits, &["--out", "/nowhere/played.parquet"]);
+    assert!(code == Some(1) && line.contains("/nowhere/played.parquet"), "{line}");
+    let read_only = |how: &str| Command::new("blockdev").args([how, &bench.device]).status().unwrap();
+    read_only("--setro");
+    let (code, line) = error(&fits, &["--allow-writes"]);
+    read_only("--setrw");
+    assert!(code == Some(1) && line.contains(&bench.device), "{line}");
 }
 
 #[test]
@@ -237,8 +247,9 @@ fn root_segments_are_played_with_warm_up_and_cool_down() {
     assert_eq!(played.segments, [(900.0, 50), (100.0, 50)]);
     let offsets: Vec<u64> = played.trace.requests().map(|request| request.offset.0 / BLOCK).collect();
     assert_eq!(offsets, (300..350).chain(600..650).collect::<Vec<_>>());
+    let due = &played.trace.columns.arrival;
     let millisecond =
-        |from: usize| (0..49).all(|k| played.due[from + k + 1].since(played.due[from + k]) == Nanos::from_millis(1));
+        |from: usize| due[from..from + 50].windows(2).all(|pair| pair[1].since(pair[0]) == Nanos::from_millis(1));
     assert!(millisecond(0) && millisecond(50));
     let summary = Summary::of(&played);
     let mean = |number: usize| summary.segments[number].mean_response.unwrap();

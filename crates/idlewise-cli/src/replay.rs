@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -67,8 +67,8 @@ pub struct Arguments {
     #[arg(long)]
     allow_writes: bool,
 
-    /// Write the requests as a trace, with the times of their issue and the response times measured: .parquet or .csv (MSR
-    /// Cambridge)
+    /// Write the requests as a trace, with the response times measured: a name that ends in .parquet keeps when each was due,
+    /// issued and completed; .csv (MSR Cambridge), when it was due and completed
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -132,6 +132,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let plan = arguments.plan()?;
     let inputs = [arguments.trace.clone()].into_iter().chain(plan.as_ref().map(|plan| arguments.trace_of(plan)));
     output::check_all(&inputs.collect::<Vec<_>>(), &[arguments.out.as_deref()])?;
+    let out = arguments.out.as_deref().map(created).transpose()?;
     let mut trace = arguments.read_trace(plan.as_ref())?;
     one_volume(arguments, plan.as_ref(), &trace)?;
     let segments = plan.as_ref().map(Plan::segments);
@@ -154,9 +155,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if !played.denied.is_empty() {
         eprintln!("idlewise: requests may be issued late, as the player was denied {}", played.denied.join("; "));
     }
-    if let Some(path) = &arguments.out {
-        let target = Target::of_path(path).unwrap_or(Target::Parquet);
-        let mut file = TraceFile::create(path, target, &played.trace.provenance)?;
+    if let Some(mut file) = out {
         file.write(&played.trace.columns)?;
         file.finish()?;
     }
@@ -181,6 +180,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         false if report.failed > 0 => Exit::ErrorsFound,
         false => Exit::Clean,
     })
+}
+
+/// The file of the requests, before any is played: what cannot be written should not take a week to find out.
+fn created(path: &Path) -> anyhow::Result<TraceFile> {
+    let unknown =
+        || UsageError(format!("{}: the name does not say in which format to write: .parquet or .csv", path.display()));
+    TraceFile::create(path, Target::of_path(path).ok_or_else(unknown)?, &Played::provenance())
 }
 
 /// What becomes of places.

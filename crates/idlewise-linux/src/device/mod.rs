@@ -131,6 +131,11 @@ impl Device {
         self.place.queue_depth().and_then(|depth| u32::try_from(depth).ok()).unwrap_or(1)
     }
 
+    /// Whether it is set read-only.
+    pub fn read_only(&self) -> bool {
+        self.place.read_only()
+    }
+
     /// The disk as a whole, to send commands to.
     fn open_disk(&self) -> Result<File, Fault> {
         self.open_node(&self.place.name())

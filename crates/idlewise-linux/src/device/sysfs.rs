@@ -110,6 +110,11 @@ impl Place {
         sectors.min(segments)
     }
 
+    /// Of the partition, if it is one.
+    pub fn read_only(&self) -> bool {
+        number(&self.device.join("ro")) == Some(1)
+    }
+
     /// Of the disk itself where its driver tells, or else of the kernel's queue for it.
     pub fn queue_depth(&self) -> Option<u64> {
         ["device/queue_depth", "queue/nr_requests"].into_iter().find_map(|file| number(&self.disk.join(file)))

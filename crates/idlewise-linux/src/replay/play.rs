@@ -70,11 +70,10 @@ pub const DEVICE_CACHE: Bytes = Bytes(32 << 20);
 
 /// A trace as it was played.
 pub struct Played {
-    /// The requests measured, those that were issued: when, since the first of them was due, and the response times that the
-    /// device gave, where it answered.
+    /// The requests measured, those that were issued. They arrive when they were due, since the first of them was, but none
+    /// before the one ahead of it; were queued as long as they were issued late; and have a response time where the device
+    /// answered.
     pub trace: Trace,
-    /// When each was due, on the same clock.
-    pub due: Vec<Nanos>,
     /// The weight of each segment, and how many of the requests, in their order, are its own.
     pub segments: Vec<(f64, usize)>,
     /// Requests issued for warm-up.
@@ -89,6 +88,13 @@ pub struct Played {
     pub denied: Vec<String>,
 }
 
+impl Played {
+    /// Of every trace that was played.
+    pub fn provenance() -> Provenance {
+        Provenance { resolution: Nanos(1), was_sorted: true, ..Provenance::default() }
+    }
+}
+
 /// A trace cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -98,6 +104,9 @@ pub enum ReplayError {
     /// Writing to a device in use would destroy it.
     #[error("{0}: in use (mounted, or part of something): writes are refused")]
     InUse(String),
+    /// A device that is set read-only takes no writes; the kernel tells only when they come.
+    #[error("{0}: read-only: writes are refused")]
+    ReadOnly(String),
     /// The system refused.
     #[error("{path}: {problem}")]
     Io {
@@ -175,6 +184,9 @@ pub fn replay(
 /// Exclusive: the kernel refuses while the device is mounted or held by anything else.
 fn open_for_writing(device: &Device) -> Result<File, ReplayError> {
     let path = device.path.display().to_string();
+    if device.read_only() {
+        return Err(ReplayError::ReadOnly(path));
+    }
     let flags = OFlags::DIRECT | OFlags::EXCL;
     OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(&device.path).map_err(|error| {
         match Errno::from_io_error(&error) {
@@ -232,11 +244,7 @@ fn share(requests: &Columns, runs: &[Run], mut done: usize) -> f64 {
 fn as_played(requests: &Columns, segments: &[Segment], runs: &[Run], schedules: &[Schedule], times: &Times) -> Played {
     let issued = |index: &usize| times.issued[*index] != NEVER;
     let mut played = Played {
-        trace: Trace {
-            provenance: Provenance { resolution: Nanos(1), was_sorted: true, ..Provenance::default() },
-            columns: requests.with_volumes_of(),
-        },
-        due: Vec::new(),
+        trace: Trace { provenance: Played::provenance(), columns: requests.with_volumes_of() },
         segments: segments.iter().map(|segment| (segment.weight, 0)).collect(),
         warm_up: 0,
         cool_down: 0,
@@ -244,19 +252,19 @@ fn as_played(requests: &Columns, segments: &[Segment], runs: &[Run], schedules: 
         unanswered: times.unanswered.into(),
         denied: Vec::new(),
     };
-    let mut origin = None;
+    let (mut origin, mut last) = (None, Nanos::ZERO);
     for part in runs.iter().flat_map(|run| &run.parts) {
         let schedule = schedules.iter().find(|schedule| schedule.stretch().contains(&part.requests.start));
         match (part.phase, schedule) {
             (Phase::Measured(number), Some(schedule)) => {
                 for index in part.requests.clone().filter(issued) {
-                    let (due, at) = (schedule.due(index), times.issued[index]);
-                    let origin = *origin.get_or_insert(due);
-                    let response = Some(times.ended[index]).filter(|end| *end != NEVER).map(|end| end.since(at));
-                    let arrival = at.since(origin);
-                    let request = Request { arrival, queued: None, response, ..requests.request(index) };
+                    let due = schedule.due(index).max(last);
+                    last = due;
+                    let arrival = due.since(*origin.get_or_insert(due));
+                    let queued = Some(times.issued[index].since(due));
+                    let response = Some(times.ended[index]).filter(|end| *end != NEVER).map(|end| end.since(due));
+                    let request = Request { arrival, queued, response, ..requests.request(index) };
                     played.trace.columns.push(request);
-                    played.due.push(due.since(origin));
                     played.segments[number].1 += 1;
                 }
             }

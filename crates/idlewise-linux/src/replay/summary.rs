@@ -2,6 +2,7 @@
 
 use idlewise::Nanos;
 use idlewise::replay::weighted_response;
+use idlewise::trace::Request;
 
 use super::Played;
 
@@ -15,7 +16,7 @@ pub struct Summary {
     /// How much longer than due it took from the first issue of a segment to its last, summed over segments and as a share of
     /// the times due.
     pub span_error: f64,
-    /// Mean response time, of the requests that were answered.
+    /// Mean response time, of the requests that were answered; like all of these it counts from the issue.
     pub mean_response: Nanos,
     /// Response times: median, 90th, 99th and 99.9th percentile, longest.
     pub response: [Nanos; 5],
@@ -40,20 +41,21 @@ impl Summary {
     /// Sums a replay up.
     pub fn of(played: &Played) -> Self {
         let columns = &played.trace.columns;
-        let mut drift: Vec<Nanos> =
-            columns.arrival.iter().zip(&played.due).map(|(issued, due)| issued.since(*due)).collect();
+        let mut drift: Vec<Nanos> = columns.requests().map(|request| request.queued.unwrap_or_default()).collect();
         drift.sort_unstable();
-        let mut responses: Vec<Nanos> = columns.responses().collect();
+        let mut responses: Vec<Nanos> = columns.requests().filter_map(|request| request.service()).collect();
         responses.sort_unstable();
         let (mut begin, mut spans) = (0, [0u64; 2]);
         let mut segments = Vec::with_capacity(played.segments.len());
         for &(weight, requests) in &played.segments {
             let own = begin..begin + requests;
-            for (sum, times) in spans.iter_mut().zip([&columns.arrival, &played.due]) {
-                let times = &times[own.clone()];
-                *sum += times.last().map_or(0, |last| last.since(times[0]).0);
+            if let (Some(first), Some(last)) = (own.clone().next(), own.clone().next_back()) {
+                let [first, last] = [first, last].map(|index| columns.request(index));
+                let due = last.arrival.since(first.arrival).0;
+                let late = |request: Request| request.queued.unwrap_or_default().0;
+                spans = [spans[0] + due + late(last) - late(first), spans[1] + due];
             }
-            let mean_response = mean(own.filter_map(|index| columns.request(index).response));
+            let mean_response = mean(own.filter_map(|index| columns.request(index).service()));
             segments.push(SegmentSummary { weight, requests: requests as u64, mean_response });
             begin += requests;
         }
@@ -85,7 +87,7 @@ fn percentile(sorted: &[Nanos], share: f64) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use idlewise::trace::{Request, Trace};
+    use idlewise::trace::Trace;
 
     use super::*;
 
@@ -93,14 +95,13 @@ mod tests {
     fn by_hand() {
         let mut trace = Trace::default();
         // Two segments of two requests; the last was never answered.
-        let rows = [(0, Some(10)), (105, Some(30)), (1_010, Some(50)), (1_050, None)];
-        for (arrival, response) in rows {
-            let response = response.map(Nanos);
-            trace.columns.push(Request { arrival: Nanos(arrival), response, ..Request::default() });
+        let rows = [(0, 0, Some(10)), (100, 5, Some(35)), (1_000, 10, Some(60)), (1_050, 0, None)];
+        for (due, late, response) in rows {
+            let (arrival, queued, response) = (Nanos(due), Some(Nanos(late)), response.map(Nanos));
+            trace.columns.push(Request { arrival, queued, response, ..Request::default() });
         }
         let played = Played {
             trace,
-            due: [0, 100, 1_000, 1_050].map(Nanos).to_vec(),
             segments: vec![(9.0, 2), (5.0, 0), (1.0, 2)],
             warm_up: 0,
             cool_down: 0,
@@ -121,7 +122,6 @@ mod tests {
     fn nothing_played_is_all_zero() {
         let nothing = Played {
             trace: Trace::default(),
-            due: Vec::new(),
             segments: vec![(1.0, 0)],
             warm_up: 0,
             cool_down: 0,

@@ -38,6 +38,11 @@ impl Request {
     pub fn end(&self) -> Option<Nanos> {
         self.response.map(|response| Nanos(self.arrival.0.saturating_add(response.0)))
     }
+
+    /// Time from when the device was given it, or from arrival where the source does not know that, to completion.
+    pub fn service(&self) -> Option<Nanos> {
+        self.response.map(|response| response.since(self.queued.unwrap_or_default()))
+    }
 }
 
 /// What an event of a trace of events says of its request. Columns of events become requests in

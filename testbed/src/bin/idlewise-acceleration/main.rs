@@ -111,7 +111,7 @@ fn as_played(arguments: &Arguments, plan: &Plan, played: &Path) -> anyhow::Resul
 fn with_responses(requests: &Columns, played: &Columns) -> Columns {
     let mut columns = requests.with_volumes_of();
     for (request, played) in requests.requests().zip(played.requests()) {
-        columns.push(Request { response: played.response, ..request });
+        columns.push(Request { response: played.service(), ..request });
     }
     columns
 }

@@ -50,7 +50,8 @@ impl Foreground for Replay<'_> {
         let sum = |reads: bool| {
             columns.requests().filter(|r| !reads || r.op == Op::Read).map(|r| u64::from(r.length)).sum::<u64>()
         };
-        let responses = columns.responses().map(|response| response.as_secs_f64()).collect();
+        let services = columns.requests().filter_map(|request| request.service());
+        let responses = services.map(|time| time.as_secs_f64()).collect();
         Ok(Played { responses, elapsed, bytes: sum(false), read: sum(true) })
     }
 }
