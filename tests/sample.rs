@@ -116,6 +116,9 @@ fn degenerate_traces_have_sensible_answers() {
     );
     assert!(!report["representatives"].as_array().unwrap().is_empty());
     assert!(stdout(&run(&["sample", silent])).contains("a replay of the plan measures"));
+    let sessions: Vec<_> = (0..200).map(|k| (k * 1_000 + k / 100 * 36_000_000, 0, "Read", 0, 4096, 700)).collect();
+    let output = run(&["sample", &msr(folder.path(), "sessions.csv", &sessions)]);
+    assert!(output.status.success() && stderr(&output).contains("jumps of the clock (1)"), "{}", stderr(&output));
 }
 
 #[test]

@@ -205,14 +205,7 @@ impl ReadArguments {
         };
         let ((reducer, gaps), provenance) = self.stream(paths, self.options(), begin, take)?;
         Reducer::check(provenance.resolution)?;
-        let holes = gaps.gaps().len();
-        if holes > 0 {
-            eprintln!(
-                "idlewise: {}: {holes} holes between sessions, or jumps of the clock, count as idle time here: `idlewise trace \
-                 cut --at-gaps 30min` splits them off",
-                name(paths)
-            );
-        }
+        let holes = say_holes(&gaps, paths);
         let modelled = reducer.modelled();
         let disks = reducer.finish();
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
@@ -240,6 +233,19 @@ impl ReadArguments {
         };
         Ok(Input { disks, model, source })
     }
+}
+
+/// Warns of holes in what was read; how many there are.
+pub fn say_holes(gaps: &GapFinder, paths: &[PathBuf]) -> usize {
+    let holes = gaps.gaps().len();
+    if holes > 0 {
+        eprintln!(
+            "idlewise: {}: holes between sessions, or jumps of the clock ({holes}), count as idle time here: `idlewise trace \
+             cut --at-gaps 30min` splits them off",
+            name(paths)
+        );
+    }
+    holes
 }
 
 fn stream_once<T>(

@@ -11,11 +11,11 @@ use idlewise::sample::{
     Choice, Criterion, Extractor, FEATURES, FeatureSet, Interval, Outcome, Phases, Plan, RULES, Representative, Rule,
     Settings, Systematic, sample,
 };
-use idlewise::trace::{Columns, Provenance};
+use idlewise::trace::{Columns, GapFinder, Provenance};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
-use crate::input::{TraceArguments, formats_help, list};
+use crate::input::{TraceArguments, formats_help, list, say_holes};
 use crate::output;
 use crate::progress::Progress;
 
@@ -118,16 +118,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    let begin = |_: &Provenance| Ok((Extractor::new(arguments.interval), Nanos::ZERO, Vec::new()));
-    type Taken = (Extractor, Nanos, Vec<String>);
-    let take = |(extractor, last, volumes): &mut Taken, columns: Columns, _: &Provenance| {
+    let begin =
+        |_: &Provenance| Ok((Extractor::new(arguments.interval), GapFinder::default(), Nanos::ZERO, Vec::new()));
+    type Taken = (Extractor, GapFinder, Nanos, Vec<String>);
+    let take = |(extractor, gaps, last, volumes): &mut Taken, columns: Columns, _: &Provenance| {
         extractor.requests(&columns);
+        columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
         *last = columns.arrival.last().copied().unwrap_or(*last);
         volumes.clone_from(&columns.volumes);
         Ok(())
     };
     let read = &arguments.trace.read;
-    let ((extractor, span, volumes), provenance) = read.stream(&arguments.trace.traces, read.options(), begin, take)?;
+    let ((extractor, gaps, span, volumes), provenance) =
+        read.stream(&arguments.trace.traces, read.options(), begin, take)?;
+    say_holes(&gaps, &arguments.trace.traces);
     let intervals = extractor.finish();
 
     if let (Some(_), [_, _, ..], None) = (&arguments.out, &volumes[..], &read.volume) {

@@ -17,8 +17,6 @@ use crate::monitor::now;
 
 /// Requests in flight at most.
 pub const DEPTH: u32 = 1024;
-/// The last bit of a wait is spent awake: a sleeper wakes up late.
-const AWAKE: Nanos = Nanos(60_000);
 /// How often a wait looks up.
 const TICK: Nanos = Nanos::from_millis(100);
 /// How long requests in flight are waited for: at the end, and when asked to stop.
@@ -58,6 +56,8 @@ pub struct Times {
 /// Plays what is due when; in a warm-up, without waiting. One schedule for each row of parts that are on time.
 pub struct Player<'a> {
     score: Score<'a>,
+    /// So much of a wait, the last of it, is spent awake: a sleeper wakes up late.
+    awake: Nanos,
     ring: IoUring,
     in_flight: u32,
     times: Times,
@@ -66,11 +66,11 @@ pub struct Player<'a> {
 impl<'a> Player<'a> {
     /// # Errors
     /// Where the kernel has no io_uring.
-    pub fn new(score: Score<'a>) -> io::Result<Self> {
+    pub fn new(score: Score<'a>, awake: Nanos) -> io::Result<Self> {
         let ring = IoUring::new(DEPTH)?;
         let never = vec![NEVER; score.requests.len()];
         let times = Times { issued: never.clone(), ended: never, failed: 0, unanswered: 0 };
-        Ok(Self { score, ring, in_flight: 0, times })
+        Ok(Self { score, awake, ring, in_flight: 0, times })
     }
 
     /// Plays all runs, or until asked to stop.
@@ -133,10 +133,10 @@ impl<'a> Player<'a> {
 
     fn on_time(&mut self, schedule: &mut Schedule) -> io::Result<()> {
         // A little later than now, so that the first request is on time as well; awake until then.
-        schedule.begin(Nanos(now().0 + AWAKE.0));
+        schedule.begin(Nanos(now().0 + self.awake.0));
         while !schedule.is_over() && !self.stopped() {
             let next = schedule.upcoming().filter(|_| self.in_flight < DEPTH);
-            let sleep = next.map_or(TICK, |(_, due)| due.since(Nanos(now().0 + AWAKE.0)));
+            let sleep = next.map_or(TICK, |(_, due)| due.since(Nanos(now().0 + self.awake.0)));
             match next.filter(|_| sleep == Nanos::ZERO) {
                 Some((index, due)) => {
                     while now() < due {

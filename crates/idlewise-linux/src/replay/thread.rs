@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 
+use idlewise::Nanos;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
 /// What [`prepare`] achieved, in force until it is dropped.
@@ -11,7 +12,14 @@ pub struct Prepared {
     /// What was not allowed.
     pub denied: Vec<String>,
     /// The CPUs stay awake while this is open.
-    _awake: Option<File>,
+    awake: Option<File>,
+}
+
+impl Prepared {
+    /// Whoever sleeps runs again within this, nearly always: as measured in a virtual machine, where it takes longest.
+    pub fn wakes_up_within(&self) -> Nanos {
+        if self.awake.is_some() { Nanos(60_000) } else { Nanos(200_000) }
+    }
 }
 
 /// Prepares the calling thread; what is not allowed is told, and does not stop it.
@@ -29,7 +37,7 @@ pub fn prepare() -> Prepared {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let awake = keep_awake();
     let awake = awake.map_err(|error| denied.push(format!("CPUs that stay awake, /dev/cpu_dma_latency ({error})")));
-    Prepared { denied, _awake: awake.ok() }
+    Prepared { denied, awake: awake.ok() }
 }
 
 /// Idle CPUs poll until the file is closed (the kernel's PM QoS interface): to wake one up takes longer than a request may
