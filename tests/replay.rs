@@ -187,6 +187,20 @@ fn root_what_cannot_be_played_is_said_in_a_line() {
     assert!(code == Some(1) && line.contains(&bench.device), "{line}");
 }
 
+/// The kernel stops a thread before all others that never sleeps, and with it whoever serves the device.
+#[test]
+fn root_real_time_priority_is_given_up_where_there_is_no_time_to_sleep() {
+    let Some(bench) = Bench::new() else { return };
+    let denied = |gap_us: u64| {
+        let trace = bench.trace((0..1_000_000 / gap_us).map(|k| (k * gap_us, Op::Read, k % 64 * BLOCK, BLOCK, 10)));
+        let denied = json(&["replay", &trace, &bench.device, "--json"])["denied"].to_string();
+        ["CAP_SYS_NICE", "too closely"].map(|why| denied.contains(why))
+    };
+    let [refused, given_up] = denied(20_000);
+    assert!(!given_up);
+    assert_eq!(denied(20), [refused, !refused]);
+}
+
 #[test]
 fn root_sigint_ends_it_with_what_was_played() {
     let Some(bench) = Bench::new() else { return };
@@ -253,7 +267,7 @@ fn root_segments_are_played_with_warm_up_and_cool_down() {
     assert!(millisecond(0) && millisecond(50));
     let summary = Summary::of(&played);
     let mean = |number: usize| summary.segments[number].mean_response.unwrap();
-    assert!((summary.weighted_response - (0.9 * mean(0) + 0.1 * mean(1))).abs() < 1e-12, "{summary:?}");
+    assert!((summary.weighted_response.unwrap() - (0.9 * mean(0) + 0.1 * mean(1))).abs() < 1e-12, "{summary:?}");
 }
 
 /// Three kinds of half seconds, twelve of each in turn: a plan of three is played in a fraction of the time, and weighs them right.

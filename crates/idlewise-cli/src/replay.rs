@@ -10,8 +10,8 @@ use anyhow::Context;
 use idlewise::replay::{Places, Segment};
 use idlewise::report::Table;
 use idlewise::sample::Plan;
-use idlewise::trace::Trace;
 use idlewise::trace::write::Target;
+use idlewise::trace::{Columns, Trace};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::replay::{DEVICE_CACHE, Loop, Options, Played, Sample, SegmentSummary, Summary, Writes, replay};
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub struct Arguments {
     allow_writes: bool,
 
     /// Write the requests as a trace, with the response times measured: a name that ends in .parquet keeps when each was due,
-    /// issued and completed; .csv (MSR Cambridge), when it was due and completed
+    /// issued and completed; .csv (MSR Cambridge), when it was due and completed, of those that were answered
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -79,8 +79,12 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Report {
+    trace: String,
+    device: String,
     /// `complete` or `interrupted`.
     state: &'static str,
+    /// What the player was denied that would help it to be on time.
+    denied: Vec<String>,
     requests: u64,
     failed: u64,
     unanswered: u64,
@@ -88,16 +92,17 @@ struct Report {
     drift_p99_s: f64,
     drift_max_s: f64,
     span_error: f64,
-    mean_response_s: f64,
-    /// Nothing where not all of a plan was played.
+    /// Nothing here and below where no request was answered.
+    mean_response_s: Option<f64>,
+    /// Nothing where not all of a plan was played and answered.
     weighted_response_s: Option<f64>,
     /// Where requests went: `kept`, or `wrapped` or `scaled` on a smaller device.
     places: &'static str,
-    response_p50_s: f64,
-    response_p90_s: f64,
-    response_p99_s: f64,
-    response_p999_s: f64,
-    response_max_s: f64,
+    response_p50_s: Option<f64>,
+    response_p90_s: Option<f64>,
+    response_p99_s: Option<f64>,
+    response_p999_s: Option<f64>,
+    response_max_s: Option<f64>,
     #[serde(rename = "loop")]
     control: &'static str,
     writes: &'static str,
@@ -112,8 +117,8 @@ struct OfPlan {
     warm_up: u64,
     cool_down: u64,
     elapsed_s: f64,
-    /// The trace's span over that.
-    speed_up: f64,
+    /// The trace's span over that; nothing where not all of the plan was played.
+    speed_up: Option<f64>,
     segments: Vec<SegmentRow>,
 }
 
@@ -132,36 +137,45 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let plan = arguments.plan()?;
     let inputs = [arguments.trace.clone()].into_iter().chain(plan.as_ref().map(|plan| arguments.trace_of(plan)));
     output::check_all(&inputs.collect::<Vec<_>>(), &[arguments.out.as_deref()])?;
-    let out = arguments.out.as_deref().map(created).transpose()?;
+    let mut out = arguments.out.as_deref().map(created).transpose()?;
     let mut trace = arguments.read_trace(plan.as_ref())?;
     one_volume(arguments, plan.as_ref(), &trace)?;
     let segments = plan.as_ref().map(Plan::segments);
+    let places = if arguments.scale { Places::Scaled } else { Places::Wrapped };
+    let moved = moved(arguments, &trace, device.size);
     if let Some(first) = arguments.first {
+        // By all of the trace, so that its parts go where they go in the whole.
+        places.fit(&mut trace.columns, device.size, device.block)?;
         trace.columns.split_off(trace.columns.arrival.partition_point(|arrival| *arrival < first));
     }
     let options = Options {
         writes: if arguments.allow_writes { Writes::Destroy } else { Writes::AsReads },
-        places: if arguments.scale { Places::Scaled } else { Places::Wrapped },
+        places,
         control: if arguments.closed { Loop::Closed } else { Loop::Open },
         sample: segments
             .as_deref()
             .map(|segments| Sample { segments, device_cache: arguments.device_cache.unwrap_or(DEVICE_CACHE) }),
     };
-    let places = places(arguments, &trace, device.size);
     let began = Instant::now();
     let progress = Progress::new("playing");
     let played = replay(trace, &device, &options, &stop, &mut |done| progress.share(done))?;
     drop(progress);
+    let elapsed_s = began.elapsed().as_secs_f64();
     if !played.denied.is_empty() {
         eprintln!("idlewise: requests may be issued late, as the player was denied {}", played.denied.join("; "));
     }
-    if let Some(mut file) = out {
-        file.write(&played.trace.columns)?;
+    if let Some((mut file, target)) = out.take() {
+        let columns = &played.trace.columns;
+        match target {
+            Target::Parquet => file.write(columns)?,
+            Target::Format(_) => file.write(&answered(columns))?,
+        }
         file.finish()?;
     }
-    let elapsed_s = began.elapsed().as_secs_f64();
     let interrupted = stop.load(Ordering::Relaxed);
-    let report = Report { places, ..Report::of(&options, &played, plan.as_ref(), elapsed_s, interrupted) };
+    let [trace, device] = [&arguments.trace, &arguments.device].map(|path| path.display().to_string());
+    let report =
+        Report { trace, device, places: moved, ..Report::of(&options, &played, plan.as_ref(), elapsed_s, interrupted) };
     if report.failed > 0 {
         eprintln!(
             "idlewise: {}: {} requests failed; their times are left out",
@@ -183,14 +197,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 /// The file of the requests, before any is played: what cannot be written should not take a week to find out.
-fn created(path: &Path) -> anyhow::Result<TraceFile> {
+fn created(path: &Path) -> anyhow::Result<(TraceFile, Target)> {
     let unknown =
         || UsageError(format!("{}: the name does not say in which format to write: .parquet or .csv", path.display()));
-    TraceFile::create(path, Target::of_path(path).ok_or_else(unknown)?, &Played::provenance())
+    let target = Target::of_path(path).ok_or_else(unknown)?;
+    Ok((TraceFile::create(path, target, &Played::provenance())?, target))
+}
+
+/// For formats that cannot say that a request was not answered.
+fn answered(columns: &Columns) -> Columns {
+    let mut answered = columns.with_volumes_of();
+    columns.requests().filter(|request| request.response.is_some()).for_each(|request| answered.push(request));
+    answered
 }
 
 /// What becomes of places.
-fn places(arguments: &Arguments, trace: &Trace, device: Bytes) -> &'static str {
+fn moved(arguments: &Arguments, trace: &Trace, device: Bytes) -> &'static str {
     let ends = trace.columns.requests().map(|request| request.offset.0.saturating_add(request.length.into()));
     match ends.max().is_some_and(|end| end > device.0) {
         false => "kept",
@@ -264,6 +286,15 @@ impl Arguments {
             plan.requests,
             path.display()
         );
+        let span = trace.columns.arrival.last().copied().unwrap_or_default();
+        anyhow::ensure!(
+            span == plan.span,
+            "{}: it is of a trace of {}, {} has {}",
+            self.trace.display(),
+            plan.span.exact(),
+            path.display(),
+            span.exact()
+        );
         for (segment, one) in plan.segments().iter().zip(&plan.representatives) {
             let before = |time: Nanos| trace.columns.arrival.partition_point(|arrival| *arrival < time) as u64;
             let there = before(segment.end) - before(segment.begin);
@@ -281,7 +312,7 @@ impl Arguments {
 }
 
 impl OfPlan {
-    fn new(plan: &Plan, summary: &Summary, played: &Played, elapsed_s: f64) -> Self {
+    fn new(plan: &Plan, summary: &Summary, played: &Played, elapsed_s: f64, interrupted: bool) -> Self {
         let row = |(one, segment): (&SegmentSummary, &Segment)| SegmentRow {
             begin_s: segment.begin.as_secs_f64(),
             weight: one.weight,
@@ -292,7 +323,7 @@ impl OfPlan {
             warm_up: played.warm_up,
             cool_down: played.cool_down,
             elapsed_s,
-            speed_up: plan.span.as_secs_f64() / elapsed_s,
+            speed_up: (!interrupted).then(|| plan.span.as_secs_f64() / elapsed_s),
             segments: summary.segments.iter().zip(&plan.segments()).map(row).collect(),
         }
     }
@@ -303,9 +334,12 @@ impl Report {
         let summary = Summary::of(played);
         let [drift_p50_s, drift_p99_s, drift_max_s] = summary.drift.map(Nanos::as_secs_f64);
         let [response_p50_s, response_p90_s, response_p99_s, response_p999_s, response_max_s] =
-            summary.response.map(Nanos::as_secs_f64);
+            [0, 1, 2, 3, 4].map(|at| summary.response.map(|times| times[at].as_secs_f64()));
         Self {
+            trace: String::new(),
+            device: String::new(),
             state: if interrupted { "interrupted" } else { "complete" },
+            denied: played.denied.clone(),
             places: "kept",
             requests: summary.requests,
             failed: played.failed,
@@ -314,8 +348,8 @@ impl Report {
             drift_p99_s,
             drift_max_s,
             span_error: summary.span_error,
-            mean_response_s: summary.mean_response.as_secs_f64(),
-            weighted_response_s: Some(summary.weighted_response).filter(|_| plan.is_none() || !interrupted),
+            mean_response_s: summary.mean_response.map(Nanos::as_secs_f64),
+            weighted_response_s: summary.weighted_response.filter(|_| plan.is_none() || !interrupted),
             response_p50_s,
             response_p90_s,
             response_p99_s,
@@ -323,15 +357,16 @@ impl Report {
             response_max_s,
             control: if options.control == Loop::Closed { "closed" } else { "open" },
             writes: if options.writes == Writes::Destroy { "written" } else { "played as reads" },
-            plan: plan.map(|plan| OfPlan::new(plan, &summary, played, elapsed_s)),
+            plan: plan.map(|plan| OfPlan::new(plan, &summary, played, elapsed_s, interrupted)),
         }
     }
 
     fn table(&self) -> Table {
         let time = |seconds: f64| Nanos((seconds * 1e9).round() as u64).to_string();
+        let known = |seconds: Option<f64>| seconds.map_or("-".into(), time);
         let drift = [self.drift_p50_s, self.drift_p99_s, self.drift_max_s].map(time);
         let response = [self.response_p50_s, self.response_p90_s, self.response_p99_s, self.response_p999_s];
-        let [p50, p90, p99, p999] = response.map(time);
+        let [p50, p90, p99, p999] = response.map(known);
         let mut table = Table::of_pairs([
             ("state", self.state.into()),
             ("requests", self.requests.to_string()),
@@ -339,22 +374,21 @@ impl Report {
             ("not answered", self.unanswered.to_string()),
             ("issued late by", format!("{} median, {} at 99 %, {} at most", drift[0], drift[1], drift[2])),
             ("span error", format!("{:+.4} %", self.span_error * 100.0)),
-            ("mean response time", time(self.mean_response_s)),
+            ("mean response time", known(self.mean_response_s)),
             ("response times", format!("{p50} median, {p90} at 90 %, {p99} at 99 %, {p999} at 99.9 %")),
-            ("longest", time(self.response_max_s)),
+            ("longest", known(self.response_max_s)),
             ("loop", self.control.into()),
             ("writes", self.writes.into()),
             ("places", self.places.into()),
         ]);
         if let Some(plan) = &self.plan {
-            let weighted = self.weighted_response_s.map_or("unknown: not all of the plan was played".into(), time);
+            let weighted =
+                self.weighted_response_s.map_or("unknown: not all of the plan was played and answered".into(), time);
             table.row(["weighted response time".into(), weighted]);
             table.row(["intervals".into(), plan.segments.len().to_string()]);
             table.row(["warm-up, cool-down".into(), format!("{}, {} requests", plan.warm_up, plan.cool_down)]);
-            table.row([
-                "took".into(),
-                format!("{}, {:.1} times faster than the trace", time(plan.elapsed_s), plan.speed_up),
-            ]);
+            let faster = plan.speed_up.map(|times| format!(", {times:.1} times faster than the trace"));
+            table.row(["took".into(), time(plan.elapsed_s) + &faster.unwrap_or_default()]);
         }
         table
     }

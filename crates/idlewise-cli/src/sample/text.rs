@@ -110,5 +110,5 @@ fn optional(value: Option<f64>, write: fn(f64) -> String) -> String {
 /// A share of one.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent != 0.0 && percent < 0.1 { format!("{percent:.4} %") } else { format!("{percent:.2} %") }
+    if (1e-4..0.1).contains(&percent) { format!("{percent:.4} %") } else { format!("{percent:.2} %") }
 }

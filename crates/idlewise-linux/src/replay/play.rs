@@ -211,7 +211,7 @@ fn on_a_thread(score: Score, schedules: &mut [Schedule], watch: &mut dyn FnMut()
         let watcher = threads::current();
         let player = scope.spawn(move || {
             let mut prepared = thread::prepare();
-            let played = Player::new(score, prepared.wakes_up_within()).map(|player| player.play(schedules));
+            let played = Player::new(score, &mut prepared).map(|player| player.play(schedules));
             let denied = std::mem::take(&mut prepared.denied);
             drop(prepared);
             watcher.unpark();

@@ -12,11 +12,15 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 use rustix::io::Errno;
 
+use super::thread::Prepared;
 use crate::memory::Buffer;
 use crate::monitor::now;
 
 /// Requests in flight at most.
 pub const DEPTH: u32 = 1024;
+/// A thread before all others sleeps at least an eighth of so long a time: the kernel allows it to be awake for 950 ms in a row.
+const WATCHED: Nanos = Nanos::from_millis(400);
+const LEAST_ASLEEP: u64 = 8;
 /// How often a wait looks up.
 const TICK: Nanos = Nanos::from_millis(100);
 /// How long requests in flight are waited for: at the end, and when asked to stop.
@@ -47,7 +51,7 @@ pub struct Score<'a> {
 pub struct Times {
     pub issued: Vec<Nanos>,
     pub ended: Vec<Nanos>,
-    /// Requests that the device answered with an error.
+    /// Requests that the device answered with an error, or in part.
     pub failed: u64,
     /// Requests that were never answered: the kernel may still write into their buffers.
     pub unanswered: u32,
@@ -56,8 +60,11 @@ pub struct Times {
 /// Plays what is due when; in a warm-up, without waiting. One schedule for each row of parts that are on time.
 pub struct Player<'a> {
     score: Score<'a>,
+    thread: &'a mut Prepared,
     /// So much of a wait, the last of it, is spent awake: a sleeper wakes up late.
     awake: Nanos,
+    /// When the thread began to be watched, and how long it has slept since.
+    watched: (Nanos, Nanos),
     ring: IoUring,
     in_flight: u32,
     times: Times,
@@ -66,11 +73,12 @@ pub struct Player<'a> {
 impl<'a> Player<'a> {
     /// # Errors
     /// Where the kernel has no io_uring.
-    pub fn new(score: Score<'a>, awake: Nanos) -> io::Result<Self> {
+    pub fn new(score: Score<'a>, thread: &'a mut Prepared) -> io::Result<Self> {
         let ring = IoUring::new(DEPTH)?;
         let never = vec![NEVER; score.requests.len()];
         let times = Times { issued: never.clone(), ended: never, failed: 0, unanswered: 0 };
-        Ok(Self { score, awake, ring, in_flight: 0, times })
+        let awake = thread.wakes_up_within();
+        Ok(Self { score, thread, awake, watched: (now(), Nanos::ZERO), ring, in_flight: 0, times })
     }
 
     /// Plays all runs, or until asked to stop.
@@ -164,21 +172,36 @@ impl<'a> Player<'a> {
         // nobody looks at what is read.
         unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }.map_err(io::Error::other)?;
         self.times.issued[index] = now();
+        self.watch(self.times.issued[index]);
         self.ring.submit()?;
         self.in_flight += 1;
         self.score.done.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
+    /// Real-time priority is for a thread that sleeps.
+    fn watch(&mut self, at: Nanos) {
+        let (since, slept) = self.watched;
+        let time = at.since(since);
+        if time >= WATCHED {
+            if self.thread.is_real_time() && slept.0 < time.0 / LEAST_ASLEEP {
+                self.thread.give_up_real_time();
+            }
+            self.watched = (at, Nanos::ZERO);
+        }
+    }
+
     /// Takes in completions, sleeping up to `wait` for one.
     fn reap(&mut self, wait: Nanos, schedule: Option<&mut Schedule>) -> io::Result<()> {
         let timeout = Timespec::from(Duration::from_nanos(wait.0));
+        let began = now();
         match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
             Err(error) if !matches!(Errno::from_io_error(&error), Some(Errno::TIME | Errno::INTR)) => {
                 return Err(error);
             }
             _ => {}
         }
+        self.watched.1.0 += now().since(began).0;
         self.take(schedule);
         Ok(())
     }
@@ -192,7 +215,8 @@ impl<'a> Player<'a> {
         let at = now();
         for entry in completions {
             let index = entry.user_data() as usize;
-            if entry.result() < 0 {
+            let all = i32::try_from(self.score.requests.length[index]).unwrap_or(i32::MAX);
+            if entry.result() < all {
                 self.times.failed += 1;
             } else {
                 self.times.ended[index] = at;

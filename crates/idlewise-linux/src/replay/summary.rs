@@ -17,11 +17,11 @@ pub struct Summary {
     /// the times due.
     pub span_error: f64,
     /// Mean response time, of the requests that were answered; like all of these it counts from the issue.
-    pub mean_response: Nanos,
+    pub mean_response: Option<Nanos>,
     /// Response times: median, 90th, 99th and 99.9th percentile, longest.
-    pub response: [Nanos; 5],
-    /// Mean response time of the whole trace, as its segments tell it, in seconds.
-    pub weighted_response: f64,
+    pub response: Option<[Nanos; 5]>,
+    /// Mean response time of the whole trace, as its segments tell it, in seconds; if each of them was answered.
+    pub weighted_response: Option<f64>,
     /// The segments, in their order.
     pub segments: Vec<SegmentSummary>,
 }
@@ -64,10 +64,11 @@ impl Summary {
         Self {
             requests: drift.len() as u64,
             drift: [0.5, 0.99, 1.0].map(|share| percentile(&drift, share)),
-            span_error: if due > 0.0 { issued / due - 1.0 } else { 0.0 },
-            mean_response: Nanos((mean(responses.iter().copied()).unwrap_or(0.0) * 1e9).round() as u64),
-            response: [0.5, 0.9, 0.99, 0.999, 1.0].map(|share| percentile(&responses, share)),
-            weighted_response: weighted.unwrap_or(0.0),
+            span_error: if due > 0.0 { (issued - due) / due } else { 0.0 },
+            mean_response: mean(responses.iter().copied()).map(|seconds| Nanos((seconds * 1e9).round() as u64)),
+            response: (!responses.is_empty())
+                .then(|| [0.5, 0.9, 0.99, 0.999, 1.0].map(|share| percentile(&responses, share))),
+            weighted_response: weighted.filter(|_| segments.iter().all(|segment| segment.mean_response.is_some())),
             segments,
         }
     }
@@ -102,7 +103,7 @@ mod tests {
         }
         let played = Played {
             trace,
-            segments: vec![(9.0, 2), (5.0, 0), (1.0, 2)],
+            segments: vec![(9.0, 2), (1.0, 2)],
             warm_up: 0,
             cool_down: 0,
             failed: 0,
@@ -113,13 +114,16 @@ mod tests {
         assert_eq!((summary.requests, summary.drift), (4, [0, 10, 10].map(Nanos)));
         // 105 + 40 in place of 100 + 50.
         assert!((summary.span_error - (145.0 / 150.0 - 1.0)).abs() < 1e-12);
-        assert_eq!((summary.mean_response, summary.response), (Nanos(30), [30, 50, 50, 50, 50].map(Nanos)));
-        assert!((summary.weighted_response - 23e-9).abs() < 1e-15, "{}", summary.weighted_response);
-        assert_eq!(summary.segments[1].mean_response, None);
+        assert_eq!(summary.mean_response, Some(Nanos(30)));
+        assert_eq!(summary.response, Some([30, 50, 50, 50, 50].map(Nanos)));
+        assert!((summary.weighted_response.unwrap() - 23e-9).abs() < 1e-15, "{summary:?}");
+        let gap = Played { segments: vec![(9.0, 2), (5.0, 0), (1.0, 2)], ..played };
+        let summary = Summary::of(&gap);
+        assert_eq!((summary.segments[1].mean_response, summary.weighted_response), (None, None));
     }
 
     #[test]
-    fn nothing_played_is_all_zero() {
+    fn nothing_played_says_nothing_of_the_device() {
         let nothing = Played {
             trace: Trace::default(),
             segments: vec![(1.0, 0)],
@@ -130,6 +134,6 @@ mod tests {
             denied: Vec::new(),
         };
         let summary = Summary::of(&nothing);
-        assert_eq!((summary.requests, summary.response, summary.weighted_response), (0, [Nanos::ZERO; 5], 0.0));
+        assert_eq!((summary.requests, summary.response, summary.weighted_response), (0, None, None));
     }
 }

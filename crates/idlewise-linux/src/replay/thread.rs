@@ -1,4 +1,4 @@
-//! A thread that is on time: on a CPU of its own, before all others, its memory in place.
+//! A thread that is on time: always on the same CPU, before all others, its memory in place.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,11 +11,29 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_t
 pub struct Prepared {
     /// What was not allowed.
     pub denied: Vec<String>,
+    real_time: bool,
     /// The CPUs stay awake while this is open.
     awake: Option<File>,
 }
 
 impl Prepared {
+    /// Whether the thread is before all others.
+    pub fn is_real_time(&self) -> bool {
+        self.real_time
+    }
+
+    /// For a thread that hardly sleeps: the kernel stops one before all others for 50 ms of each second, and whoever serves the
+    /// device on the same CPU would wait until then.
+    pub fn give_up_real_time(&mut self) {
+        let priority = libc::sched_param { sched_priority: 0 };
+        // SAFETY: it reads one structure, which is there.
+        if unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority) } == 0 {
+            self.real_time = false;
+            self.denied
+                .push("real-time priority after a while, as requests come too closely to sleep in between".into());
+        }
+    }
+
     /// Whoever sleeps runs again within this, nearly always: as measured in a virtual machine, where it takes longest.
     pub fn wakes_up_within(&self) -> Nanos {
         if self.awake.is_some() { Nanos(60_000) } else { Nanos(200_000) }
@@ -30,14 +48,16 @@ pub fn prepare() -> Prepared {
             denied.push(format!("{what} ({error})"));
         }
     };
-    tell("the last CPU to itself", pin());
-    tell("real-time priority, for which CAP_SYS_NICE or a limit on rtprio is needed", first_in_line());
+    tell("to stay on one CPU", pin());
+    let first = first_in_line();
+    let real_time = first.is_ok();
+    tell("real-time priority, for which CAP_SYS_NICE or a limit on rtprio is needed", first);
     tell("its memory locked, for which CAP_IPC_LOCK or a limit on memlock is needed", lock_memory());
     // Where real-time priority is denied, sleeps would end up to 50 us late.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let awake = keep_awake();
     let awake = awake.map_err(|error| denied.push(format!("CPUs that stay awake, /dev/cpu_dma_latency ({error})")));
-    Prepared { denied, awake: awake.ok() }
+    Prepared { denied, real_time, awake: awake.ok() }
 }
 
 /// Idle CPUs poll until the file is closed (the kernel's PM QoS interface): to wake one up takes longer than a request may

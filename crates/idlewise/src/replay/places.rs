@@ -41,7 +41,7 @@ impl Places {
             .map(|(offset, &length)| offset.0.saturating_add(length.into()));
         let scale = (size, ends.max().unwrap_or(0).max(size));
         for (offset, length) in requests.offset.iter_mut().zip(&mut requests.length) {
-            let whole = u64::from(*length).next_multiple_of(block).max(block);
+            let whole = (offset.0 % block + u64::from(*length)).next_multiple_of(block).max(block);
             let fits = u32::try_from(whole).ok().filter(|_| whole <= size);
             *length = fits.ok_or(TooLong { length: whole, device })?;
             let last = size - whole;
@@ -78,15 +78,15 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        let rows = [(0, 512), (512, 1_000), (4_096, 512), (7_680, 512), (3_584, 0)];
-        let fits = [(0, 512), (512, 1_024), (4_096, 512), (7_680, 512), (3_584, 512)];
+        let rows = [(0, 512), (512, 1_000), (4_096, 512), (7_680, 512), (3_584, 0), (700, 400)];
+        let fits = [(0, 512), (512, 1_024), (4_096, 512), (7_680, 512), (3_584, 512), (512, 1_024)];
         for places in [Places::Wrapped, Places::Scaled] {
             assert_eq!(fitted(&rows, places, 8_192).unwrap(), fits);
         }
         // A device of half the size, with a rest that is no block.
         let halved = |places| fitted(&rows, places, 4_100).unwrap().into_iter().map(|row| row.0).collect::<Vec<_>>();
-        assert_eq!(halved(Places::Wrapped), [0, 512, 0, 3_584, 3_584]);
-        assert_eq!(halved(Places::Scaled), [0, 0, 2_048, 3_584, 1_536]);
+        assert_eq!(halved(Places::Wrapped), [0, 512, 0, 3_584, 3_584, 512]);
+        assert_eq!(halved(Places::Scaled), [0, 0, 2_048, 3_584, 1_536, 0]);
         let error = fitted(&[(0, 4_097)], Places::Wrapped, 4_100).unwrap_err();
         assert_eq!(error.to_string(), "a request of 4608 bytes does not fit on a device of 4.0 KiB");
         assert!(fitted(&[(0, u32::MAX)], Places::Scaled, 1 << 40).is_err());

@@ -44,9 +44,10 @@ pub struct Clustering {
     pub cluster: Vec<u32>,
     /// The weight of each cluster; 0 for one that lost all its points.
     pub weights: Vec<f64>,
-    /// The sum over all points of weight times squared distance to the centroid.
+    /// The sum over all points of weight times squared distance to the centre of their cluster, which is the centroid up to the
+    /// last round of Lloyd's algorithm.
     pub distortion: f64,
-    /// The point of each cluster that is nearest to its centroid, the first of them; none in a cluster without points.
+    /// The point of each cluster that is nearest to its centre, the first of them; none in a cluster without points.
     pub nearest: Vec<Option<usize>>,
 }
 

@@ -1,4 +1,5 @@
-//! Lloyd's algorithm on weighted points, exact, which leaves out the distances that the triangle inequality answers.
+//! Lloyd's algorithm on weighted points, exact but for rounding, which leaves out the distances that the triangle inequality
+//! answers.
 //!
 //! Each point keeps an upper bound of the distance to its centre, and a lower bound of that to the centres of each block but its
 //! own: Yinyang k-means (Ding et al., ICML 2015), whose groups are blocks of centres here that are computed side by side. Only
