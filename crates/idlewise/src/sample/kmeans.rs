@@ -79,7 +79,7 @@ impl Clustering {
 /// The best clusterings found into 1, 2, ... `most` clusters, as far as there are so many different points; none without a point.
 /// `done` is told the share done. For a seed the result is the same on any number of threads.
 ///
-/// Centres are sought on few points that stand for all of them ([`coreset`]), and then moved by Lloyd's algorithm on all points.
+/// Centres are sought on few points that stand for all of them, a coreset, and then moved by Lloyd's algorithm on all points.
 ///
 /// From each seed a clustering grows by one cluster at a time: the new centre is, of some points drawn by their share of
 /// the distortion (k-means++), the one that lowers it most, and Lloyd's algorithm goes on from there. Then, while a centre found
