@@ -7,7 +7,7 @@
 
 pub mod capture;
 pub mod device;
-mod file;
+pub mod files;
 mod memory;
 pub mod monitor;
 pub mod probe;
@@ -15,4 +15,4 @@ pub mod repair;
 pub mod replay;
 pub mod scrub;
 
-pub use file::{Replacement, replace_file};
+pub use files::{Replacement, replace_file};

@@ -18,13 +18,13 @@ pub struct RepairLog {
 }
 
 impl RepairLog {
-    /// Opens the log, which grows and is never cut.
+    /// Opens the log, a regular file, which grows and is never cut.
     ///
     /// # Errors
     /// [`RepairError::Log`] if it cannot be written.
     pub fn open(path: &Path, device: &str) -> Result<Self, RepairError> {
-        let file = File::options().create(true).append(true).open(path);
-        let file = file.map_err(|error| RepairError::Log { path: path.display().to_string(), error })?;
+        let file =
+            crate::files::append(path).map_err(|error| RepairError::Log { path: path.display().to_string(), error })?;
         Ok(Self { path: path.to_path_buf(), file, device: device.into() })
     }
 

@@ -1,0 +1,69 @@
+//! A lock that only its owner can take: by write access to a file that nobody else may open. It ends with the process.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use super::path::{Folder, belongs, is, refused};
+
+/// A lock held until it is dropped.
+#[derive(Debug)]
+pub struct Hold(#[expect(dead_code, reason = "held, never used")] File);
+
+impl Hold {
+    /// Takes the lock of this name in a folder that is the caller's or root's; `None` if another process holds it.
+    ///
+    /// # Errors
+    /// What the file system says, or that the file is not ours alone.
+    pub(crate) fn take(folder: &Folder, name: &OsStr) -> io::Result<Option<Self>> {
+        const MODE: Mode = Mode::from_raw_mode(0o600);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(folder, name, flags, MODE)?);
+        let stat = fstat(&file)?;
+        belongs(&stat, Path::new(name))?;
+        if !is(&stat, FileType::RegularFile) || stat.st_mode & 0o077 != 0 {
+            return Err(refused(format!("{}: others may open this lock: remove it", Path::new(name).display())));
+        }
+        match lock(&file) {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::ACCESS)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Locks the whole file for this open file description, not for the process: two in one process are told apart as well.
+fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: a structure of plain numbers, for which all zeros are a value.
+    let mut whole: libc::flock = unsafe { std::mem::zeroed() };
+    (whole.l_type, whole.l_whence) = (libc::F_WRLCK as libc::c_short, libc::SEEK_SET as libc::c_short);
+    // SAFETY: the descriptor is open, and the structure is there until the call returns.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn one_holds_it_and_what_others_may_open_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = || Hold::take(&Folder::own(folder.path()).unwrap(), OsStr::new("x.lock"));
+        let first = take().unwrap().unwrap();
+        assert!(take().unwrap().is_none());
+        drop(first);
+        assert!(take().unwrap().is_some());
+        let file = folder.path().join("x.lock");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(take().unwrap_err().to_string().contains("others may open this lock"));
+    }
+}

@@ -1,0 +1,236 @@
+//! Where a path leads, name by name. What others may have planted on the way is told apart from what the caller or root put
+//! there: the kernel's protection of links is a setting, and does not cover all of it (proc_sys_fs(5), protected_symlinks).
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fchmod, fstat, fstatfs, mkdirat, openat, readlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+/// Links on one path, at most: as many as the kernel follows.
+const LINKS: usize = 40;
+/// Whoever is neither the owner nor in the group may write.
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+
+/// An opened folder: what is done in it is done there, whatever becomes of the path that led to it.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+/// A name in an opened folder.
+#[derive(Debug)]
+pub struct Spot {
+    pub folder: Folder,
+    pub name: OsString,
+    pub found: Found,
+}
+
+/// What is there.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// Something that is no link.
+    Thing(Stat),
+    /// A link of /proc to what a process has open, which no path may lead to.
+    OpenFile,
+}
+
+/// Which folders on the way are gone through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Any. Only links are held against their owners.
+    Any,
+    /// Those that no other user can replace, and missing ones are made.
+    Own,
+}
+
+impl Spot {
+    /// Finds the place of a file to be written. A link is followed if it belongs to the caller or to root, and for others than root
+    /// also where only its owner could have put it there.
+    ///
+    /// # Errors
+    /// What the file system says, or whose link is in the way.
+    pub fn find(path: &Path) -> io::Result<Self> {
+        walk(path, Way::Any)
+    }
+}
+
+impl Folder {
+    /// Opens a folder that belongs to the caller or to root and that no other user can replace or write to; what is missing of it
+    /// is made, for its owner to write and for everyone to read, whatever the umask.
+    ///
+    /// # Errors
+    /// What the file system says, or whose folder is in the way.
+    pub fn own(path: &Path) -> io::Result<Self> {
+        let Spot { folder, name, found } = walk(path, Way::Own)?;
+        match found {
+            Found::Nothing => folder.make(&name),
+            Found::OpenFile => Err(Errno::NOTDIR.into()),
+            Found::Thing(stat) if !is(&stat, FileType::Directory) => Err(Errno::NOTDIR.into()),
+            Found::Thing(stat) => {
+                belongs(&stat, path)?;
+                if stat.st_mode & OTHERS_WRITE != 0 {
+                    return Err(refused(format!("{}: everyone may write to this folder", path.display())));
+                }
+                // Of the root, or of `.`, nothing is left to open.
+                if name.is_empty() { Ok(folder) } else { folder.open_folder(&name).map(Self) }
+            }
+        }
+    }
+
+    /// The same folder, opened once more.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
+    fn open_folder(&self, name: &OsStr) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.0, name, flags, Mode::empty())?)
+    }
+
+    fn make(&self, name: &OsStr) -> io::Result<Self> {
+        const MODE: Mode = Mode::from_raw_mode(0o755);
+        match mkdirat(&self.0, name, MODE) {
+            Ok(()) => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let made = openat(&self.0, name, flags, Mode::empty())?;
+                fchmod(&made, MODE)?;
+                Ok(Self(made))
+            }
+            // Someone else was faster, perhaps another scrub.
+            Err(Errno::EXIST) => {
+                let folder = self.open_folder(name)?;
+                belongs(&fstat(&folder)?, Path::new(name))?;
+                Ok(Self(folder))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Syncs its names: a rename in it survives a crash then.
+    pub fn sync(&self) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match openat(&self.0, ".", flags, Mode::empty()) {
+            Ok(folder) => Ok(rustix::fs::fsync(folder)?),
+            // Who may write to a folder need not be allowed to read it.
+            Err(Errno::ACCESS) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Number of the device that its file system is on.
+    pub fn device(&self) -> io::Result<u64> {
+        Ok(fstat(&self.0)?.st_dev)
+    }
+
+    /// Removes a name from it.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Whether a file is of this kind.
+pub fn is(stat: &Stat, kind: FileType) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == kind
+}
+
+/// Whether it is the caller's or root's.
+pub fn is_ours(stat: &Stat) -> bool {
+    stat.st_uid == 0 || stat.st_uid == geteuid().as_raw()
+}
+
+/// Refuses what belongs to another user.
+pub fn belongs(stat: &Stat, path: &Path) -> io::Result<()> {
+    if is_ours(stat) {
+        return Ok(());
+    }
+    Err(refused(format!("{}: belongs to another user (number {})", path.display(), stat.st_uid)))
+}
+
+pub fn refused(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, problem)
+}
+
+fn walk(path: &Path, way: Way) -> io::Result<Spot> {
+    let open = |name: &str| openat(CWD, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let mut folder = Folder(open(".")?);
+    // Where the walk is, for messages.
+    let mut at = PathBuf::new();
+    let mut todo = names(path);
+    let mut links = 0;
+    while let Some(name) = todo.pop_front() {
+        let last = todo.is_empty();
+        if name == "/" {
+            (folder, at) = (Folder(open("/")?), PathBuf::from("/"));
+            continue;
+        }
+        at.push(&name);
+        let thing = match openat(&folder, &name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::NOENT) if last => return Ok(Spot { folder, name, found: Found::Nothing }),
+            Err(Errno::NOENT) if way == Way::Own => {
+                folder = folder.make(&name)?;
+                continue;
+            }
+            other => other?,
+        };
+        let stat = fstat(&thing)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                if last && fstatfs(&folder)?.f_type == PROC_SUPER_MAGIC {
+                    return Ok(Spot { folder, name, found: Found::OpenFile });
+                }
+                may_follow(&stat, &fstat(&folder)?, &at)?;
+                links += 1;
+                if links > LINKS {
+                    return Err(Errno::LOOP.into());
+                }
+                let target = OsString::from_vec(readlinkat(&thing, "", Vec::new())?.into_bytes());
+                names(Path::new(&target)).into_iter().rev().for_each(|name| todo.push_front(name));
+                at.pop();
+            }
+            FileType::Directory if !last => {
+                if way == Way::Own {
+                    belongs(&stat, &at)?;
+                    // Where names are protected, others cannot move ours.
+                    if stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0 {
+                        return Err(refused(format!("{}: everyone may write to this folder", at.display())));
+                    }
+                }
+                folder = Folder(thing);
+            }
+            _ if last => return Ok(Spot { folder, name, found: Found::Thing(stat) }),
+            _ => return Err(Errno::NOTDIR.into()),
+        }
+    }
+    let stat = fstat(&folder)?;
+    Ok(Spot { folder, name: OsString::new(), found: Found::Thing(stat) })
+}
+
+fn names(path: &Path) -> VecDeque<OsString> {
+    let named = |component: &Component| *component != Component::CurDir;
+    path.components().filter(named).map(|component| component.as_os_str().to_owned()).collect()
+}
+
+/// Whether to go where a link leads.
+fn may_follow(link: &Stat, folder: &Stat, at: &Path) -> io::Result<()> {
+    let of_the_folders_owner = link.st_uid == folder.st_uid && folder.st_mode & 0o022 == 0;
+    if is_ours(link) || (!geteuid().is_root() && of_the_folders_owner) {
+        return Ok(());
+    }
+    let why = format!("{} is a link of another user (number {}): name what it leads to", at.display(), link.st_uid);
+    Err(refused(why))
+}
