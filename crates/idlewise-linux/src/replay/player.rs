@@ -26,6 +26,8 @@ const TICK: Nanos = Nanos::from_millis(100);
 /// How long requests in flight are waited for: at the end, and when asked to stop.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 const PATIENCE_TO_STOP: Nanos = Nanos::from_millis(500);
+/// Marks a read that is no request of the trace.
+const NO_REQUEST: u64 = u64::MAX;
 /// Stands for what has not happened.
 pub const NEVER: Nanos = Nanos(u64::MAX);
 
@@ -117,10 +119,12 @@ impl<'a> Player<'a> {
         let Score { device, sink, end, .. } = self.score;
         for _ in 0..ROUNDS {
             let entry = opcode::Read::new(device, sink.as_ptr(), sink.len() as u32).offset(end.0).build();
-            // SAFETY: the buffer has this length and is there until the read has ended, which is waited for.
-            unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
-            self.ring.submit_and_wait(1)?;
-            self.ring.completion().for_each(drop);
+            // SAFETY: the buffer has this length; it is counted as in flight until its end is seen, and while anything is, the
+            // buffers are not freed.
+            unsafe { self.ring.submission().push(&entry.user_data(NO_REQUEST)) }.map_err(io::Error::other)?;
+            self.in_flight += 1;
+            self.ring.submit()?;
+            self.drain()?;
         }
         Ok(())
     }
@@ -173,8 +177,9 @@ impl<'a> Player<'a> {
         unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }.map_err(io::Error::other)?;
         self.times.issued[index] = now();
         self.watch(self.times.issued[index]);
-        self.ring.submit()?;
+        // From here on the kernel may have it, whatever the call says.
         self.in_flight += 1;
+        self.ring.submit()?;
         self.score.done.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -214,6 +219,10 @@ impl<'a> Player<'a> {
         }
         let at = now();
         for entry in completions {
+            self.in_flight -= 1;
+            if entry.user_data() == NO_REQUEST {
+                continue;
+            }
             let index = entry.user_data() as usize;
             let all = i32::try_from(self.score.requests.length[index]).unwrap_or(i32::MAX);
             if entry.result() < all {
@@ -221,7 +230,6 @@ impl<'a> Player<'a> {
             } else {
                 self.times.ended[index] = at;
             }
-            self.in_flight -= 1;
             if let Some(schedule) = &mut schedule {
                 schedule.ended(index, at);
             }
