@@ -1,6 +1,10 @@
 //! Exit codes and the one line that an error is.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
+
+use crate::output::say;
+use idlewise::report::printable;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +35,12 @@ pub struct UsageError(pub String);
 
 /// The code of an argument error; help and version are none.
 pub fn usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    let shown = error.render().to_string();
+    // What was typed, or a name that a shell put in its place, is repeated in it.
+    match printable::lines(&shown) {
+        Cow::Borrowed(_) => drop(error.print()),
+        Cow::Owned(text) => eprint!("{text}"),
+    }
     if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
 }
 
@@ -44,7 +53,7 @@ pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
         Ok(Exit::Interrupted) => ExitCode::from(4),
         Ok(Exit::CouldNotRun) => ExitCode::from(COULD_NOT_RUN),
         Err(error) => {
-            eprintln!("idlewise: {error:#}");
+            say!("idlewise: {error:#}");
             ExitCode::from(if error.is::<UsageError>() { USAGE } else { COULD_NOT_RUN })
         }
     }

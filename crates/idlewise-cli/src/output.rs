@@ -1,15 +1,33 @@
-//! Standard output: text or JSON, and no complaint when the reader has seen enough.
+//! Standard output and standard error: text or JSON, and no complaint when the reader has seen enough. Whatever names traces, paths
+//! and devices have, nothing reaches a terminal that it would obey.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use idlewise::report::printable;
 use serde::Serialize;
 
 use crate::exit::UsageError;
 
-/// Prints a text as it is.
+/// Says a line on standard error, as `format!` puts it together.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::output::say_line(&format!($($text)*)) };
+}
+pub(crate) use say;
+
+/// Says a line on standard error.
+pub fn say_line(line: &str) {
+    // Who closes it does not want to know.
+    let _ = writeln!(std::io::stderr(), "{}", printable::one_line(line));
+}
+
+/// Prints a text of lines.
 pub fn text(text: &str) -> anyhow::Result<()> {
+    print(&printable::lines(text))
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("standard output"),
@@ -19,7 +37,7 @@ pub fn text(text: &str) -> anyhow::Result<()> {
 
 /// Prints a value as JSON.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    text(&(serde_json::to_string_pretty(value)? + "\n"))
+    print(&printable::json(&(serde_json::to_string_pretty(value)? + "\n")))
 }
 
 /// Makes sure that a file can be written before the work whose result it will hold; it is not touched.

@@ -4,6 +4,7 @@ mod chart;
 mod heat;
 mod idleness;
 mod page;
+pub mod printable;
 mod text;
 
 pub use chart::{Chart, Curve, Scale, cdf_chart};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::printable::one_line;
+
 /// A table whose first column is names, aligned left; the others are aligned right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
@@ -31,13 +33,21 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = || (!self.head.is_empty()).then_some(&self.head).into_iter().chain(&self.rows);
-        let columns = lines().map(Vec::len).max().unwrap_or(0);
+        // What is in a cell stays in it.
+        let shown = |line: &Vec<String>| line.iter().map(|cell| one_line(cell).into_owned()).collect::<Vec<_>>();
+        let lines: Vec<_> =
+            (!self.head.is_empty()).then_some(&self.head).into_iter().chain(&self.rows).map(shown).collect();
+        let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column| {
-            lines().filter_map(|line| line.get(column)).map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
+            lines
+                .iter()
+                .filter_map(|line| line.get(column))
+                .map(|cell: &String| cell.chars().count())
+                .max()
+                .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        for line in lines() {
+        for line in &lines {
             let mut text = String::new();
             for (column, cell) in line.iter().enumerate() {
                 let width = widths[column];
@@ -59,6 +69,9 @@ mod tests {
         table.row(["waiting".into(), "1 ms".into()]);
         table.row(["cfq-idle".into(), "0.123 ms".into()]);
         assert_eq!(table.to_string(), "policy    slowdown\nwaiting       1 ms\ncfq-idle  0.123 ms\n");
+        let mut hostile = Table::new(["name"]);
+        hostile.row(["a\nb\u{1b}[2J".into()]);
+        assert_eq!(hostile.to_string(), "name\na\\nb\\u{1b}[2J\n");
         assert_eq!(Table::of_pairs([("a", "1".into())]).to_string(), "a  1\n");
     }
 }
