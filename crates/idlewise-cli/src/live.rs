@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::output::say;
 use clap::ValueEnum;
 use idlewise::Bytes;
 use idlewise_linux::device::Device;
@@ -34,7 +35,7 @@ pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dy
     let opened = monitor::open(device, choice)?;
     if opened.monitor.name() == "diskstats" {
         let because = opened.fallback.map(|reason| format!(", as {reason}")).unwrap_or_default();
-        eprintln!(
+        say!(
             "idlewise: watching {} by diskstats{because}: arrivals are seen late, and slowdowns are rough",
             device.path.display()
         );

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::live::{choose_verifier, open_device};
-use crate::output;
+use crate::output::{self, say};
 
 /// Rewrite the unreadable blocks that a scrub has found, from a mirror or through md. Writes only with --allow-writes
 ///
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let name = device.path.display().to_string();
     let found = states.pass(&device)?.map(|pass| (of_the_medium(pass.known_errors()), pass));
     let Some((bad, pass)) = found.filter(|(bad, _)| !bad.is_empty()) else {
-        eprintln!("idlewise: {name}: no scrub has found a block whose medium is unreadable");
+        say!("idlewise: {name}: no scrub has found a block whose medium is unreadable");
         return Ok(Exit::NothingToDo);
     };
     check_cap(&bad, arguments.max_blocks)?;
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     if !arguments.allow_writes {
         let count: u64 = bad.iter().map(|run| run.blocks).sum();
-        eprintln!("idlewise: {name}: {count} blocks would be rewritten from {source}; --allow-writes does it");
+        say!("idlewise: {name}: {count} blocks would be rewritten from {source}; --allow-writes does it");
         return Ok(Exit::NothingToDo);
     }
     let _claim = Claim::of(&device)?;

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::exit::{Exit, UsageError};
 use crate::input::{ReadArguments, formats_help};
 use crate::live::{open_device, stop_flag};
-use crate::output;
+use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::trace_file::TraceFile;
 
@@ -132,7 +132,6 @@ struct SegmentRow {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let stop = stop_flag()?;
     let device = open_device(&arguments.device)?;
     let plan = arguments.plan()?;
     let inputs = [arguments.trace.clone()].into_iter().chain(plan.as_ref().map(|plan| arguments.trace_of(plan)));
@@ -156,13 +155,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             .as_deref()
             .map(|segments| Sample { segments, device_cache: arguments.device_cache.unwrap_or(DEVICE_CACHE) }),
     };
+    // Until here a signal ends it at once.
+    let stop = stop_flag()?;
     let began = Instant::now();
     let progress = Progress::new("playing");
     let played = replay(trace, &device, &options, &stop, &mut |done| progress.share(done))?;
     drop(progress);
     let elapsed_s = began.elapsed().as_secs_f64();
     if !played.denied.is_empty() {
-        eprintln!("idlewise: requests may be issued late, as the player was denied {}", played.denied.join("; "));
+        say!("idlewise: requests may be issued late, as the player was denied {}", played.denied.join("; "));
     }
     if let Some((mut file, target)) = out.take() {
         let columns = &played.trace.columns;
@@ -177,11 +178,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let report =
         Report { trace, device, places: moved, ..Report::of(&options, &played, plan.as_ref(), elapsed_s, interrupted) };
     if report.failed > 0 {
-        eprintln!(
-            "idlewise: {}: {} requests failed; their times are left out",
-            arguments.device.display(),
-            report.failed
-        );
+        say!("idlewise: {}: {} requests failed; their times are left out", arguments.device.display(), report.failed);
     }
     if arguments.json {
         output::json(&report)?;

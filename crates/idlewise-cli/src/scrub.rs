@@ -20,6 +20,7 @@ use idlewise_linux::scrub::StateFolder;
 use crate::exit::{Exit, UsageError};
 use crate::input::{disk_model, plan_file};
 use crate::live::{MonitorName, stop_flag};
+use crate::output::say;
 use job::Job;
 
 /// Verify devices in their idle times, so that the foreground keeps its response times. Read-only
@@ -162,7 +163,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let devices = if arguments.all { Device::all() } else { arguments.devices.clone() };
     match &devices[..] {
         [] => {
-            eprintln!("idlewise: this machine has no disk whose medium stays in it");
+            say!("idlewise: this machine has no disk whose medium stays in it");
             Ok(Exit::NothingToDo)
         }
         devices if arguments.dry_run => many::dry_run(&job, devices, arguments.json),

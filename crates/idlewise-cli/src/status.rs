@@ -5,11 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::report::Table;
 use idlewise::{Bytes, Nanos, Rate};
-use idlewise_linux::scrub::{BadBlocks, Listed, Pass, RunSoFar, State, StateFolder};
+use idlewise_linux::scrub::{BadBlocks, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, say};
 
 /// Show how the scrubs of this machine's devices stand, running or not. Needs no privilege
 #[derive(clap::Args)]
@@ -48,12 +48,12 @@ struct Status {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let mut all = Vec::new();
+    let (mut all, notes) = (Vec::new(), notes());
     for folder in StateFolder::readable(arguments.state_dir.clone()) {
         for Listed { pass, running } in folder.list()? {
             match pass {
-                Ok(pass) => all.push(Status::new(pass, running)),
-                Err(error) => eprintln!("idlewise: {error}"),
+                Ok(pass) => all.push(Status::new(pass, running, &notes)),
+                Err(error) => say!("idlewise: {error}"),
             }
         }
     }
@@ -68,14 +68,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         output::text(&table(&all).to_string())?;
     }
     if all.is_empty() {
-        eprintln!("idlewise: nothing has been scrubbed yet");
+        say!("idlewise: nothing has been scrubbed yet");
         return Ok(Exit::NothingToDo);
     }
     Ok(Exit::Clean)
 }
 
 impl Status {
-    fn new(pass: Pass, running: bool) -> Self {
+    /// Of a checkpoint, and of the note of the scrub that is at it, which is newer.
+    fn new(mut pass: Pass, running: bool, notes: &[Note]) -> Self {
+        let of_pass = |note: &&Note| note.identity == pass.identity && Some(&note.process) == pass.process.as_ref();
+        let mut verified = pass.verified().0;
+        if let Some(note) = notes.iter().find(of_pass).filter(|note| running && !note.run.doing.is_empty()) {
+            (verified, pass.run) = (note.verified_bytes.max(verified), Some(note.run.clone()));
+        }
         let state = match (pass.state, running) {
             (State::Running, true) => "running",
             (State::Running, false) => "killed",
@@ -85,13 +91,13 @@ impl Status {
         };
         let rate = pass.run.as_ref().filter(|run| run.elapsed_s > 0.0);
         let rate = rate.map(|run| run.verified_bytes as f64 / run.elapsed_s);
-        let left = pass.device_bytes - pass.place.visited;
+        let left = pass.device_bytes.saturating_sub(verified);
         let errors = pass.known_errors();
         Self {
             state,
             doing: pass.run.as_ref().filter(|_| state == "running").map(|run| run.doing.clone()),
             order: pass.order.label(),
-            verified_bytes: pass.place.visited,
+            verified_bytes: verified,
             device_bytes: pass.device_bytes,
             rate_bytes_per_s: rate,
             left_s: rate.filter(|&rate| rate > 0.0 && state == "running").map(|rate| left as f64 / rate),

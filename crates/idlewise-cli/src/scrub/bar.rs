@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::output::say;
+use idlewise::report::printable::one_line;
 use idlewise::{Nanos, Rate};
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Doing, Progress};
@@ -17,6 +19,8 @@ pub struct Bar {
     terminal: bool,
     last_line: Instant,
     device: String,
+    /// What was in the way of the last checkpoint, as told.
+    unsaved: Option<String>,
 }
 
 impl Bar {
@@ -29,10 +33,10 @@ impl Bar {
         }
         let style = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}").expect("the template is valid");
         bar.set_style(style.progress_chars("=> "));
-        let name = device.path.display().to_string();
+        let name = one_line(&device.path.display().to_string()).into_owned();
         bar.set_prefix(name.clone());
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        Self { bar, quiet, terminal, last_line: Instant::now(), device: name }
+        Self { bar, quiet, terminal, last_line: Instant::now(), device: name, unsaved: None }
     }
 
     /// Shows for which array or disk it waits.
@@ -50,7 +54,7 @@ impl Bar {
     pub fn show(&mut self, progress: &Progress) {
         let seconds = progress.elapsed.as_secs_f64();
         let rate = progress.verified_now.0 as f64 / seconds.max(1e-9);
-        let left = (progress.size.0 - progress.verified.0) as f64 / rate;
+        let left = progress.size.0.saturating_sub(progress.verified.0) as f64 / rate;
         let left = if left.is_finite() { Nanos((left * 1e9) as u64).to_string() } else { "unknown".into() };
         let bad = if progress.bad_blocks > 0 { format!(", {} bad blocks", progress.bad_blocks) } else { String::new() };
         let text = format!(
@@ -63,6 +67,26 @@ impl Bar {
             words(&progress.doing)
         );
         self.tell(progress.verified.0, &text);
+        if self.unsaved != progress.unsaved {
+            self.unsaved.clone_from(&progress.unsaved);
+            let line = match &self.unsaved {
+                Some(error) => format!("cannot be saved, going on and trying again: {error}"),
+                None => "its checkpoint is saved again".into(),
+            };
+            self.warn(&line);
+        }
+    }
+
+    /// Says what must be known, quiet or not.
+    pub fn warn(&self, line: &str) {
+        self.bar.suspend(|| say!("idlewise: {}: {line}", self.device));
+    }
+
+    /// Says what is good to know.
+    pub fn say(&self, line: &str) {
+        if !self.quiet {
+            self.warn(line);
+        }
     }
 
     fn tell(&mut self, position: u64, text: &str) {
@@ -71,10 +95,10 @@ impl Bar {
         }
         if self.terminal {
             self.bar.set_position(position);
-            self.bar.set_message(text.to_string());
+            self.bar.set_message(one_line(text).into_owned());
         } else if self.last_line.elapsed() >= LINE {
             self.last_line = Instant::now();
-            eprintln!("{}: {text}", self.device);
+            say!("{}: {text}", self.device);
         }
     }
 }

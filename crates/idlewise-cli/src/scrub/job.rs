@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::disk::DiskModel;
 use idlewise::order::{Order, Surface};
@@ -11,13 +12,14 @@ use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
-use idlewise_linux::scrub::{Claim, Doing, Pacing, Report, Scrubber, State, StateFolder};
+use idlewise_linux::scrub::{Begun, Checkpoint, Claim, Doing, Pacing, Progress, Report, Scrubber, State, StateFolder};
 
 use super::bar::Bar;
 use super::result::{Names, Result};
 use super::{Pace, PolicyName};
 use crate::exit::{Exit, UsageError};
 use crate::live::{MonitorName, choose_verifier, open_device, open_monitor};
+use crate::output::say;
 
 /// How devices are scrubbed.
 pub struct Job {
@@ -37,7 +39,7 @@ impl Job {
     pub fn alone(&self, path: &Path, quiet: bool, json: bool) -> anyhow::Result<Exit> {
         let device = self.open(path)?;
         if device.size == Bytes(0) {
-            eprintln!("idlewise: {}: the device is empty", device.path.display());
+            say!("idlewise: {}: the device is empty", device.path.display());
             return Ok(Exit::NothingToDo);
         }
         let mut bar = Bar::new(quiet, &device, None);
@@ -61,15 +63,16 @@ impl Job {
 
     /// Scrubs a device from where its checkpoint is, until it is done, it fails, or it is asked to stop.
     pub fn scrub(&self, device: &Device, bar: &mut Bar) -> anyhow::Result<Result> {
-        let _claim = Claim::of(device)?;
+        let mut claim = Claim::of(device)?;
         let mut checkpoint = self.states.open(device, self.order, self.restart)?;
         let surface = Surface { size: device.size, block: device.block };
+        say_how_it_begins(device, &checkpoint, bar);
         let order = self.order.make(surface, checkpoint.place());
         let mut order = order.map_err(|problem| UsageError(format!("{}: {problem}", device.path.display())))?;
         let chosen = self.choose(device)?;
         let monitor = open_monitor(device, self.monitor)?;
         let mut scrubber = Scrubber::new(device, chosen.verifier, monitor, &self.stop);
-        let resumed = checkpoint.visited();
+        let resumed = checkpoint.verified();
         checkpoint.mark(State::Running, Doing::Calibrating)?;
         let (pacing, planned) = match self.pace.clone() {
             Pace::Given(schedule, predicted) => {
@@ -79,7 +82,10 @@ impl Job {
         };
         let (report, predicted) = match pacing {
             Some(mut pacing) => {
-                let watch = &mut |progress: &_| bar.show(progress);
+                let watch = &mut |progress: &Progress| {
+                    claim.tell(progress);
+                    bar.show(progress);
+                };
                 let report = scrubber.run(&mut *order, &mut pacing, &mut checkpoint, watch)?;
                 (report, planned.or(pacing.predicted()))
             }
@@ -135,9 +141,33 @@ impl Job {
     }
 }
 
+/// Says what a run goes on with, and what its checkpoints cost.
+fn say_how_it_begins(device: &Device, checkpoint: &Checkpoint, bar: &Bar) {
+    match checkpoint.begun() {
+        Begun::Anew => {}
+        Begun::AnewBecause(why) => bar.warn(&format!("begins a new pass: {why}")),
+        Begun::Resumed => bar.say(&format!(
+            "goes on at {} of the pass over {} that began {} ago; --restart begins a new one",
+            checkpoint.verified(),
+            device.identity,
+            Nanos::from_secs(unix_now().saturating_sub(checkpoint.started_unix_s()))
+        )),
+    }
+    if checkpoint.is_on_the_disk_of(device) {
+        bar.say("its checkpoints are on this very disk: saved once a minute; --state-dir chooses another folder");
+    }
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 impl Result {
     /// The exit code of one device.
     pub fn exit(&self) -> anyhow::Result<Exit> {
+        if let Some(unsaved) = &self.unsaved {
+            return Err(anyhow::anyhow!("{}: the end of the scrub could not be saved: {unsaved}", self.device));
+        }
         match self.state {
             State::Complete if self.errors.is_empty() => Ok(Exit::Clean),
             State::Complete => Ok(Exit::ErrorsFound),

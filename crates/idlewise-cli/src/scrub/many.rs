@@ -13,7 +13,7 @@ use super::bar::Bar;
 use super::job::Job;
 use super::result::Result;
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, say};
 
 /// How the scrub of one device ended.
 #[derive(Serialize)]
@@ -98,7 +98,7 @@ fn together(exits: impl Iterator<Item = anyhow::Result<Exit>>) -> Exit {
     };
     let told = exits.map(|exit| {
         exit.unwrap_or_else(|error| {
-            eprintln!("idlewise: {error:#}");
+            say!("idlewise: {error:#}");
             Exit::CouldNotRun
         })
     });
@@ -160,7 +160,7 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         device_bytes: device.size.0,
         verifier: chosen.verifier.name(),
         order: job.order.label(),
-        resumed_at_bytes: pass.map_or(0, |pass| pass.place.visited),
+        resumed_at_bytes: pass.map_or(0, |pass| pass.verified().0),
         arrays: device.arrays(),
     })
 }

@@ -1,6 +1,7 @@
 //! The result of a scrub: target, prediction and measurement side by side.
 
 use idlewise::report::Table;
+use idlewise::report::printable::one_line;
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::device::Device;
@@ -34,6 +35,9 @@ pub struct Result {
     predicted: Option<Forecast>,
     measured: Measured,
     lost_events: u64,
+    /// Why the checkpoint of its end could not be saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<String>,
 }
 
 /// By what a device was scrubbed.
@@ -111,6 +115,7 @@ impl Result {
                 mean_response_s: measured.mean_response().as_secs_f64(),
             },
             lost_events: report.lost_events,
+            unsaved: report.unsaved.clone(),
         }
     }
 
@@ -132,7 +137,7 @@ impl Result {
             String::new()
         };
         let (verified, size) = (Bytes(self.verified_bytes), Bytes(self.device_bytes));
-        let mut text = format!("{}: {state}: {verified} of {size} scanned{resumed}\n", self.device);
+        let mut text = format!("{}: {state}: {verified} of {size} scanned{resumed}\n", one_line(&self.device));
         for bad in &self.errors {
             let blocks = match bad.blocks {
                 1 => format!("block {}", bad.lba),
@@ -144,7 +149,7 @@ impl Result {
             text += "  no unreadable block\n";
         }
         if let Some(failure) = &self.failure {
-            text += &format!("  {failure}\n");
+            text += &format!("  {}\n", one_line(failure));
         }
         if self.retries > 0 {
             text +=

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::input::{ReadArguments, TraceArguments, formats_help};
-use crate::output;
+use crate::output::{self, say};
 use crate::trace_file::{OutArguments, TraceFile, part_path, targets_help};
 
 /// Write a trace in another format: Parquet for other tools, or text
@@ -206,10 +206,10 @@ impl Written {
     /// Says what was written: on standard error where the trace itself went to standard output.
     pub fn report(&self, json: bool) -> anyhow::Result<Exit> {
         if self.responses_dropped {
-            eprintln!("idlewise: {} does not keep response times; parquet and msr do", self.format);
+            say!("idlewise: {} does not keep response times; parquet and msr do", self.format);
         }
         if self.zero_responses > 0 {
-            eprintln!(
+            say!(
                 "idlewise: {} requests have no response time, which msr cannot say: it is written as 0; parquet keeps it unknown",
                 self.zero_responses
             );

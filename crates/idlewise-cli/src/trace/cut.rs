@@ -6,6 +6,7 @@ use idlewise::trace::{Columns, Provenance};
 use super::convert::{Parts, both_helps};
 use crate::exit::{Exit, UsageError};
 use crate::input::TraceArguments;
+use crate::output::say;
 use crate::trace_file::OutArguments;
 
 /// Cut a part out of a trace, or split it where it has holes
@@ -76,7 +77,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let (cutter, _) = input.read.stream(&input.traces, input.read.options(), begin, take)?;
     if cutter.begin.is_none() {
-        eprintln!("idlewise: {}: no request arrives in that time", input.name());
+        say!("idlewise: {}: no request arrives in that time", input.name());
         return Ok(Exit::NothingToDo);
     }
     cutter.parts.finish()?.report(*json)

@@ -3,7 +3,11 @@
 // Watches the requests of one disk on the block tracepoints and tells user space when each one arrives and completes.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes. The scrubber's own requests are those that lie in the range which it announces before it issues
-// them, or commands of the disk's own when it announces one, and do not come from another process.
+// them, commands of the disk's own when it announces one, and writes while it saves its checkpoint on this disk; none of them
+// comes from another process.
+//
+// Programs are attached in the order of this file: those that see requests leave before those that see them come, as one that
+// came and was not seen to leave would count as outstanding for ever.
 
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -40,6 +44,7 @@ struct task_struct {
 #define REQ_OP_DRV_IN 34
 #define REQ_OP_DRV_OUT 35
 #define OPEN_REQUESTS 65536
+#define LENGTH_BITS 20
 #define RING_BYTES (4 * 1024 * 1024)
 
 enum kind { ARRIVAL = 0, COMPLETION = 1 };
@@ -69,6 +74,8 @@ struct open_request {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	// Memory for those that are there, not for all that might be.
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, OPEN_REQUESTS);
 	__type(key, __u64);
 	__type(value, struct open_request);
@@ -85,11 +92,13 @@ const volatile __s32 disk_minor;
 // Tell of completions only, and wake nobody up: the recorder looks in now and then.
 const volatile _Bool recording;
 
-// Written by user space: the range of its own requests, in sectors; empty when there are none.
-__u64 own_begin;
-__u64 own_end;
+// Written by user space: the range of its own requests in sectors, first and length in one word, which is read and written at
+// once; zero when there are none.
+__u64 own_range;
 // One command of its own is in service, which has no place.
 __u32 own_command;
+// So many files of its own are being saved on this disk.
+__u32 own_writes;
 // The scrubber's process, as the kernel counts them; zero before it has introduced itself.
 __u32 own_tgid;
 
@@ -141,10 +150,16 @@ static __always_inline int ours(const struct open_request *open)
 {
 	int named = 0;
 
-	if (open->op == REQ_OP_READ)
-		named = open->sector >= own_begin && open->sector + open->bytes / 512 <= own_end;
-	else if (!has_place(open->op))
+	if (open->op == REQ_OP_READ) {
+		__u64 range = *(volatile __u64 *)&own_range;
+		__u64 begin = range >> LENGTH_BITS, length = range & ((1 << LENGTH_BITS) - 1);
+
+		named = open->sector >= begin && open->sector + open->bytes / 512 <= begin + length;
+	} else if (!has_place(open->op)) {
 		named = own_command;
+	} else {
+		named = own_writes;
+	}
 	return named && !from_another();
 }
 
@@ -182,14 +197,18 @@ static __always_inline int seen(struct request *rq, int issued)
 static __always_inline int gone(struct request *rq)
 {
 	__u64 key = (__u64)rq;
-	struct open_request *open = bpf_map_lookup_elem(&requests, &key);
+	struct open_request *known = bpf_map_lookup_elem(&requests, &key);
+	struct open_request open;
 
-	if (!open)
+	if (!known)
 		return 0;
-	if (!open->own)
+	open = *known;
+	// User space deletes what it takes for lost: whoever deletes a request counts it.
+	if (bpf_map_delete_elem(&requests, &key))
+		return 0;
+	if (!open.own)
 		__sync_fetch_and_add(&foreground_open, -1);
-	tell(open, bpf_ktime_get_ns(), COMPLETION);
-	bpf_map_delete_elem(&requests, &key);
+	tell(&open, bpf_ktime_get_ns(), COMPLETION);
 	return 0;
 }
 
@@ -199,18 +218,6 @@ int introduce(void *ctx)
 {
 	own_tgid = bpf_get_current_pid_tgid() >> 32;
 	return 0;
-}
-
-SEC("tp_btf/block_rq_insert")
-int BPF_PROG(on_insert, struct request *rq)
-{
-	return seen(rq, 0);
-}
-
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(on_issue, struct request *rq)
-{
-	return seen(rq, 1);
 }
 
 // A request merged into its neighbour ends here; the neighbour carries its bytes.
@@ -227,4 +234,16 @@ int BPF_PROG(on_complete, struct request *rq, __u8 error, unsigned int nr_bytes)
 	if (nr_bytes < rq->__data_len)
 		return 0;
 	return gone(rq);
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(on_insert, struct request *rq)
+{
+	return seen(rq, 0);
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue, struct request *rq)
+{
+	return seen(rq, 1);
 }

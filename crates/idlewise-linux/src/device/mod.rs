@@ -1,19 +1,24 @@
 //! Block devices: what they are, where they lie on their disk, and how to recognise them again.
 
+mod identity;
+mod node;
 pub(crate) mod occupied;
 pub(crate) mod read_cache;
 mod sg;
+mod stack;
 mod sysfs;
 pub mod verify;
 
 use std::fs::{self, File};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use idlewise::Bytes;
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+pub use identity::Marks;
+use node::Node;
+pub(crate) use stack::shares_disk;
 use verify::Fault;
 
 /// An open block device. It is opened without write access: nothing here can write to it.
@@ -23,7 +28,7 @@ pub struct Device {
     pub path: PathBuf,
     /// Open for reading, past the page cache.
     pub file: File,
-    /// Size.
+    /// Size in whole blocks.
     pub size: Bytes,
     /// Size of a logical block, in which errors are told.
     pub block: u32,
@@ -31,6 +36,12 @@ pub struct Device {
     pub start: Bytes,
     /// A name that stays with the disk, such as its WWN.
     pub identity: String,
+    /// What tells it from another of this identity.
+    pub marks: Marks,
+    /// Whether another disk may get this identity, or has it already.
+    pub ambiguous: bool,
+    /// What was opened; nothing for a plain file.
+    node: Option<Node>,
     place: sysfs::Place,
 }
 
@@ -65,16 +76,36 @@ impl Device {
     /// [`DeviceError`] says why it cannot be used.
     pub fn open(path: &Path) -> Result<Self, DeviceError> {
         let name = path.display().to_string();
-        let metadata = fs::metadata(path).map_err(|error| refused(&name, &error))?;
-        if !metadata.file_type().is_block_device() {
+        let other = |problem: String| DeviceError::Io { path: name.clone(), problem };
+        // Before anything is opened, as that alone may set something off.
+        if !fs::metadata(path).map_err(|error| refused(&name, &error))?.file_type().is_block_device() {
             return Err(DeviceError::NotABlockDevice(name));
         }
-        let file = open_direct(path).map_err(|error| refused(&name, &error))?;
-        let other = |problem: String| DeviceError::Io { path: name.clone(), problem };
-        let place = sysfs::Place::find(Path::new("/sys"), metadata.rdev()).map_err(|e| other(e.to_string()))?;
+        let file = node::open(path).map_err(|error| refused(&name, &error))?;
+        let node = Node::of(&file).map_err(|error| refused(&name, &error))?;
+        let place = sysfs::Place::find(Path::new("/sys"), node.number).map_err(|e| other(e.to_string()))?;
+        // What is told of it must be told of this one, not of its successor.
+        if node.diskseq.is_some() && place.diskseq().is_some_and(|diskseq| Some(diskseq) != node.diskseq) {
+            return Err(other("another disk took its place while it was opened".into()));
+        }
         let block = rustix::fs::ioctl_blksszget(&file).map_err(|errno| other(errno.to_string()))?;
-        let (size, start, identity) = (place.size(), place.start(), place.identity());
-        Ok(Self { path: path.to_path_buf(), file, size, block, start, identity, place })
+        let size = Bytes(node.size / u64::from(block.max(1)) * u64::from(block.max(1)));
+        let (identity, ambiguous) = (place.identity(), place.is_ambiguous());
+        let (start, marks) = (place.start(), Marks::of(&place, node.diskseq));
+        Ok(Self { path: path.into(), file, size, block, start, identity, marks, ambiguous, node: Some(node), place })
+    }
+
+    /// Its size in whole blocks, if it has become larger since it was opened.
+    pub fn has_grown_to(&self) -> Option<Bytes> {
+        let size = node::size(&self.file).ok().filter(|_| self.node.is_some())?;
+        let size = Bytes(size / u64::from(self.block) * u64::from(self.block));
+        (size > self.size).then_some(size)
+    }
+
+    /// Opens the very device once more, exclusively: refused while it is mounted or otherwise claimed, and if it is another now.
+    pub(crate) fn open_exclusively(&self, write: bool) -> std::io::Result<File> {
+        let node = self.node.ok_or(Errno::NOTBLK)?;
+        node::open_exclusively(&self.file, &node, write)
     }
 
     /// Opens a block device or a plain file, which anyone may probe who may read it.
@@ -89,16 +120,21 @@ impl Device {
         if !metadata.is_file() {
             return Self::open(path);
         }
-        let file = open_direct(path).map_err(|error| match Errno::from_io_error(&error) {
+        let file = node::open(path).map_err(|error| match Errno::from_io_error(&error) {
             Some(Errno::INVAL) => {
                 let problem = "its file system has no direct I/O: put it on another one".into();
                 DeviceError::Io { path: name.clone(), problem }
             }
             _ => refused(&name, &error),
         })?;
+        let metadata = file.metadata().map_err(|error| refused(&name, &error))?;
+        if !metadata.is_file() {
+            return Err(DeviceError::NotABlockDevice(name));
+        }
         let size = Bytes(metadata.len() / u64::from(BLOCK) * u64::from(BLOCK));
         let (start, identity, place) = (Bytes(0), format!("file-{name}"), sysfs::Place::nowhere());
-        Ok(Self { path: path.to_path_buf(), file, size, block: BLOCK, start, identity, place })
+        let (marks, ambiguous) = (Marks::default(), true);
+        Ok(Self { path: path.into(), file, size, block: BLOCK, start, identity, marks, ambiguous, node: None, place })
     }
 
     /// Whether it is a plain file.
@@ -138,17 +174,27 @@ impl Device {
 
     /// The disk as a whole, to send commands to.
     fn open_disk(&self) -> Result<File, Fault> {
-        self.open_node(&self.place.name())
+        self.open_node(&self.place.name(), self.place.disk_numbers())
     }
 
     /// The character device of an NVMe namespace.
     fn open_generic(&self) -> Result<File, Fault> {
-        self.open_node(&self.place.name().replacen("nvme", "ng", 1))
+        let name = self.place.name().replacen("nvme", "ng", 1);
+        let numbers = sysfs::numbers(&Path::new("/sys/class/nvme-generic").join(&name));
+        self.open_node(&name, numbers)
     }
 
-    fn open_node(&self, name: &str) -> Result<File, Fault> {
+    /// Opens what /dev calls so, if the kernel calls it so as well.
+    fn open_node(&self, name: &str, (major, minor): (u32, u32)) -> Result<File, Fault> {
         let path = Path::new("/dev").join(name);
-        File::open(&path).map_err(|error| Fault::Refused(format!("{}: {error}", path.display())))
+        let refused = |problem: String| Fault::Refused(format!("{}: {problem}", path.display()));
+        let file = File::open(&path).map_err(|error| refused(error.to_string()))?;
+        let metadata = file.metadata().map_err(|error| refused(error.to_string()))?;
+        let node = metadata.file_type().is_block_device() || metadata.file_type().is_char_device();
+        if !node || metadata.rdev() != rustix::fs::makedev(major, minor) {
+            return Err(refused(format!("is not the device {major}:{minor}, which the kernel calls so")));
+        }
+        Ok(file)
     }
 
     /// Who made the disk, as SCSI tells: `ATA` where the kernel translates for an ATA disk.
@@ -194,10 +240,6 @@ impl Device {
         (!self.place.disk.join("mq").exists())
             .then(|| format!("{name} is stacked on other disks and has no requests of its own"))
     }
-}
-
-fn open_direct(path: &Path) -> std::io::Result<File> {
-    fs::OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)
 }
 
 fn refused(name: &str, error: &std::io::Error) -> DeviceError {

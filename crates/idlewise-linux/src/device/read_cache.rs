@@ -1,5 +1,7 @@
 //! A drive's read cache, switched off for a while: a setting of the drive until it loses power, nothing on the medium.
 
+use idlewise::report::printable::one_line;
+
 use super::Device;
 use super::sg::{Answer, Sg, ata_command};
 use super::verify::Fault;
@@ -59,6 +61,7 @@ impl Drop for ReadCache {
             Setting::Ata { on: false } => Ok(()),
         };
         if let Err(fault) = back {
+            let fault = one_line(&fault.to_string()).into_owned();
             eprintln!("idlewise: the drive's read cache stays off until it loses power: {fault}");
         }
     }

@@ -64,6 +64,16 @@ impl Place {
         entries(&self.device.join("holders")).filter_map(name).find(|name| name.starts_with("md"))
     }
 
+    /// Its number on the disk, if it is a partition.
+    pub fn partition(&self) -> Option<u64> {
+        number(&self.device.join("partition"))
+    }
+
+    /// Whether the disk is behind USB.
+    pub fn is_usb(&self) -> bool {
+        self.disk.components().any(|part| part.as_os_str().to_string_lossy().starts_with("usb"))
+    }
+
     /// A line that the disk's folder holds.
     pub fn attribute(&self, file: &str) -> Option<String> {
         text(&self.disk.join(file))
@@ -89,18 +99,38 @@ impl Place {
         found
     }
 
-    pub fn size(&self) -> Bytes {
-        Bytes(number(&self.device.join("size")).unwrap_or(0) * SECTOR)
-    }
-
     pub fn start(&self) -> Bytes {
         Bytes(number(&self.device.join("start")).unwrap_or(0) * SECTOR)
     }
 
     pub fn disk_numbers(&self) -> (u32, u32) {
-        let text = text(&self.disk.join("dev")).unwrap_or_default();
-        let (major, minor) = text.split_once(':').unwrap_or_default();
-        (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+        numbers(&self.disk)
+    }
+
+    /// Of the disk: the kernel counts them as they come.
+    pub fn diskseq(&self) -> Option<u64> {
+        number(&self.disk.join("diskseq"))
+    }
+
+    /// The partition's unique name in the partition table, where the kernel or udev tells.
+    pub fn partition_uuid(&self) -> Option<String> {
+        let (major, minor) = numbers(&self.device);
+        let value = |file: &Path, key: &str| {
+            let text = fs::read_to_string(file).ok()?;
+            text.lines().find_map(|line| Some(line.strip_prefix(key)?.trim().to_lowercase()))
+        };
+        self.partition()?;
+        let udev = Path::new("/run/udev/data").join(format!("b{major}:{minor}"));
+        value(&self.device.join("uevent"), "PARTUUID=").or_else(|| value(&udev, "E:ID_PART_ENTRY_UUID="))
+    }
+
+    /// The disks, or arrays, that it is made of; of a loop device, the number of the file system that its file is on.
+    pub fn parts(&self) -> Vec<u64> {
+        let parts = entries(&self.disk.join("slaves")).map(|part| numbers(&part));
+        let parts = parts.filter(|numbers| *numbers != (0, 0));
+        let parts = parts.map(|(major, minor)| rustix::fs::makedev(major, minor));
+        let file = text(&self.disk.join("loop/backing_file")).and_then(|file| fs::metadata(file).ok());
+        parts.chain(file.map(|file| std::os::unix::fs::MetadataExt::dev(&file))).collect()
     }
 
     pub fn largest_request(&self) -> u64 {
@@ -119,27 +149,6 @@ impl Place {
     pub fn queue_depth(&self) -> Option<u64> {
         ["device/queue_depth", "queue/nr_requests"].into_iter().find_map(|file| number(&self.disk.join(file)))
     }
-
-    /// The disk's world-wide name, serial number, UUID or backing file, with the number of the partition; where it has
-    /// none of them, its name, which another disk may get after a restart.
-    pub fn identity(&self) -> String {
-        const NAMES: [(&str, &str); 7] = [
-            ("wwn", "wwid"),
-            ("wwn", "device/wwid"),
-            ("serial", "serial"),
-            ("serial", "device/serial"),
-            ("dm", "dm/uuid"),
-            ("md", "md/uuid"),
-            ("loop", "loop/backing_file"),
-        ];
-        let found =
-            NAMES.iter().find_map(|(kind, file)| text(&self.disk.join(file)).map(|value| format!("{kind}-{value}")));
-        let disk = found.unwrap_or_else(|| format!("name-{}", self.name()));
-        match number(&self.device.join("partition")) {
-            Some(partition) => format!("{disk}-part{partition}"),
-            None => disk,
-        }
-    }
 }
 
 /// Names of the whole disks with a size and a device behind them, without those whose medium can be taken out.
@@ -153,6 +162,13 @@ pub fn disks(sys: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries(&sys.join("block")).filter(disk).filter_map(name).collect();
     names.sort();
     names
+}
+
+/// Major and minor number of what has a folder in sysfs.
+pub fn numbers(folder: &Path) -> (u32, u32) {
+    let text = text(&folder.join("dev")).unwrap_or_default();
+    let (major, minor) = text.split_once(':').unwrap_or_default();
+    (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
@@ -169,10 +185,10 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn fixture(files: &[(&str, &str)]) -> tempfile::TempDir {
+    pub fn fixture(files: &[(&str, &str)]) -> tempfile::TempDir {
         let sys = tempfile::tempdir().unwrap();
         for (path, content) in files {
             let path = sys.path().join(path);
@@ -198,7 +214,7 @@ mod tests {
         ]);
         std::os::unix::fs::symlink("../../block/sda/sda2", sys.path().join("dev/block/8:2")).unwrap();
         let place = Place::find(sys.path(), rustix::fs::makedev(8, 2)).unwrap();
-        assert_eq!((place.size(), place.start()), (Bytes(51_200), Bytes(1_048_576)));
+        assert_eq!(place.start(), Bytes(1_048_576));
         assert_eq!((place.disk_numbers(), place.largest_request()), ((8, 0), 168 * 4096));
         assert_eq!(place.queue_depth(), Some(32));
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
@@ -244,7 +260,7 @@ mod tests {
         let sys = fixture(&[("block/vdb/dev", "254:16\n"), ("block/vdb/size", "8\n")]);
         std::os::unix::fs::symlink("../../block/vdb", sys.path().join("dev/block/254:16")).unwrap();
         let place = Place::find(sys.path(), rustix::fs::makedev(254, 16)).unwrap();
-        assert_eq!(place.identity(), "name-vdb");
-        assert_eq!((place.start(), place.size()), (Bytes(0), Bytes(4_096)));
+        assert_eq!((place.identity(), place.is_ambiguous()), ("name-vdb".into(), true));
+        assert_eq!(place.start(), Bytes(0));
     }
 }

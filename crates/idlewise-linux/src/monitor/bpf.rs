@@ -2,21 +2,26 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use idlewise::{Bytes, Nanos};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own};
+use super::writes::Registration;
+use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
 #[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/monitor.skel.rs"));
 }
+use skeleton::types::bss;
 use skeleton::{MonitorSkel, MonitorSkelBuilder};
 
 const SECTOR: u64 = 512;
@@ -24,18 +29,71 @@ const SECTOR: u64 = 512;
 const RECORD: usize = 40;
 const REQ_OP_READ: u8 = 0;
 const REQ_OP_WRITE: u8 = 1;
+/// The disk's own commands, which no counter of the kernel knows.
+const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
+/// Bits of the program's `own_range` for the length.
+const LENGTH_BITS: u32 = 20;
+/// Memory for events: what arrives while nobody looks. A recorder looks seldom.
+const RING: u32 = 1 << 20;
+const RING_OF_A_RECORDER: u32 = 4 << 20;
+/// So long without an idle moment, and the kernel is asked whether it counts as many.
+const SUSPICIOUS: Nanos = Nanos::from_secs(1);
 
 /// The monitor with its loaded program.
 pub struct Bpf {
+    // Dropped before what it refers to.
+    _registration: Registration,
     // Dropped before the skeleton whose map it reads.
     ring: RingBuffer<'static>,
     events: Arc<Mutex<Vec<Event>>>,
+    shared: Shared,
     skeleton: MonitorSkel<'static>,
+    /// Folder of the disk in sysfs.
+    disk: PathBuf,
+    /// Since when the foreground has been outstanding, or was last looked after.
+    busy_since: Option<Nanos>,
+    /// Requests whose completion was missed.
+    healed: u64,
 }
 
 // SAFETY: the raw pointers inside are to memory that libbpf allocated and that no thread but the owner of this value
 // touches; nothing in libbpf is bound to the thread that opened it.
 unsafe impl Send for Bpf {}
+
+/// The program's variables, in memory that it and this process share. Each is one word that is read and written at once, and
+/// none says anything about another, so that no order between them is needed.
+struct Shared(NonNull<bss>);
+
+// SAFETY: it only gives out atomics, which any thread may use.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn own_range(&self) -> &AtomicU64 {
+        // SAFETY: an aligned word of a mapping that is there as long as the skeleton, which outlives `self`; on this side
+        // it is only ever reached through atomics, and the program reads it as one word.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.0.as_ptr()).own_range) }
+    }
+
+    fn own_command(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.0.as_ptr()).own_command) }
+    }
+
+    fn own_writes(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.0.as_ptr()).own_writes) }
+    }
+
+    fn foreground_open(&self) -> &AtomicI64 {
+        // SAFETY: as above; the program changes it by atomic additions, as this side does.
+        unsafe { AtomicI64::from_ptr(&raw mut (*self.0.as_ptr()).foreground_open) }
+    }
+
+    fn lost_events(&self) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.0.as_ptr()).lost_events) }
+    }
+}
 
 impl Bpf {
     /// Loads and attaches the program for the disk that `device` is on.
@@ -57,7 +115,10 @@ impl Bpf {
             (data.disk_major, data.disk_minor) = (major as i32, minor as i32);
             data.recording = recording;
         }
+        open.maps.events.set_max_entries(if recording { RING_OF_A_RECORDER } else { RING })?;
         let mut skeleton = open.load()?;
+        let missing = || libbpf_rs::Error::from(std::io::Error::other("the program has no variables"));
+        let shared = Shared(skeleton.maps.bss_data.take().map(NonNull::from).ok_or_else(missing)?);
         skeleton.progs.introduce.test_run(ProgramInput::default())?;
         skeleton.attach()?;
         let events = Arc::new(Mutex::new(Vec::new()));
@@ -68,7 +129,57 @@ impl Bpf {
             0
         })?;
         let ring = builder.build()?;
-        Ok(Self { ring, events, skeleton })
+        let disk = device.disk_folder().to_path_buf();
+        let told = Shared(shared.0);
+        let tell = move |begins: bool| {
+            let told: &Shared = &told;
+            match begins {
+                true => told.own_writes().fetch_add(1, Ordering::Relaxed),
+                false => told.own_writes().fetch_sub(1, Ordering::Relaxed),
+            };
+        };
+        let _registration = Registration::new((major, minor), Box::new(tell));
+        Ok(Self { _registration, ring, events, shared, skeleton, disk, busy_since: None, healed: 0 })
+    }
+
+    /// Forgets requests whose completion was not seen, as the kernel has none outstanding: else the disk would be busy for ever.
+    fn heal(&mut self) {
+        let now = now();
+        if self.shared.foreground_open().load(Ordering::Relaxed) <= 0 {
+            self.busy_since = None;
+            return;
+        }
+        let since = *self.busy_since.get_or_insert(now);
+        if now.since(since) < SUSPICIOUS {
+            return;
+        }
+        self.busy_since = Some(now);
+        // Requests that come meanwhile are younger.
+        if !self.kernel_counts_none() {
+            return;
+        }
+        let requests = &self.skeleton.maps.requests;
+        for key in requests.keys() {
+            let Ok(Some(value)) = requests.lookup(&key, MapFlags::ANY) else { continue };
+            let Some(open) = OpenRequest::decode(&value).filter(|open| now.since(open.arrival) >= SUSPICIOUS) else {
+                continue;
+            };
+            if REQ_OPS_OF_A_DRIVER.contains(&open.op) || requests.delete(&key).is_err() {
+                continue;
+            }
+            if !open.own {
+                self.shared.foreground_open().fetch_sub(1, Ordering::Relaxed);
+            }
+            self.healed += 1;
+        }
+    }
+
+    /// Whether the kernel's own count of requests in flight is zero; where it counts none at all, it says nothing.
+    fn kernel_counts_none(&self) -> bool {
+        let read = |file: &str| std::fs::read_to_string(self.disk.join(file)).unwrap_or_default();
+        let inflight = read("inflight");
+        let mut counts = inflight.split_whitespace().map(str::parse::<u64>).peekable();
+        read("queue/iostats").trim() == "1" && counts.peek().is_some() && counts.all(|count| count == Ok(0))
     }
 
     fn ring_fd(&self) -> BorrowedFd<'_> {
@@ -94,37 +205,48 @@ impl Monitor for Bpf {
         }
         self.ring.consume().map_err(|e| error(e.to_string()))?;
         events.append(&mut lock(&self.events));
+        self.heal();
         Ok(())
     }
 
     fn outstanding(&mut self) -> u64 {
-        let Some(data) = &self.skeleton.maps.bss_data else { return 0 };
-        // SAFETY: a valid, aligned field of the program's memory, which the kernel writes concurrently.
-        let open = unsafe { std::ptr::read_volatile(&raw const data.foreground_open) };
-        u64::try_from(open).unwrap_or(0)
+        u64::try_from(self.shared.foreground_open().load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     fn own(&mut self, own: Own) {
-        let Some(data) = &mut self.skeleton.maps.bss_data else { return };
         let (range, command) = match own {
-            Own::Nothing => (0..0, false),
-            Own::Read(range) => (range, false),
-            Own::Command => (0..0, true),
+            Own::Nothing => (0, false),
+            Own::Read(range) => (own_range(range.start, range.end), false),
+            Own::Command => (0, true),
         };
-        // Emptied first and closed last, so that the program never sees a range that is too wide.
-        // SAFETY: valid, aligned fields of the program's memory, which it only reads.
-        unsafe {
-            std::ptr::write_volatile(&raw mut data.own_end, 0);
-            std::ptr::write_volatile(&raw mut data.own_begin, range.start / SECTOR);
-            std::ptr::write_volatile(&raw mut data.own_end, range.end / SECTOR);
-            std::ptr::write_volatile(&raw mut data.own_command, u32::from(command));
-        }
+        self.shared.own_range().store(range, Ordering::Release);
+        self.shared.own_command().store(command.into(), Ordering::Release);
     }
 
     fn lost(&self) -> u64 {
-        let Some(data) = &self.skeleton.maps.bss_data else { return 0 };
-        // SAFETY: a valid, aligned field of the program's memory, which the kernel writes concurrently.
-        unsafe { std::ptr::read_volatile(&raw const data.lost_events) }
+        self.shared.lost_events().load(Ordering::Relaxed) + self.healed
+    }
+}
+
+/// A range of bytes as the program reads it; none where the word cannot hold it, beyond 8 PiB or longer than 512 MiB.
+fn own_range(begin: u64, end: u64) -> u64 {
+    let (begin, length) = (begin / SECTOR, end / SECTOR - begin / SECTOR);
+    let fits = begin < 1 << (u64::BITS - LENGTH_BITS) && length < 1 << LENGTH_BITS;
+    if fits { begin << LENGTH_BITS | length } else { 0 }
+}
+
+/// What heals must know of the program's `struct open_request`.
+struct OpenRequest {
+    arrival: Nanos,
+    op: u8,
+    own: bool,
+}
+
+impl OpenRequest {
+    fn decode(value: &[u8]) -> Option<Self> {
+        let value: &[u8; 32] = value.try_into().ok()?;
+        let arrival = Nanos(u64::from_ne_bytes(std::array::from_fn(|index| value[index])));
+        Some(Self { arrival, op: value[28], own: value[29] != 0 })
     }
 }
 
@@ -169,6 +291,16 @@ fn silence_libbpf() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_is_one_word_or_none() {
+        assert_eq!(own_range(8 * SECTOR, 24 * SECTOR), 8 << 20 | 16);
+        assert_eq!(own_range(0, 0), 0);
+        assert_eq!(own_range(0, 512 << 20), 0, "too long");
+        let far = ((1 << 44) - 1) * SECTOR;
+        assert_eq!(own_range(far, far + SECTOR), u64::MAX << 20 | 1);
+        assert_eq!(own_range(far + SECTOR, far + 2 * SECTOR), 0, "too far");
+    }
 
     #[test]
     fn decodes_the_programs_record() {

@@ -5,11 +5,14 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use idlewise::{Bytes, Nanos};
 
+use super::writes::Registration;
 use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
@@ -26,6 +29,16 @@ pub struct Diskstats {
     looked: Nanos,
     /// Our request since the last look: when it began, when it ended, its bytes.
     own: Option<(Nanos, Nanos, u64)>,
+    /// Files of our own that were being saved on this disk since the last look, or are.
+    own_writes: Arc<Saves>,
+    _registration: Registration,
+}
+
+/// Saves on one disk.
+#[derive(Default)]
+struct Saves {
+    open: AtomicU64,
+    ended: AtomicBool,
 }
 
 /// One look at the counters.
@@ -56,7 +69,18 @@ impl Diskstats {
     pub fn open(device: &Device) -> Result<Self, MonitorError> {
         let folder = device.disk_folder().to_path_buf();
         let largest_request = device.largest_request();
-        let mut monitor = Self { folder, largest_request, seen: Look::default(), looked: now(), own: None };
+        let own_writes = Arc::new(Saves::default());
+        let told = own_writes.clone();
+        let tell = move |begins: bool| match begins {
+            true => drop(told.open.fetch_add(1, Ordering::Relaxed)),
+            false => {
+                told.open.fetch_sub(1, Ordering::Relaxed);
+                told.ended.store(true, Ordering::Relaxed);
+            }
+        };
+        let _registration = Registration::new(device.disk_numbers(), Box::new(tell));
+        let seen = Look::default();
+        let mut monitor = Self { folder, largest_request, seen, looked: now(), own: None, own_writes, _registration };
         monitor.seen = monitor.look()?;
         Ok(monitor)
     }
@@ -78,6 +102,10 @@ impl Diskstats {
     /// Events for what happened since the last look.
     fn collect(&mut self, events: &mut Vec<Event>) -> Result<(), MonitorError> {
         let (look, at) = (self.look()?, now());
+        // Which writes are whose is not in the counters.
+        if self.own_writes.ended.swap(false, Ordering::Relaxed) || self.own_writes.open.load(Ordering::Relaxed) > 0 {
+            self.seen.others = look.others;
+        }
         let (began, ended, bytes) = self.own.unwrap_or((self.looked, at, 0));
         let count = look.foreign(&self.seen, bytes, self.largest_request);
         let arrival = if self.own.is_some() { Nanos(began.0 + ended.since(began).0 / 2) } else { self.looked };

@@ -11,6 +11,7 @@
 mod bpf;
 mod diskstats;
 mod unwatched;
+mod writes;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use std::time::Duration;
 use idlewise::{Bytes, Nanos};
 
 use crate::device::Device;
+
+pub(crate) use writes::Announcement;
 
 /// A request arrived or completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
+use idlewise::report::printable::one_line;
 
 use super::{Fate, Outcome, RepairError, RepairLog, note};
 use crate::device::Device;
@@ -179,7 +180,7 @@ impl Drop for Reset<'_> {
     fn drop(&mut self) {
         for (file, value) in [("sync_action", "idle"), ("sync_min", "0"), ("sync_max", "max")] {
             if let Err(error) = self.0.write(file, value) {
-                eprintln!("idlewise: {error}");
+                eprintln!("idlewise: {}", one_line(&error.to_string()));
             }
         }
     }

@@ -1,10 +1,8 @@
 //! Repair from a mirror that the user states: a device with the same data at the same places.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::{Fate, Outcome, RepairError, RepairLog, each, note};
@@ -24,8 +22,8 @@ pub fn from_mirror(
     log: &mut RepairLog,
 ) -> Result<Vec<Outcome>, RepairError> {
     check_mirror(device, mirror, bad)?;
-    let source = open_exclusively(&mirror.path, false)?;
-    let target = open_exclusively(&device.path, true)?;
+    let source = open_exclusively(mirror, false)?;
+    let target = open_exclusively(device, true)?;
     let (mut held, mut is) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
     let (held, is) = (held.bytes(device.block as usize), is.bytes(device.block as usize));
     let mut outcomes = Vec::new();
@@ -101,22 +99,18 @@ pub fn check_mirror(device: &Device, mirror: &Device, bad: &[BadBlocks]) -> Resu
     Ok(())
 }
 
-/// Opens a device past the page cache so that the kernel refuses if it is mounted, part of an array or otherwise claimed, and
-/// refuses to let others claim it meanwhile.
-fn open_exclusively(path: &Path, write: bool) -> Result<File, DeviceError> {
-    let flags = OFlags::DIRECT | OFlags::EXCL;
-    let opened = File::options().read(true).write(write).custom_flags(flags.bits() as i32).open(path);
-    opened.map_err(|error| {
-        let name = path.display().to_string();
-        match Errno::from_io_error(&error) {
+/// Opens a device once more so that the kernel refuses if it is mounted, part of an array or otherwise claimed, and refuses to let
+/// others claim it meanwhile.
+fn open_exclusively(device: &Device, write: bool) -> Result<File, DeviceError> {
+    device.open_exclusively(write).map_err(|error| {
+        let path = device.path.display().to_string();
+        let problem = match Errno::from_io_error(&error) {
             Some(Errno::BUSY) => {
-                let problem = "is mounted, part of an array or otherwise in use; repair needs it to be unused".into();
-                DeviceError::Io { path: name, problem }
+                "is mounted, part of an array or otherwise in use; repair needs it to be unused".into()
             }
-            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
-                DeviceError::Io { path: name, problem: "no permission to write to it".into() }
-            }
-            _ => DeviceError::Io { path: name, problem: error.to_string() },
-        }
+            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => "no permission to write to it".into(),
+            _ => error.to_string(),
+        };
+        DeviceError::Io { path, problem }
     })
 }

@@ -1,9 +1,9 @@
 //! A replay from beginning to end: what may be done to the device, the preparations, the thread, and what was played.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread as threads;
 use std::time::Duration;
@@ -12,7 +12,6 @@ use idlewise::replay::{Causality, NoResponseTimes, Phase, Places, Run, Schedule,
 use idlewise::trace::{Columns, Provenance, Request, Trace};
 use idlewise::{Bytes, Nanos};
 use io_uring::types::Fd;
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::player::{DEPTH, NEVER, Player, Score, Times};
@@ -157,15 +156,17 @@ pub fn replay(
         on_time.map(|(_, stretch)| Schedule::new(requests, &causality, stretch)).collect();
 
     let longest = requests.length.iter().max().map_or(0, |&length| length as usize);
-    let (sink, zeros) = (in_place(longest), writable.as_ref().map(|_| in_place(longest)));
+    // Freed only when it is certain that nothing is in flight: after a panic of the player it is not.
+    let buffers = ManuallyDrop::new((in_place(longest), writable.as_ref().map(|_| in_place(longest))));
+    let (sink, zeros) = (&buffers.0, buffers.1.as_ref());
     let done = AtomicUsize::new(0);
     let score = Score {
         requests,
         runs: &runs,
         device: Fd(writable.as_ref().unwrap_or(&device.file).as_raw_fd()),
         end: device.size,
-        sink: &sink,
-        zeros: zeros.as_ref(),
+        sink,
+        zeros,
         warm_up_depth: device.queue_depth().clamp(1, DEPTH),
         stop,
         done: &done,
@@ -173,9 +174,8 @@ pub fn replay(
     let played =
         on_a_thread(score, &mut schedules, &mut || watch(share(requests, &runs, done.load(Ordering::Relaxed))));
     let (denied, times, problem) = played.map_err(|error| io_error(format!("io_uring: {error}")))?;
-    if times.unanswered > 0 {
-        // The kernel may still write into it, or read from it.
-        std::mem::forget((sink, zeros));
+    if times.unanswered == 0 {
+        drop(ManuallyDrop::into_inner(buffers));
     }
     problem.map_err(|error| io_error(error.to_string()))?;
     Ok(Played { denied, ..as_played(requests, segments, &runs, &schedules, &times) })
@@ -187,12 +187,9 @@ fn open_for_writing(device: &Device) -> Result<File, ReplayError> {
     if device.read_only() {
         return Err(ReplayError::ReadOnly(path));
     }
-    let flags = OFlags::DIRECT | OFlags::EXCL;
-    OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(&device.path).map_err(|error| {
-        match Errno::from_io_error(&error) {
-            Some(Errno::BUSY) => ReplayError::InUse(path),
-            _ => ReplayError::Io { path, problem: error.to_string() },
-        }
+    device.open_exclusively(true).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::BUSY) => ReplayError::InUse(path),
+        _ => ReplayError::Io { path, problem: error.to_string() },
     })
 }
 

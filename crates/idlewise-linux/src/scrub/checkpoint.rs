@@ -1,22 +1,49 @@
 //! The checkpoint of a scrub: one small file, replaced atomically, locked while a scrub runs.
 
-use std::fs::File;
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use idlewise::Bytes;
 use idlewise::order::Place;
+use idlewise::{Bytes, Nanos};
+use rustix::fs::Mode;
 
-use super::{BadBlocks, Doing, Pass, Progress, RunSoFar, State};
-use crate::replace_file;
+use super::process::Process;
+use super::{BadBlocks, Doing, Left, Pass, Progress, RunSoFar, State};
+use crate::device::{Device, shares_disk};
+use crate::files::{Folder, Hold};
+use crate::monitor::Announcement;
+
+/// Time between two checkpoints; where each disturbs a disk that is scrubbed, longer.
+const PAUSE: Nanos = Nanos::from_secs(5);
+const PAUSE_ON_THE_DISK: Nanos = Nanos::from_secs(60);
 
 /// A checkpoint in its locked file.
 #[derive(Debug)]
 pub struct Checkpoint {
+    pub(super) folder: Folder,
+    pub(super) name: OsString,
+    /// For messages.
     pub(super) path: PathBuf,
     pub(super) pass: Pass,
-    pub(super) _lock: File,
+    pub(super) begun: Begun,
+    /// Number of the file system that it is on.
+    pub(super) file_system: u64,
+    /// How long to wait before the next save.
+    pub(super) pause: Nanos,
+    pub(super) _hold: Hold,
+}
+
+/// How a run of a scrub begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// A new pass, as there is none to go on with.
+    Anew,
+    /// A new pass, though there is an unfinished one: why that cannot be gone on with.
+    AnewBecause(String),
+    /// Where an unfinished pass was.
+    Resumed,
 }
 
 /// A checkpoint cannot be used.
@@ -56,6 +83,22 @@ pub enum CheckpointError {
         /// Size of the device.
         is: Bytes,
     },
+    /// The disk cannot be claimed.
+    #[error("{path}: {error}; this folder shows who scrubs which disk")]
+    Claim {
+        /// The folder.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// What it says is of another disk of that name.
+    #[error("{path}: {why}; scrub it again first")]
+    OtherDisk {
+        /// The file.
+        path: String,
+        /// How that is known.
+        why: String,
+    },
     /// The file cannot be read or written.
     #[error("{path}: {error}; --state-dir chooses another folder")]
     Io {
@@ -72,9 +115,34 @@ impl Checkpoint {
         &self.pass.place
     }
 
-    /// Bytes that the order has handed out up to there.
-    pub fn visited(&self) -> Bytes {
-        Bytes(self.pass.place.visited)
+    /// What the order has handed out up to there and is not settled yet.
+    pub fn left(&self) -> &Left {
+        &self.pass.left
+    }
+
+    /// Bytes that are settled.
+    pub fn verified(&self) -> Bytes {
+        self.pass.verified()
+    }
+
+    /// How this run begins.
+    pub fn begun(&self) -> &Begun {
+        &self.begun
+    }
+
+    /// When the pass began, in seconds since 1970.
+    pub fn started_unix_s(&self) -> u64 {
+        self.pass.started_unix_s
+    }
+
+    /// Whether it may lie on the disk of this device.
+    pub fn is_on_the_disk_of(&self, device: &Device) -> bool {
+        shares_disk(self.file_system, device.disk_numbers())
+    }
+
+    /// How long to wait before the next save.
+    pub fn pause(&self) -> Nanos {
+        self.pause
     }
 
     /// Unreadable blocks of this pass.
@@ -87,8 +155,8 @@ impl Checkpoint {
     /// # Errors
     /// What the file system says.
     pub fn mark(&mut self, state: State, doing: Doing) -> Result<(), CheckpointError> {
-        let (place, errors) = (self.pass.place.clone(), self.pass.errors.clone());
-        self.save(&place, &errors, state, &Progress { doing, ..Progress::default() })
+        let Pass { place, left, errors, .. } = self.pass.clone();
+        self.save(&place, &left, &errors, state, &Progress { doing, ..Progress::default() })
     }
 
     /// Saves a pass that was there before, with other unreadable blocks.
@@ -107,14 +175,17 @@ impl Checkpoint {
     pub fn save(
         &mut self,
         place: &Place,
+        left: &Left,
         errors: &[BadBlocks],
         state: State,
         progress: &Progress,
     ) -> Result<(), CheckpointError> {
         self.pass.place = place.clone();
+        self.pass.left = left.clone();
         self.pass.errors = errors.to_vec();
         self.pass.state = state;
         self.pass.run = Some(RunSoFar::from(progress));
+        self.pass.process = Some(Process::this());
         self.pass.saved_unix_s = unix_now();
         if state == State::Complete {
             self.pass.errors_before.clear();
@@ -123,10 +194,13 @@ impl Checkpoint {
         self.write()
     }
 
-    fn write(&self) -> Result<(), CheckpointError> {
+    fn write(&mut self) -> Result<(), CheckpointError> {
         let text = serde_json::to_vec_pretty(&self.pass).expect("a checkpoint has only text and numbers");
-        replace_file(&self.path, &text)
-            .map_err(|error| CheckpointError::Io { path: self.path.display().to_string(), error })
+        let announced = Announcement::of(self.file_system);
+        self.pause = if announced.reaches_none() { PAUSE } else { PAUSE_ON_THE_DISK };
+        // For everyone to read: `status` needs no privilege.
+        let written = self.folder.replace(&self.name, &text, Mode::from_raw_mode(0o644), true);
+        written.map_err(|error| CheckpointError::Io { path: self.path.display().to_string(), error })
     }
 }
 

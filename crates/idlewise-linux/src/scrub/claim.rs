@@ -1,58 +1,177 @@
 //! One idlewise at a disk: whoever keeps its checkpoints elsewhere, or scrubs another part of the disk, is seen as well.
+//!
+//! A claim is a lock in a folder of the user's own, `/run/idlewise` for root, which network name spaces do not part and which is
+//! empty after a restart. Beside it lies a note for everyone to read: who is at the disk, and what it does at the moment. Of the
+//! notes only root's count for others.
 
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
 
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Uid, geteuid};
+use idlewise::Nanos;
+use rustix::fs::Mode;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
 
-use super::CheckpointError;
+use super::process::Process;
+use super::{CheckpointError, Progress, RunSoFar};
 use crate::device::Device;
+use crate::files::{Folder, Hold, read_file};
+use crate::monitor::{Announcement, now};
 
-/// The claim to a disk, until it is dropped or the process ends: an abstract socket, which no file outlives. Processes in
-/// another network name space have their own.
+/// Where root's claims are.
+const SYSTEM: &str = "/run/idlewise";
+
+/// The claim to a disk, until it is dropped or the process ends.
 #[derive(Debug)]
-pub struct Claim(#[expect(dead_code, reason = "held, never used")] Option<UnixListener>);
+pub struct Claim {
+    folder: Folder,
+    name: OsString,
+    note: Note,
+    /// Number of the file system that the folder is on.
+    file_system: u64,
+    told: Nanos,
+    _hold: Hold,
+}
+
+/// What everyone may know of a scrub that runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    version: u32,
+    /// Who scrubs.
+    pub process: Process,
+    /// Identity of the device, as in its checkpoint.
+    pub identity: String,
+    /// Bytes of the device verified in this pass; its checkpoint may be older.
+    pub verified_bytes: u64,
+    /// How far the run is.
+    pub run: RunSoFar,
+}
+
+/// Time between two notes.
+const PAUSE: Nanos = Nanos::from_secs(2);
+
+const VERSION: u32 = 1;
 
 impl Claim {
     /// Claims the disk that `device` lies on.
     ///
     /// # Errors
-    /// [`CheckpointError::Busy`] if another scrub has.
+    /// [`CheckpointError::Busy`] if another scrub has, or what the file system says of the folder of claims.
     pub fn of(device: &Device) -> Result<Self, CheckpointError> {
         let (major, minor) = device.disk_numbers();
-        Self::named(&format!("idlewise/{major}:{minor}"), &device.path.display().to_string())
+        let name = format!("{major}-{minor}");
+        let path = device.path.display().to_string();
+        if !geteuid().is_root() && note(Path::new(SYSTEM), &name).is_some_and(|note| note.process.is_alive()) {
+            return Err(CheckpointError::Busy { device: path, lock: format!("{SYSTEM}/{name}.json") });
+        }
+        Self::in_folder(&folder(), &name, &path, &device.identity)
     }
 
-    fn named(name: &str, device: &str) -> Result<Self, CheckpointError> {
-        let busy = || CheckpointError::Busy { device: device.into(), lock: format!("the socket @{name}") };
-        let address = SocketAddr::from_abstract_name(name).map_err(|_| busy())?;
-        match UnixListener::bind_addr(&address) {
-            Ok(listener) => Ok(Self(Some(listener))),
-            // A name is anyone's to take: only root's claim, or one of the same user, counts.
-            Err(_) if holder(&address).is_some_and(|uid| uid != Uid::ROOT && uid != geteuid()) => Ok(Self(None)),
-            Err(_) => Err(busy()),
+    fn in_folder(path: &Path, name: &str, device: &str, identity: &str) -> Result<Self, CheckpointError> {
+        let io_error = |error| CheckpointError::Claim { path: path.display().to_string(), error };
+        let folder = Folder::own(path).map_err(io_error)?;
+        let lock = OsString::from(format!("{name}.lock"));
+        let hold = Hold::take(&folder, &lock).map_err(io_error)?;
+        let lock = path.join(lock).display().to_string();
+        let hold = hold.ok_or(CheckpointError::Busy { device: device.into(), lock })?;
+        let note = Note {
+            version: VERSION,
+            process: Process::this(),
+            identity: identity.into(),
+            verified_bytes: 0,
+            run: RunSoFar::default(),
+        };
+        let file_system = folder.device().map_err(io_error)?;
+        let claim =
+            Self { folder, name: format!("{name}.json").into(), note, file_system, told: Nanos::ZERO, _hold: hold };
+        claim.write().map_err(io_error)?;
+        Ok(claim)
+    }
+
+    /// Says what the scrub does at the moment, if that writes to no disk that is scrubbed. It is no loss if it cannot be said.
+    pub fn tell(&mut self, progress: &Progress) {
+        if now().since(self.told) < PAUSE {
+            return;
         }
+        self.told = now();
+        // It is in memory nearly everywhere; where it is not, it must not disturb what is scrubbed.
+        if !Announcement::of(self.file_system).reaches_none() {
+            return;
+        }
+        (self.note.verified_bytes, self.note.run) = (progress.verified.0, RunSoFar::from(progress));
+        let _ = self.write();
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(&self.note).expect("a note has only text and numbers");
+        self.folder.replace(&self.name, &text, Mode::from_raw_mode(0o644), false)
     }
 }
 
-/// Who holds a claim, if that can be told.
-fn holder(address: &SocketAddr) -> Option<Uid> {
-    let socket = UnixStream::connect_addr(address).ok()?;
-    Some(socket_peercred(&socket).ok()?.uid)
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = self.folder.remove(&self.name);
+    }
+}
+
+/// The notes of root's scrubs that run, and of the caller's.
+pub fn notes() -> Vec<Note> {
+    let mut folders = vec![PathBuf::from(SYSTEM), folder()];
+    folders.dedup();
+    let names = |folder: &PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        entries.filter(|path| path.extension() == Some(OsStr::new("json"))).collect::<Vec<_>>()
+    };
+    let paths = folders.iter().flat_map(names);
+    paths.filter_map(|path| parse(&path)).filter(|note| note.process.is_alive()).collect()
+}
+
+/// The note of a disk.
+fn note(folder: &Path, name: &str) -> Option<Note> {
+    parse(&folder.join(name).with_extension("json"))
+}
+
+fn parse(path: &Path) -> Option<Note> {
+    serde_json::from_slice(&read_file(path).ok()?).ok().filter(|note: &Note| note.version == VERSION)
+}
+
+/// Where the caller's claims are.
+fn folder() -> PathBuf {
+    let runtime = || std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    match geteuid() {
+        root if root.is_root() => PathBuf::from(SYSTEM),
+        // Where nobody has set up one in memory, the folder of checkpoints is the user's own as well.
+        _ => runtime().map_or_else(super::folder::of_user, |folder| folder.join("idlewise")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use idlewise::Bytes;
+
     use super::*;
+    use crate::scrub::Doing;
 
     #[test]
-    fn a_disk_is_claimed_once() {
-        let name = format!("idlewise/test/{}", std::process::id());
-        let first = Claim::named(&name, "/dev/x").unwrap();
-        let error = Claim::named(&name, "/dev/x").unwrap_err().to_string();
-        assert!(error.starts_with("/dev/x: another idlewise is scrubbing it (holds the socket"), "{error}");
+    fn a_disk_is_claimed_once_and_everyone_may_read_by_whom() {
+        let folder = tempfile::tempdir().unwrap();
+        let claim = |name| Claim::in_folder(folder.path(), name, "/dev/x", "wwn-1");
+        let mut first = claim("8-0").unwrap();
+        let error = claim("8-0").unwrap_err().to_string();
+        assert!(error.starts_with("/dev/x: another idlewise is scrubbing it (holds "), "{error}");
+        assert!(claim("8-16").is_ok());
+        first.tell(&Progress { doing: Doing::IdleWait, verified: Bytes(7), ..Progress::default() });
+        let read = note(folder.path(), "8-0").unwrap();
+        assert_eq!((&*read.run.doing, &*read.identity, read.verified_bytes), ("idle-wait", "wwn-1", 7));
+        assert!(read.process.is_alive());
+        let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("8-0.json"), mode("8-0.lock")), (0o644, 0o600));
         drop(first);
-        assert!(Claim::named(&name, "/dev/x").is_ok());
+        assert!(note(folder.path(), "8-0").is_none());
+        assert!(claim("8-0").is_ok());
     }
 }

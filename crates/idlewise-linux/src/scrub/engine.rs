@@ -62,6 +62,8 @@ pub struct Report {
     pub plan: Option<(Bytes, Nanos)>,
     /// Events that the monitor lost.
     pub lost_events: u64,
+    /// Why its end could not be saved.
+    pub unsaved: Option<String>,
 }
 
 /// Works on one device, through one monitor.
@@ -134,7 +136,7 @@ impl Report {
         Self {
             state: State::Interrupted,
             failure: None,
-            verified: checkpoint.visited(),
+            verified: checkpoint.verified(),
             verified_now: Bytes(0),
             errors: checkpoint.errors().to_vec(),
             retries: 0,
@@ -142,6 +144,7 @@ impl Report {
             measured,
             plan: None,
             lost_events: 0,
+            unsaved: None,
         }
     }
 }

@@ -1,17 +1,17 @@
 //! The folder of checkpoints: one file a device, known by its identity.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use idlewise::Bytes;
-use idlewise::order::{Order, Place};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use idlewise::order::{Name, Order, Place};
+use idlewise::{Bytes, Nanos};
 
 use super::checkpoint::unix_now;
-use super::{Checkpoint, CheckpointError, Pass, State};
-use crate::device::Device;
+use super::process::Process;
+use super::{Begun, Checkpoint, CheckpointError, Left, Pass, State};
+use crate::device::{Device, Marks};
+use crate::files::{Folder, Hold, read_file};
 
 /// Where root's checkpoints are.
 const SYSTEM: &str = "/var/lib/idlewise";
@@ -32,11 +32,7 @@ pub struct StateFolder(PathBuf);
 impl StateFolder {
     /// `folder`, or else /var/lib/idlewise for root and the user's state folder for others.
     pub fn choose(folder: Option<PathBuf>) -> Self {
-        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-        let user = || std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
-        let system = || PathBuf::from(SYSTEM);
-        let of_user = || user().map_or_else(system, |base| base.join("idlewise"));
-        let usual = || if rustix::process::geteuid().is_root() { system() } else { of_user() };
+        let usual = || if rustix::process::geteuid().is_root() { PathBuf::from(SYSTEM) } else { of_user() };
         Self(folder.unwrap_or_else(usual))
     }
 
@@ -61,11 +57,13 @@ impl StateFolder {
         paths.sort();
         let listed = |path: PathBuf| {
             let name = path.display().to_string();
-            let text = fs::read(&path).map_err(|error| CheckpointError::Io { path: name.clone(), error });
+            let text = read_file(&path).map_err(|error| CheckpointError::Io { path: name.clone(), error });
             let pass = text.and_then(|text| {
                 Pass::parse(&text).map_err(|problem| CheckpointError::Damaged { path: name.clone(), problem })
             });
-            Listed { pass, running: locked(&path.with_extension("lock")) }
+            let by = |pass: &Pass| pass.process.as_ref().is_some_and(Process::is_alive);
+            let running = pass.as_ref().is_ok_and(|pass| pass.state == State::Running && by(pass));
+            Listed { pass, running }
         };
         Ok(paths.into_iter().map(listed).collect())
     }
@@ -75,9 +73,13 @@ impl StateFolder {
     /// # Errors
     /// [`CheckpointError`] if it is damaged or of another device.
     pub fn pass(&self, device: &Device) -> Result<Option<Pass>, CheckpointError> {
-        let name = device.path.display().to_string();
-        let (size, block, order) = (device.size.0, device.block, Order::SEQUENTIAL);
-        read(&self.file(&device.identity), &Subject { identity: &device.identity, device: &name, size, block, order })
+        let subject = Subject::of(device, Order::SEQUENTIAL);
+        let path = self.file(&device.identity);
+        let Some(pass) = read(&path, &subject)? else { return Ok(None) };
+        match subject.is_other(&pass) {
+            Some(why) => Err(CheckpointError::OtherDisk { path: path.display().to_string(), why }),
+            None => Ok(Some(pass)),
+        }
     }
 
     /// A file beside the checkpoint of a device.
@@ -89,15 +91,13 @@ impl StateFolder {
         self.0.join(file_name(identity) + ".json")
     }
 
-    /// Opens and locks the checkpoint of a device: the one that is there, unless its pass is over or `restart` is set,
-    /// else a new one.
+    /// Opens and locks the checkpoint of a device: the one that is there, unless its pass is over, it is of another disk or
+    /// `restart` is set, else a new one. The folder must belong to the caller or to root, and nobody else may write to it.
     ///
     /// # Errors
     /// [`CheckpointError`] if another scrub holds it, or it is damaged or of another device.
     pub fn open(&self, device: &Device, order: Order, restart: bool) -> Result<Checkpoint, CheckpointError> {
-        let name = device.path.display().to_string();
-        let (size, block) = (device.size.0, device.block);
-        self.open_for(&Subject { identity: &device.identity, device: &name, size, block, order }, restart)
+        self.open_for(&Subject::of(device, order), restart)
     }
 
     fn open_for(&self, subject: &Subject, restart: bool) -> Result<Checkpoint, CheckpointError> {
@@ -105,34 +105,33 @@ impl StateFolder {
             let path = path.display().to_string();
             move |error| CheckpointError::Io { path, error }
         };
-        fs::create_dir_all(&self.0).map_err(io_error(&self.0))?;
+        let folder = Folder::own(&self.0).map_err(io_error(&self.0))?;
         let path = self.file(subject.identity);
-        let lock_path = path.with_extension("lock");
-        let lock =
-            File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(io_error(&lock_path))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => {
-                return Err(CheckpointError::Busy {
-                    device: subject.device.into(),
-                    lock: lock_path.display().to_string(),
-                });
-            }
-            other => other.map_err(|errno| io_error(&lock_path)(errno.into()))?,
-        }
+        let (name, lock) = (file_name(subject.identity) + ".json", path.with_extension("lock"));
+        let held = Hold::take(&folder, lock.file_name().unwrap_or_default()).map_err(io_error(&lock))?;
+        let busy = || CheckpointError::Busy { device: subject.device.into(), lock: lock.display().to_string() };
+        let hold = held.ok_or_else(busy)?;
         // What a damaged checkpoint knew is lost when a new pass is asked for.
         let kept = if restart { read(&path, subject).ok().flatten() } else { read(&path, subject)? };
-        let pass = match kept {
-            Some(pass) if pass.state != State::Complete && !restart => {
-                if pass.order != subject.order {
-                    let was = pass.order.to_string();
-                    return Err(CheckpointError::Order { path: path.display().to_string(), was });
-                }
-                Pass { device: subject.device.into(), ..pass }
-            }
-            before => subject.new_pass(before.as_ref()),
+        let (begun, pass) = match kept {
+            None => (Begun::Anew, subject.new_pass(None)),
+            Some(before) => match subject.is_other(&before) {
+                Some(_) if before.over() || restart => (Begun::Anew, subject.new_pass(None)),
+                Some(why) => (Begun::AnewBecause(why), subject.new_pass(None)),
+                None if before.over() || restart => (Begun::Anew, subject.new_pass(Some(&before))),
+                None => (Begun::Resumed, subject.resumed(before, &path)?),
+            },
         };
-        Ok(Checkpoint { path, pass, _lock: lock })
+        let file_system = folder.device().map_err(io_error(&self.0))?;
+        Ok(Checkpoint { folder, name: name.into(), path, pass, begun, file_system, pause: Nanos::ZERO, _hold: hold })
     }
+}
+
+/// The user's own folder.
+pub(super) fn of_user() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let user = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    user.map_or_else(|| PathBuf::from(SYSTEM), |base| base.join("idlewise"))
 }
 
 /// What a checkpoint is of.
@@ -140,21 +139,60 @@ impl StateFolder {
 struct Subject<'a> {
     identity: &'a str,
     device: &'a str,
+    marks: &'a Marks,
+    /// Whether another disk may be called so as well.
+    ambiguous: bool,
     size: u64,
     block: u32,
     order: Order,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    fn of(device: &'a Device, order: Order) -> Self {
+        Self {
+            identity: &device.identity,
+            device: device.path.to_str().unwrap_or(&device.identity),
+            marks: &device.marks,
+            ambiguous: device.ambiguous,
+            size: device.size.0,
+            block: device.block,
+            order,
+        }
+    }
+
+    /// Why a pass is of another disk, if it is or may be.
+    fn is_other(&self, pass: &Pass) -> Option<String> {
+        match &pass.marks {
+            Some(before) => self.marks.other_than(before, self.ambiguous),
+            None => self.ambiguous.then(|| "it does not say which disk of this name it is of".into()),
+        }
+    }
+
+    /// An unfinished pass, to go on with.
+    fn resumed(&self, pass: Pass, path: &Path) -> Result<Pass, CheckpointError> {
+        let path = || path.display().to_string();
+        if pass.order != self.order {
+            return Err(CheckpointError::Order { path: path(), was: pass.order.to_string() });
+        }
+        // What is new lies behind, where only the sequential order is not disturbed by it.
+        if pass.device_bytes != self.size && pass.order.name != Name::Sequential {
+            let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
+            return Err(CheckpointError::Changed { path: path(), was, is });
+        }
+        Ok(Pass { device: self.device.into(), marks: Some(self.marks.clone()), device_bytes: self.size, ..pass })
+    }
+
     fn new_pass(&self, before: Option<&Pass>) -> Pass {
         Pass {
             version: Pass::VERSION,
             identity: self.identity.into(),
+            marks: Some(self.marks.clone()),
             device: self.device.into(),
             device_bytes: self.size,
             block_bytes: self.block,
             order: self.order,
             place: Place::default(),
+            left: Left::default(),
             state: State::Running,
             errors: Vec::new(),
             errors_before: before.map_or_else(Vec::new, Pass::known_errors),
@@ -162,13 +200,14 @@ impl Subject<'_> {
             saved_unix_s: unix_now(),
             completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
             run: None,
+            process: None,
         }
     }
 }
 
 fn read(path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
     let name = || path.display().to_string();
-    let text = match fs::read(path) {
+    let text = match read_file(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CheckpointError::Io { path: name(), error }),
@@ -178,17 +217,12 @@ fn read(path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError>
     if pass.identity != subject.identity {
         return Err(damaged(format!("it is of {}", pass.identity)));
     }
-    if pass.device_bytes != subject.size || pass.block_bytes != subject.block {
+    // A device that has grown is the same; of one that has shrunk, places are gone.
+    if pass.device_bytes > subject.size || pass.block_bytes != subject.block {
         let (was, is) = (Bytes(pass.device_bytes), Bytes(subject.size));
         return Err(CheckpointError::Changed { path: name(), was, is });
     }
     Ok(Some(pass))
-}
-
-/// Whether a scrub holds this lock.
-fn locked(lock: &Path) -> bool {
-    let Ok(file) = File::open(lock) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
 /// An identity as a file name.
@@ -207,8 +241,16 @@ mod tests {
     use super::super::{BadBlocks, Progress};
     use super::*;
 
-    const SUBJECT: Subject =
-        Subject { identity: "wwn-1/2", device: "/dev/x", size: 1 << 20, block: 512, order: Order::SEQUENTIAL };
+    const MARKS: Marks = Marks { start_bytes: 0, partition_uuid: None, boot_id: String::new(), diskseq: Some(27) };
+    const SUBJECT: Subject = Subject {
+        identity: "wwn-1/2",
+        device: "/dev/x",
+        marks: &MARKS,
+        ambiguous: false,
+        size: 1 << 20,
+        block: 512,
+        order: Order::SEQUENTIAL,
+    };
 
     fn open(folder: &Path, subject: &Subject, restart: bool) -> Result<Checkpoint, CheckpointError> {
         StateFolder::choose(Some(folder.into())).open_for(subject, restart)
@@ -217,7 +259,7 @@ mod tests {
     fn saved(folder: &Path, state: State) -> PathBuf {
         let mut checkpoint = open(folder, &SUBJECT, true).unwrap();
         let bad = BadBlocks { lba: 7, blocks: 2, kind: "io".into() };
-        checkpoint.save(&Place::after(8192), &[bad], state, &Progress::default()).unwrap();
+        checkpoint.save(&Place::after(8192), &Left::default(), &[bad], state, &Progress::default()).unwrap();
         checkpoint.path.clone()
     }
 
@@ -227,12 +269,12 @@ mod tests {
         for state in [State::Running, State::Interrupted, State::Failed] {
             saved(folder.path(), state);
             let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
-            assert_eq!((checkpoint.visited(), checkpoint.errors().len()), (Bytes(8192), 1));
+            assert_eq!((checkpoint.verified(), checkpoint.errors().len()), (Bytes(8192), 1));
         }
-        assert_eq!(open(folder.path(), &SUBJECT, true).unwrap().visited(), Bytes(0));
+        assert_eq!(open(folder.path(), &SUBJECT, true).unwrap().verified(), Bytes(0));
         saved(folder.path(), State::Complete);
         let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
-        assert_eq!((checkpoint.visited(), checkpoint.errors().len()), (Bytes(0), 0));
+        assert_eq!((checkpoint.verified(), checkpoint.errors().len()), (Bytes(0), 0));
         assert!(checkpoint.pass.completed_unix_s.is_some());
     }
 
@@ -263,15 +305,62 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = saved(folder.path(), State::Running);
         let text = fs::read_to_string(&path).unwrap();
-        let bigger = Subject { size: 2 << 20, ..SUBJECT };
-        let error = open(folder.path(), &bigger, false).unwrap_err().to_string();
-        assert!(error.contains("had 1024KiB then and has 2048KiB now"), "{error}");
+        let smaller = Subject { size: 1 << 19, ..SUBJECT };
+        let error = open(folder.path(), &smaller, false).unwrap_err().to_string();
+        assert!(error.contains("had 1024KiB then and has 512KiB now"), "{error}");
         for damage in [&text[..text.len() / 2], "", "[]", &text.replace("8192", "8191")] {
             fs::write(&path, damage).unwrap();
             let error = open(folder.path(), &SUBJECT, false).unwrap_err();
             assert!(matches!(error, CheckpointError::Damaged { .. }), "{error}");
         }
         assert!(open(folder.path(), &SUBJECT, true).is_ok());
+    }
+
+    /// A pass over a device that has grown goes on to its new end.
+    #[test]
+    fn what_has_grown_is_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        saved(folder.path(), State::Interrupted);
+        let bigger = Subject { size: 2 << 20, ..SUBJECT };
+        let checkpoint = open(folder.path(), &bigger, false).unwrap();
+        assert_eq!((checkpoint.verified(), checkpoint.pass.device_bytes), (Bytes(8192), 2 << 20));
+        assert_eq!(checkpoint.begun(), &Begun::Resumed);
+    }
+
+    /// What another disk of the same name was found to be is not gone on with, and its bad blocks are not ours.
+    #[test]
+    fn another_disk_of_that_name_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let marks = |start_bytes, uuid: Option<&str>, boot: &str, diskseq| Marks {
+            start_bytes,
+            partition_uuid: uuid.map(Into::into),
+            boot_id: boot.into(),
+            diskseq,
+        };
+        let here = marks(4096, Some("u"), "b", Some(27));
+        let (same, other) = (true, false);
+        for (ambiguous, now, expected) in [
+            (false, here.clone(), same),
+            (false, marks(4096, Some("u"), "c", Some(3)), same),
+            (false, marks(4096, None, "c", None), same),
+            (false, marks(8192, Some("u"), "b", Some(27)), other),
+            (false, marks(4096, Some("v"), "b", Some(27)), other),
+            (true, here.clone(), same),
+            (true, marks(4096, Some("u"), "b", Some(28)), other),
+            (true, marks(4096, Some("u"), "c", Some(27)), other),
+        ] {
+            let subject = Subject { marks: &here, ambiguous, ..SUBJECT };
+            let bad = BadBlocks { lba: 7, blocks: 2, kind: "io".into() };
+            let mut checkpoint = open(folder.path(), &subject, true).unwrap();
+            let (place, left, state) = (Place::after(8192), Left::default(), State::Interrupted);
+            checkpoint.save(&place, &left, &[bad], state, &Progress::default()).unwrap();
+            drop(checkpoint);
+            let checkpoint = open(folder.path(), &Subject { marks: &now, ..subject }, false).unwrap();
+            assert_eq!(checkpoint.begun() == &Begun::Resumed, expected, "{ambiguous} {now:?}");
+            assert_eq!(checkpoint.verified() > Bytes(0), expected);
+            assert_eq!(checkpoint.pass.known_errors().is_empty(), !expected);
+            assert!(expected || matches!(checkpoint.begun(), Begun::AnewBecause(_)));
+        }
     }
 
     /// A checkpoint written by version 0.1 must stay readable.
@@ -283,6 +372,6 @@ mod tests {
             "position_bytes":4096,"state":"interrupted","errors":[{"lba":1,"blocks":1,"kind":"medium"}],
             "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":null}"#;
         fs::write(path, text).unwrap();
-        assert_eq!(open(folder.path(), &SUBJECT, false).unwrap().visited(), Bytes(4096));
+        assert_eq!(open(folder.path(), &SUBJECT, false).unwrap().verified(), Bytes(4096));
     }
 }

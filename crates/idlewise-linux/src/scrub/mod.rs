@@ -12,10 +12,11 @@ pub(crate) mod lane;
 mod learn;
 mod pacing;
 mod pass;
+mod process;
 mod run;
 
-pub use checkpoint::{Checkpoint, CheckpointError};
-pub use claim::Claim;
+pub use checkpoint::{Begun, Checkpoint, CheckpointError};
+pub use claim::{Claim, Note, notes};
 pub use engine::{Report, ScrubError, Scrubber};
 pub use faults::BadBlocks;
 pub use folder::{Listed, StateFolder};
@@ -23,7 +24,9 @@ pub use foreground::{Foreground, Measured};
 pub use groups::{Groups, Leave};
 pub use learn::Watch;
 pub use pacing::Pacing;
-pub use pass::{Pass, RunSoFar, State};
+pub use pass::{Left, Pass, RunSoFar, State};
+pub use process::Process;
+pub(crate) use process::boot_id;
 
 use idlewise::{Bytes, Nanos};
 
@@ -48,6 +51,8 @@ pub struct Progress {
     pub measured: Measured,
     /// Request size and idle wait in use.
     pub plan: Option<(Bytes, Nanos)>,
+    /// Why the checkpoint could not be saved, when it was last tried.
+    pub unsaved: Option<String>,
 }
 
 /// What a scrub does at the moment.

@@ -1,10 +1,12 @@
-//! What a checkpoint holds (docs/formats.md), in its present layout and the one before.
+//! What a checkpoint holds (docs/formats.md), in its present layout and those before.
 
 use idlewise::Bytes;
-use idlewise::order::{Name, Order, Place, Surface};
+use idlewise::order::{Extent, Name, Order, Place, Surface};
 use serde::{Deserialize, Serialize};
 
+use super::process::Process;
 use super::{BadBlocks, Progress};
+use crate::device::Marks;
 
 /// How a pass stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct Pass {
     pub(super) version: u32,
     /// Which disk or partition it is of.
     pub identity: String,
+    /// What tells it from another of this identity; version 2 had none.
+    #[serde(default)]
+    pub marks: Option<Marks>,
     /// How it was called when it was last scrubbed.
     #[serde(default)]
     pub device: String,
@@ -36,8 +41,11 @@ pub struct Pass {
     pub block_bytes: u32,
     /// The order of the pass.
     pub order: Order,
-    /// Where the order stands: everything that it handed out before is settled.
+    /// Where the order stands: everything that it handed out before is settled, but for what is `left`.
     pub place: Place,
+    /// What the order has handed out and is not settled yet.
+    #[serde(default, skip_serializing_if = "Left::is_empty")]
+    pub left: Left,
     /// How the pass stands.
     pub state: State,
     /// Unreadable blocks found in it.
@@ -54,6 +62,44 @@ pub struct Pass {
     /// Of the run that saved it.
     #[serde(default)]
     pub run: Option<RunSoFar>,
+    /// Who saved it.
+    #[serde(default)]
+    pub process: Option<Process>,
+}
+
+/// Stretches that an order has handed out and that are not settled yet, as first byte and end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Left {
+    /// Parts of an unreadable stretch that is being narrowed down, the next one first.
+    pub narrowing: Vec<(u64, u64)>,
+    /// What was skipped as so much before it was unreadable: looked at when the order is through.
+    pub skipped: Vec<(u64, u64)>,
+}
+
+impl Left {
+    /// Whether everything is settled.
+    pub fn is_empty(&self) -> bool {
+        self.narrowing.is_empty() && self.skipped.is_empty()
+    }
+
+    /// How much it is.
+    pub fn bytes(&self) -> u64 {
+        self.narrowing.iter().chain(&self.skipped).map(|(begin, end)| end - begin).sum()
+    }
+
+    /// Whether it can be of a device.
+    fn check(&self, size: u64, block: u64) -> Result<(), String> {
+        let fits = |&(begin, end): &(u64, u64)| begin < end && end <= size && begin.is_multiple_of(block);
+        // They may overlap: an order visits some places once more.
+        let all = self.narrowing.iter().chain(&self.skipped).all(fits);
+        if all { Ok(()) } else { Err("a stretch left that is not on the device".into()) }
+    }
+}
+
+/// A stretch as it is written.
+pub fn written(extent: &Extent) -> (u64, u64) {
+    (extent.offset.0, extent.end().0)
 }
 
 /// The run that saved a checkpoint, as far as it had got.
@@ -104,11 +150,13 @@ impl From<Pass1> for Pass {
         Self {
             version: Self::VERSION,
             identity,
+            marks: None,
             device: String::new(),
             device_bytes,
             block_bytes,
             order: Order { name: old.order, ..Order::SEQUENTIAL },
             place: Place::after(old.position_bytes),
+            left: Left::default(),
             state,
             errors,
             errors_before: Vec::new(),
@@ -116,25 +164,37 @@ impl From<Pass1> for Pass {
             saved_unix_s: old.saved_unix_s,
             completed_unix_s: old.completed_unix_s,
             run: None,
+            process: None,
         }
     }
 }
 
 impl Pass {
     /// Version of the layout.
-    pub(super) const VERSION: u32 = 2;
+    pub(super) const VERSION: u32 = 3;
+
+    /// Bytes of the device that are settled.
+    pub fn verified(&self) -> Bytes {
+        Bytes(self.place.visited.saturating_sub(self.left.bytes()))
+    }
 
     /// Unreadable blocks found in this pass, and before it where it has not been yet.
     pub fn known_errors(&self) -> Vec<BadBlocks> {
-        let mut known: Vec<BadBlocks> = self.errors.clone();
+        let mut known = self.errors.clone();
         for before in &self.errors_before {
-            let found = |lba: u64| self.errors.iter().any(|run| (run.lba..run.lba + run.blocks).contains(&lba));
-            for lba in (before.lba..before.lba.saturating_add(before.blocks)).filter(|&lba| !found(lba)) {
-                match known.last_mut() {
-                    Some(last) if last.lba + last.blocks == lba && last.kind == before.kind => last.blocks += 1,
-                    _ => known.push(BadBlocks { lba, blocks: 1, kind: before.kind.clone() }),
+            let mut begin = before.lba;
+            let end = before.lba.saturating_add(before.blocks);
+            let mut keep = |begin: u64, end: u64| {
+                if begin < end {
+                    known.push(BadBlocks { lba: begin, blocks: end - begin, kind: before.kind.clone() });
                 }
+            };
+            let first = self.errors.partition_point(|run| run.lba + run.blocks <= begin);
+            for found in self.errors[first..].iter().take_while(|found| found.lba < end) {
+                keep(begin, found.lba.min(end));
+                begin = begin.max(found.lba + found.blocks);
             }
+            keep(begin, end);
         }
         known.sort_by_key(|run| run.lba);
         known
@@ -145,20 +205,36 @@ impl Pass {
         self.state == State::Complete
     }
 
-    /// Reads the text of a checkpoint of either version.
+    /// Reads the text of a checkpoint of any version.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let pass: Self = match value["version"].as_u64() {
             Some(1) => serde_json::from_value::<Pass1>(value).map(Self::from),
-            Some(2) => serde_json::from_value(value),
+            Some(2 | 3) => serde_json::from_value(value).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
             Some(other) => return Err(format!("version {other}, newer than {}", Self::VERSION)),
             None => return Err("without a version".into()),
         }
         .map_err(|error| error.to_string())?;
         let surface = Surface { size: Bytes(pass.device_bytes), block: pass.block_bytes };
         pass.order.make(surface, &pass.place).map_err(|problem| format!("its place: {problem}"))?;
+        pass.left.check(pass.device_bytes, u64::from(pass.block_bytes))?;
+        for errors in [&pass.errors, &pass.errors_before] {
+            check_errors(errors, pass.device_bytes / u64::from(pass.block_bytes))?;
+        }
         Ok(pass)
     }
+}
+
+/// Whether a list of unreadable blocks can be of a device with so many: in order, and none twice.
+fn check_errors(errors: &[BadBlocks], blocks: u64) -> Result<(), String> {
+    let mut end = 0;
+    for run in errors {
+        let begin = run.lba;
+        end = begin.checked_add(run.blocks).filter(|&next| run.blocks > 0 && begin >= end && next <= blocks).ok_or(
+            format!("{} unreadable blocks at {begin}, which is out of order or not on the device", run.blocks),
+        )?;
+    }
+    Ok(())
 }
 
 impl From<&Progress> for RunSoFar {
@@ -184,18 +260,47 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const VALID: &str = r#"{"version":2,"identity":"wwn-1","device":"/dev/sda","device_bytes":1048576,"block_bytes":512,
+    const VALID: &str = r#"{"version":3,"identity":"wwn-1","device":"/dev/sda","device_bytes":1048576,"block_bytes":512,
+        "marks":{"start_bytes":0,"partition_uuid":null,"boot_id":"b","diskseq":7},
+        "left":{"narrowing":[[4096,8192]],"skipped":[[16384,20480]]},
         "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
         "place":{"visited_bytes":65536,"course_bytes":65536,"ahead":[3],"detour":[[460800,491520]],"again":[[450560,460800]]},
         "state":"running","errors":[{"lba":900,"blocks":2,"kind":"medium"}],
+        "errors_before":[{"lba":890,"blocks":20,"kind":"io"},{"lba":2000,"blocks":1,"kind":"io"}],
         "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":null,"run":null}"#;
 
     #[test]
     fn the_present_version_is_read_and_newer_ones_are_not() {
         let pass = Pass::parse(VALID.as_bytes()).unwrap();
         assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
-        let error = Pass::parse(VALID.replace("\"version\":2", "\"version\":3").as_bytes()).unwrap_err();
-        assert!(error.contains("version 3, newer than 2"), "{error}");
+        assert_eq!(pass.verified(), Bytes(65_536 - 8_192));
+        let error = Pass::parse(VALID.replace("\"version\":3", "\"version\":4").as_bytes()).unwrap_err();
+        assert!(error.contains("version 4, newer than 3"), "{error}");
+    }
+
+    #[test]
+    fn what_was_bad_before_is_known_where_this_pass_has_not_been() {
+        let pass = Pass::parse(VALID.as_bytes()).unwrap();
+        let known: Vec<_> = pass.known_errors().iter().map(|run| (run.lba, run.blocks, run.kind.clone())).collect();
+        let expected = [(890, 10, "io"), (900, 2, "medium"), (902, 8, "io"), (2000, 1, "io")];
+        assert_eq!(known, expected.map(|(lba, blocks, kind)| (lba, blocks, kind.to_string())));
+    }
+
+    #[test]
+    fn what_cannot_be_of_the_device_is_damage() {
+        for (text, by) in [
+            (r#""blocks":2,"#, r#""blocks":1099511627776,"#),
+            (r#""blocks":2,"#, r#""blocks":18446744073709551615,"#),
+            (r#""blocks":2,"#, r#""blocks":0,"#),
+            (r#""lba":2000"#, r#""lba":2048"#),
+            (r#""lba":2000"#, r#""lba":900"#),
+            ("[4096,8192]", "[4096,4096]"),
+            ("[4096,8192]", "[4000,8192]"),
+            ("[16384,20480]", "[16384,1048577]"),
+        ] {
+            let changed = VALID.replacen(text, by, 1);
+            assert!(changed != VALID && Pass::parse(changed.as_bytes()).is_err(), "{text} {by}");
+        }
     }
 
     proptest! {
@@ -208,7 +313,7 @@ mod tests {
             bytes[at] = byte;
             let _ = Pass::parse(&bytes);
             let _ = Pass::parse(&VALID.as_bytes()[..cut]);
-            let numbers = ["1048576", "512", "7", "65536", "3", "460800", "491520", "900"];
+            let numbers = ["1048576", "512", "7", "65536", "3", "460800", "16384", "900"];
             let _ = Pass::parse(VALID.replace(numbers[which], &number.to_string()).as_bytes());
         }
     }

@@ -8,12 +8,12 @@ use idlewise::{Bytes, Nanos};
 
 use super::faults::Narrowing;
 use super::lane::{Lane, TICK};
-use super::{BadBlocks, Checkpoint, Doing, Measured, Pacing, Progress, Report, ScrubError, State};
+use super::{BadBlocks, Checkpoint, Doing, Left, Measured, Pacing, Progress, Report, ScrubError, State};
 use crate::device::verify::Fault;
 use crate::monitor::now;
 
-/// Time between two checkpoints.
-const SAVE: Nanos = Nanos::from_secs(5);
+/// Places that are tried: a disk with one dead head of two still answers at one of them, all but surely.
+const PLACES: u64 = 16;
 /// After as many failures in a row, or as long without a success, places that should be readable are tried: is it the
 /// medium, or is the device gone?
 const SUSPICIOUS: (u64, Nanos) = (256, Nanos::from_secs(60));
@@ -37,8 +37,8 @@ pub struct Run<'r, 'a> {
     narrowing: Narrowing,
     watch: &'r mut dyn FnMut(&Progress),
     interval: Option<Interval>,
-    /// Where the order stood when everything that it had handed out was settled: the place to resume from.
-    settled: Place,
+    /// What is settled, to resume from: all that the order had handed out but for what is left.
+    settled: Settled,
     /// The last stretch that could be read.
     last_good: Option<Extent>,
     /// Size and idle time of the last interval's first request.
@@ -52,8 +52,25 @@ pub struct Run<'r, 'a> {
     others: Option<(Option<String>, Nanos)>,
     resumed_at: u64,
     began: Nanos,
+    /// When a checkpoint was saved, or could not be, and what of it the disk knows.
     saved: Nanos,
+    kept: Settled,
+    /// Why the last one could not be saved.
+    unsaved: Option<String>,
     failure: Option<String>,
+}
+
+/// How far a pass is.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Settled {
+    place: Place,
+    left: Left,
+}
+
+impl Settled {
+    fn verified(&self) -> u64 {
+        self.place.visited.saturating_sub(self.left.bytes())
+    }
 }
 
 /// The idle interval that the policy was told of.
@@ -73,7 +90,7 @@ struct Interval {
 struct Failing {
     count: u64,
     tried: Nanos,
-    place: Place,
+    settled: Settled,
     bad: Vec<BadBlocks>,
 }
 
@@ -88,8 +105,9 @@ impl<'r, 'a> Run<'r, 'a> {
     ) -> Self {
         let told = *lane.foreground.measured();
         let policy = pacing.policy(&told, &told);
-        let narrowing = Narrowing::new(lane.device.block, checkpoint.errors());
-        let (began, settled) = (now(), order.place());
+        let left = checkpoint.left().clone();
+        let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
+        let (began, settled) = (now(), Settled { place: order.place(), left });
         Self {
             lane,
             order,
@@ -101,7 +119,8 @@ impl<'r, 'a> Run<'r, 'a> {
             narrowing,
             watch,
             interval: None,
-            resumed_at: settled.visited,
+            resumed_at: settled.verified(),
+            kept: settled.clone(),
             settled,
             last_good: None,
             used: None,
@@ -111,14 +130,15 @@ impl<'r, 'a> Run<'r, 'a> {
             others: None,
             began,
             saved: began,
+            unsaved: None,
             failure: None,
         }
     }
 
     /// Until the pass is over, the device fails or it is asked to stop.
     pub fn run(mut self) -> Result<Report, ScrubError> {
-        self.save(State::Running, Doing::IdleWait)?;
-        let state = match self.until_over() {
+        self.save(State::Running, Doing::IdleWait);
+        let mut state = match self.until_over() {
             // What is settled stays settled, and the request is left to the kernel.
             Err(hung @ ScrubError::Hung { .. }) => {
                 self.failure = Some(hung.to_string());
@@ -126,7 +146,14 @@ impl<'r, 'a> Run<'r, 'a> {
             }
             other => other?,
         };
-        self.save(state, Doing::IdleWait)?;
+        if state == State::Complete
+            && let Some(size) = self.lane.device.has_grown_to()
+        {
+            let (was, is) = (self.lane.device.size, size);
+            self.failure = Some(format!("the device grew from {was} to {is}: what is new has not been read yet"));
+            state = State::Interrupted;
+        }
+        self.save(state, Doing::IdleWait);
         Ok(self.report(state))
     }
 
@@ -242,7 +269,7 @@ impl<'r, 'a> Run<'r, 'a> {
     }
 
     fn wait(&mut self, doing: Doing, time: Duration) -> Result<(), ScrubError> {
-        self.tell(doing)?;
+        self.tell(doing);
         self.lane.poll(time)
     }
 
@@ -251,20 +278,25 @@ impl<'r, 'a> Run<'r, 'a> {
         let block = u64::from(self.lane.device.block);
         let size = size.min(self.narrowing.longest());
         let size = Bytes((size.0 / block * block).max(block));
-        self.narrowing.next().or_else(|| self.order.next(size))
+        loop {
+            if let Some(extent) = self.narrowing.next(size) {
+                return Some(extent);
+            }
+            match self.order.next(size) {
+                Some(extent) => self.narrowing.begin(extent),
+                None if self.narrowing.come_back() => {}
+                None => return None,
+            }
+        }
     }
 
     /// Verifies a stretch; says why the device failed, if it did.
     fn verify(&mut self, extent: Extent) -> Result<Option<String>, ScrubError> {
-        self.tell(if self.narrowing.settled() { Doing::Verifying } else { Doing::Narrowing })?;
+        self.tell(if self.narrowing.settled() { Doing::Verifying } else { Doing::Narrowing });
         let mut progress = self.progress(Doing::Verifying);
         let (result, _) = self.lane.verify(extent, &mut |_, service| {
             progress.doing = Doing::Hung(service);
             (self.watch)(&progress);
-            if now().since(self.saved) >= SAVE {
-                self.saved = now();
-                self.checkpoint.save(&self.settled, self.narrowing.bad(), State::Running, &progress)?;
-            }
             Ok(())
         })?;
         if let Some(interval) = &mut self.interval {
@@ -273,9 +305,7 @@ impl<'r, 'a> Run<'r, 'a> {
         if let Some(failure) = self.settle(extent, result)? {
             return Ok(Some(failure));
         }
-        if self.narrowing.settled() {
-            self.settled = self.order.place();
-        }
+        self.settled = Settled { place: self.order.place(), left: self.narrowing.left() };
         Ok(None)
     }
 
@@ -312,11 +342,11 @@ impl<'r, 'a> Run<'r, 'a> {
 
     /// Counts a failure, and remembers how things stood before the first of its row.
     fn count_failure(&mut self) {
-        let (place, bad) = (&self.settled, self.narrowing.bad());
+        let (settled, bad) = (&self.settled, self.narrowing.bad());
         let failing = self.failing.get_or_insert_with(|| Failing {
             count: 0,
             tried: now(),
-            place: place.clone(),
+            settled: settled.clone(),
             bad: bad.to_vec(),
         });
         failing.count += 1;
@@ -334,58 +364,70 @@ impl<'r, 'a> Run<'r, 'a> {
         let block = u64::from(self.lane.device.block);
         let blocks = self.lane.device.size.0 / block;
         let good = self.last_good.map_or(0, |extent| extent.offset.0 / block);
-        for place in [good, blocks / 2, blocks - 1] {
+        // In between, at no regular distance of anything: heads and stripes take turns.
+        let spread = (0..PLACES).map(|place| (2 * place + 1) * blocks / (2 * PLACES) + place * place);
+        for place in [good, blocks - 1].into_iter().chain(spread).map(|place| place.min(blocks - 1)) {
             let extent = Extent { offset: Bytes(place * block), length: Bytes(block) };
             if self.lane.verify(extent, &mut |_, _| Ok(()))?.0.is_ok() {
                 return Ok(false);
             }
         }
-        if let Some(Failing { place, bad, .. }) = self.failing.take() {
-            self.narrowing = Narrowing::new(self.lane.device.block, &bad);
-            self.settled = place;
+        if let Some(Failing { settled, bad, .. }) = self.failing.take() {
+            self.narrowing = Narrowing::new(self.lane.device.block, self.lane.device.size, &bad, &settled.left);
+            self.settled = settled;
         }
         Ok(true)
     }
 
-    fn save(&mut self, state: State, doing: Doing) -> Result<(), ScrubError> {
-        self.saved = now();
+    /// Saves the checkpoint. One that cannot be saved is told and tried again: a full disk elsewhere ends no scrub of days.
+    fn save(&mut self, state: State, doing: Doing) {
         let progress = self.progress(doing);
-        Ok(self.checkpoint.save(&self.settled, self.narrowing.bad(), state, &progress)?)
+        let Settled { place, left } = &self.settled;
+        let saved = self.checkpoint.save(place, left, self.narrowing.bad(), state, &progress);
+        self.saved = now();
+        self.unsaved = saved.err().map(|error| error.to_string());
+        if self.unsaved.is_none() {
+            self.kept = self.settled.clone();
+        }
     }
 
     fn progress(&self, doing: Doing) -> Progress {
         Progress {
             doing,
-            verified: Bytes(self.settled.visited),
-            verified_now: Bytes(self.settled.visited - self.resumed_at),
+            verified: Bytes(self.settled.verified()),
+            verified_now: Bytes(self.settled.verified().saturating_sub(self.resumed_at)),
             size: self.lane.device.size,
             elapsed: now().since(self.began),
             bad_blocks: self.narrowing.bad_blocks(),
             retries: self.retries,
             measured: *self.lane.foreground.measured(),
             plan: self.pacing.parameters().or(self.used),
+            unsaved: self.unsaved.clone(),
         }
     }
 
-    /// Tells whoever watches, and every few seconds the checkpoint.
-    fn tell(&mut self, doing: Doing) -> Result<(), ScrubError> {
+    /// Tells whoever watches, and every now and then the checkpoint, if there is anything new: to save is to write to a disk.
+    fn tell(&mut self, doing: Doing) {
         let progress = self.progress(doing.clone());
         (self.watch)(&progress);
-        if now().since(self.saved) >= SAVE { self.save(State::Running, doing) } else { Ok(()) }
+        if now().since(self.saved) >= self.checkpoint.pause() && self.settled != self.kept {
+            self.save(State::Running, doing);
+        }
     }
 
     fn report(&self, state: State) -> Report {
         Report {
             state,
             failure: self.failure.clone(),
-            verified: Bytes(self.settled.visited),
-            verified_now: Bytes(self.settled.visited - self.resumed_at),
+            verified: Bytes(self.settled.verified()),
+            verified_now: Bytes(self.settled.verified().saturating_sub(self.resumed_at)),
             errors: self.narrowing.bad().to_vec(),
             retries: self.retries,
             elapsed: now().since(self.began),
             measured: *self.lane.foreground.measured(),
             plan: self.pacing.parameters().or(self.used),
             lost_events: self.lane.monitor.lost(),
+            unsaved: self.unsaved.clone(),
         }
     }
 }

@@ -1,0 +1,65 @@
+//! Opening device nodes so that what was checked is what is used: a path may lead elsewhere a moment later.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
+
+const BLKGETSIZE64: Opcode = opcode::read::<usize>(0x12, 114);
+const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
+
+/// Which block device is behind a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Major and minor number.
+    pub number: u64,
+    /// The kernel counts disks as they come: another one has another number. Nothing before Linux 5.15.
+    pub diskseq: Option<u64>,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+impl Node {
+    /// Asks the descriptor, not a path.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if !metadata.file_type().is_block_device() {
+            return Err(Errno::NOTBLK.into());
+        }
+        Ok(Self { number: metadata.rdev(), diskseq: diskseq(file), size: size(file)? })
+    }
+}
+
+/// Its size now.
+pub fn size(file: &File) -> io::Result<u64> {
+    // SAFETY: this command writes one 64-bit number.
+    Ok(unsafe { ioctl(file, Getter::<BLKGETSIZE64, u64>::new()) }?)
+}
+
+fn diskseq(file: &File) -> Option<u64> {
+    // SAFETY: this command writes one 64-bit number.
+    unsafe { ioctl(file, Getter::<BLKGETDISKSEQ, u64>::new()) }.ok()
+}
+
+/// Opens a node for reading past the page cache. Nothing that is no device is waited for, such as a pipe.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY;
+    OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
+}
+
+/// Opens a device that is open once more, exclusively: the kernel refuses while it is mounted or otherwise claimed. The path it
+/// was first opened by is not asked again.
+pub fn open_exclusively(file: &File, node: &Node, write: bool) -> io::Result<File> {
+    let flags = OFlags::DIRECT | OFlags::EXCL | OFlags::NONBLOCK;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let again = OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path)?;
+    if Node::of(&again)? != *node {
+        return Err(io::Error::other("is not the device any more that it was when it was checked"));
+    }
+    Ok(again)
+}

@@ -1,0 +1,76 @@
+//! Which disks a file system writes to, through whatever it lies on.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::fs::{major, minor};
+
+use super::sysfs::Place;
+
+/// File systems without a disk of this machine.
+const WITHOUT_A_DISK: [&str; 8] = ["tmpfs", "ramfs", "nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph"];
+/// Devices on top of each other, at most.
+const LEVELS: usize = 16;
+
+/// Whether what is written to the file system of this device number may reach the disk with these numbers. Where that cannot be
+/// told, as of btrfs and overlays, it may.
+pub fn shares_disk(file_system: u64, disk: (u32, u32)) -> bool {
+    reaches(Path::new("/sys"), &fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), file_system, disk)
+}
+
+fn reaches(sys: &Path, mounts: &str, file_system: u64, disk: (u32, u32)) -> bool {
+    let mut look = vec![file_system];
+    for _ in 0..LEVELS {
+        let mut below = Vec::new();
+        for number in look {
+            match Place::find(sys, number) {
+                Ok(place) if place.disk_numbers() == disk => return true,
+                Ok(place) => below.extend(place.parts()),
+                Err(_) if has_no_disk(mounts, number) => {}
+                Err(_) => return true,
+            }
+        }
+        look = below;
+    }
+    // What is still on something else is too deep to tell.
+    !look.is_empty()
+}
+
+/// By the kernel's list of mounts (proc_pid_mountinfo(5)): the third field is the number, the first behind the dash the type.
+fn has_no_disk(mounts: &str, number: u64) -> bool {
+    let number = format!("{}:{}", major(number), minor(number));
+    mounts.lines().filter(|line| line.split(' ').nth(2) == Some(&number)).any(|line| {
+        let kind = line.split_once(" - ").and_then(|(_, behind)| behind.split(' ').next());
+        kind.is_some_and(|kind| WITHOUT_A_DISK.contains(&kind))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::sysfs::tests::fixture;
+
+    #[test]
+    fn through_partitions_arrays_and_files_to_the_disk() {
+        let sys = fixture(&[
+            ("block/sda/dev", "8:0\n"),
+            ("block/sda/sda2/dev", "8:2\n"),
+            ("block/sda/sda2/partition", "2\n"),
+            ("block/sdb/dev", "8:16\n"),
+            ("block/dm-0/dev", "253:0\n"),
+            ("block/dm-0/slaves/.keep", ""),
+        ]);
+        let link = |to: &str, from: &str| {
+            std::os::unix::fs::symlink(sys.path().join(to), sys.path().join(from)).unwrap();
+        };
+        link("block/sda/sda2", "block/dm-0/slaves/sda2");
+        for (name, number) in [("sda", "8:0"), ("sda/sda2", "8:2"), ("sdb", "8:16"), ("dm-0", "253:0")] {
+            link(&format!("block/{name}"), &format!("dev/block/{number}"));
+        }
+        let mounts = "22 1 0:20 / /run rw - tmpfs tmpfs rw\n23 1 0:30 / /data rw - btrfs /dev/sda3 rw\n";
+        let reaches = |major, minor, disk| reaches(sys.path(), mounts, rustix::fs::makedev(major, minor), disk);
+        assert!(reaches(8, 2, (8, 0)) && reaches(253, 0, (8, 0)) && reaches(8, 16, (8, 16)));
+        assert!(!reaches(8, 2, (8, 16)) && !reaches(253, 0, (8, 16)) && !reaches(0, 20, (8, 0)));
+        assert!(reaches(0, 30, (8, 0)) && reaches(0, 99, (8, 0)), "what cannot be told");
+    }
+}
