@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # What the BPF program, the tests and the emulated disk need beyond a Rust toolchain.
 PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config build-essential util-linux mount libc6-dev \
-	qemu-system-x86 busybox-static cpio kmod xz-utils dmsetup
+	qemu-system-x86 busybox-static cpio kmod xz-utils dmsetup e2fsprogs
 # Where there is no Rust, Debian's own is installed, as new as its security archive has it.
 RUST_PACKAGES := cargo-web rustc-web rust-web-clippy rustfmt-web
 RUST := 1.88

@@ -2,94 +2,16 @@
 
 mod common;
 
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Output, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use common::bench::{Bench, MIB, PACE};
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
-use idlewise_testbed::{EmulatedDisk, Options};
-use rustix::process::{Pid, Signal, kill_process};
+use idlewise_testbed::Options;
+use rustix::process::Signal;
 use serde_json::Value;
-
-const MIB: u64 = 1 << 20;
-
-/// An emulated disk and a folder for checkpoints; `None`, said aloud, where the machine cannot have one.
-struct Bench {
-    disk: EmulatedDisk,
-    folder: tempfile::TempDir,
-}
-
-impl Bench {
-    fn new(size: u64, bad_blocks: &[Range<u64>], timing: bool) -> Option<Self> {
-        Self::of(&Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), hang: None, timing })
-    }
-
-    fn of(options: &Options) -> Option<Self> {
-        if let Some(missing) = idlewise_testbed::missing() {
-            eprintln!("SKIPPED: the emulated disk needs {missing}");
-            return None;
-        }
-        Some(Self { disk: EmulatedDisk::new(options).unwrap(), folder: tempfile::tempdir().unwrap() })
-    }
-
-    fn path(&self) -> &str {
-        self.disk.path().to_str().unwrap()
-    }
-
-    fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
-        let state = self.folder.path().to_str().unwrap();
-        [&["scrub", self.path(), "--state-dir", state, "--json", "--quiet"], more].concat()
-    }
-
-    fn scrub(&self, more: &[&str]) -> (i32, Value) {
-        let output = run(&self.arguments(more));
-        let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-        (output.status.code().unwrap(), value)
-    }
-
-    fn start(&self, more: &[&str]) -> Running {
-        let mut command = idlewise(&self.arguments(more));
-        Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
-    }
-
-    fn checkpoint(&self) -> Option<Value> {
-        let files = std::fs::read_dir(self.folder.path()).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-        let json: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
-        serde_json::from_slice(&std::fs::read(json.first()?).unwrap()).ok()
-    }
-}
-
-/// A scrub in the background; killed if the test fails.
-struct Running(Option<Child>);
-
-impl Running {
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(self.0.as_ref().unwrap()), signal).unwrap();
-    }
-
-    fn kill(mut self) {
-        let mut child = self.0.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    fn end(mut self) -> Output {
-        self.0.take().unwrap().wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-const PACE: [&str; 4] = ["--request-size", "512KiB", "--idle-wait", "1ms"];
 
 #[test]
 fn root_scrub_finds_exactly_the_bad_blocks() {

@@ -1,6 +1,8 @@
 //! What the end-to-end tests share: running the command, and saying what is skipped.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod bench;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

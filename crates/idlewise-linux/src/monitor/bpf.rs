@@ -290,7 +290,79 @@ fn silence_libbpf() {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
+
+    /// A loop device on a small file, until it is dropped.
+    struct Loop(PathBuf, #[expect(dead_code, reason = "held, never used")] tempfile::NamedTempFile);
+
+    impl Loop {
+        fn new() -> Option<Self> {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            file.as_file().set_len(1 << 20).unwrap();
+            let output = std::process::Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output();
+            let Some(output) = output.ok().filter(|output| output.status.success()) else {
+                eprintln!("SKIPPED: a loop device needs root and losetup");
+                return None;
+            };
+            Some(Self(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()), file))
+        }
+    }
+
+    impl Drop for Loop {
+        fn drop(&mut self) {
+            std::process::Command::new("losetup").arg("-d").arg(&self.0).status().unwrap();
+        }
+    }
+
+    /// A request whose completion was never seen is forgotten when the kernel counts none, and only then a young one is.
+    #[test]
+    fn root_a_missed_completion_is_healed() {
+        let Some(disk) = Loop::new() else { return };
+        let device = Device::open(&disk.0).unwrap();
+        let mut monitor = Bpf::open(&device, false).unwrap();
+        let open = |key: u64, arrival: Nanos, op: u8| {
+            let mut value = [0; 32];
+            value[..8].copy_from_slice(&arrival.0.to_ne_bytes());
+            value[28] = op;
+            let requests = &monitor.skeleton.maps.requests;
+            requests.update(&key.to_ne_bytes(), &value, MapFlags::ANY).unwrap();
+            monitor.shared.foreground_open().fetch_add(1, Ordering::Relaxed);
+        };
+        // Missed, young at the first look, and a command of a driver, which the kernel does not count.
+        open(1, Nanos(now().0 - 5_000_000_000), REQ_OP_READ);
+        open(2, now(), REQ_OP_WRITE);
+        open(3, Nanos(now().0 - 5_000_000_000), REQ_OPS_OF_A_DRIVER[0]);
+        let mut events = Vec::new();
+        let mut outstanding = |monitor: &mut Bpf| {
+            monitor.poll(Duration::from_millis(50), &mut events).unwrap();
+            monitor.outstanding()
+        };
+        let began = now();
+        while now().since(began) < Nanos::from_millis(900) {
+            assert_eq!(outstanding(&mut monitor), 3);
+        }
+        while now().since(began) < Nanos::from_millis(2_500) {
+            outstanding(&mut monitor);
+        }
+        assert_eq!((outstanding(&mut monitor), monitor.lost()), (1, 2));
+    }
+
+    /// What a monitor holds in the kernel: a machine may have dozens of disks.
+    #[test]
+    fn root_a_monitor_holds_little_memory() {
+        let Some(disk) = Loop::new() else { return };
+        let device = Device::open(&disk.0).unwrap();
+        let monitor = Bpf::open(&device, false).unwrap();
+        let maps = [monitor.skeleton.maps.requests.as_fd(), monitor.skeleton.maps.events.as_fd()];
+        let held = maps.map(|map| {
+            let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", map.as_raw_fd())).unwrap();
+            let held = info.lines().find_map(|line| line.strip_prefix("memlock:")).unwrap();
+            held.trim().parse::<u64>().unwrap()
+        });
+        assert!(held.iter().sum::<u64>() < 3 << 20, "{held:?} bytes");
+    }
 
     #[test]
     fn a_range_is_one_word_or_none() {

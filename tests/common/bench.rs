@@ -1,0 +1,133 @@
+//! A real block device to scrub: a loop device over the emulated disk, or over a file.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use idlewise::Bytes;
+use idlewise_testbed::{EmulatedDisk, Options};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{idlewise, run, stderr};
+
+pub const MIB: u64 = 1 << 20;
+
+/// An emulated disk and a folder for checkpoints; `None`, said aloud, where the machine cannot have one.
+pub struct Bench {
+    pub disk: EmulatedDisk,
+    pub folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new(size: u64, bad_blocks: &[Range<u64>], timing: bool) -> Option<Self> {
+        Self::of(&Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), hang: None, timing })
+    }
+
+    pub fn of(options: &Options) -> Option<Self> {
+        if let Some(missing) = idlewise_testbed::missing() {
+            eprintln!("SKIPPED: the emulated disk needs {missing}");
+            return None;
+        }
+        Some(Self { disk: EmulatedDisk::new(options).unwrap(), folder: tempfile::tempdir().unwrap() })
+    }
+
+    pub fn path(&self) -> &str {
+        self.disk.path().to_str().unwrap()
+    }
+
+    pub fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        let state = self.folder.path().to_str().unwrap();
+        [&["scrub", self.path(), "--state-dir", state, "--json", "--quiet"], more].concat()
+    }
+
+    pub fn scrub(&self, more: &[&str]) -> (i32, Value) {
+        let output = run(&self.arguments(more));
+        let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        (output.status.code().unwrap(), value)
+    }
+
+    pub fn start(&self, more: &[&str]) -> Running {
+        Running::new(idlewise(&self.arguments(more)))
+    }
+
+    pub fn checkpoint(&self) -> Option<Value> {
+        let files = std::fs::read_dir(self.folder.path()).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        let json: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+        serde_json::from_slice(&std::fs::read(json.first()?).unwrap()).ok()
+    }
+}
+
+/// A scrub in the background; killed if the test fails.
+pub struct Running(Option<Child>);
+
+impl Running {
+    pub fn new(mut command: Command) -> Self {
+        Self(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.0.as_ref().unwrap()), signal).unwrap();
+    }
+
+    pub fn kill(mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub fn end(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A pace that suits a disk that nobody else uses.
+pub const PACE: [&str; 4] = ["--request-size", "512KiB", "--idle-wait", "1ms"];
+
+/// A loop device on a file, until it is dropped.
+pub struct Loop(pub PathBuf);
+
+impl Loop {
+    /// `None`, said aloud, where the machine cannot have one.
+    pub fn new(file: &Path, options: &[&str]) -> Option<Self> {
+        if let Some(missing) = idlewise_testbed::missing() {
+            eprintln!("SKIPPED: a loop device needs {missing}");
+            return None;
+        }
+        let output = Command::new("losetup").args(["--find", "--show"]).args(options).arg(file).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        Some(Self(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())))
+    }
+
+    /// On a new sparse file of this size.
+    pub fn of_size(file: &Path, size: u64, options: &[&str]) -> Option<Self> {
+        std::fs::File::create(file).unwrap().set_len(size).unwrap();
+        Self::new(file, options)
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        assert!(Command::new("losetup").arg("-d").arg(&self.0).status().unwrap().success());
+    }
+}
+
+/// Runs a command of the system, which must succeed.
+#[track_caller]
+pub fn system(command: &str, arguments: &[&str]) {
+    let output = Command::new(command).args(arguments).output().unwrap_or_else(|error| panic!("{command}: {error}"));
+    assert!(output.status.success(), "{command} {arguments:?}: {}", stderr(&output));
+}

@@ -1,0 +1,362 @@
+//! What another user of the machine may try against a command that root runs. `N` is that user.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::bench::{Bench, Loop, MIB, PACE, Running};
+use common::{idlewise, run, stderr};
+use rustix::process::Signal;
+
+const N: u32 = 65_534;
+const TRACE: &str = "128166372003061629,hm,0,Read,0,65536,100\n128166372013071629,hm,0,Write,65536,65536,100\n";
+
+/// A folder like /tmp, in which N and root are, and a file of root's that N would like to have written.
+struct Machine {
+    folder: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Option<Self> {
+        if let Some(missing) = idlewise_testbed::missing() {
+            eprintln!("SKIPPED: another user's view needs {missing}");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Self { folder };
+        fs::set_permissions(machine.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(machine.path("sticky")).unwrap();
+        fs::set_permissions(machine.path("sticky"), fs::Permissions::from_mode(0o1777)).unwrap();
+        fs::write(machine.path("victim"), "root's").unwrap();
+        fs::set_permissions(machine.path("victim"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(machine.path("trace.csv"), TRACE).unwrap();
+        Some(machine)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// What N does.
+    fn n(&self, script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-ec", script]).current_dir(self.path("sticky")).uid(N).gid(N);
+        command
+    }
+
+    #[track_caller]
+    fn n_does(&self, script: &str) {
+        let output = self.n(script).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", stderr(&output));
+    }
+
+    /// Runs the command, which must end by itself.
+    #[track_caller]
+    fn ends(&self, arguments: &[&str]) -> Output {
+        let mut child = idlewise(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                child.kill().unwrap();
+                panic!("{arguments:?} hangs");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.wait_with_output().unwrap()
+    }
+
+    #[track_caller]
+    fn refused(&self, arguments: &[&str], why: &str) {
+        let output = self.ends(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        self.victim_is_whole();
+    }
+
+    #[track_caller]
+    fn victim_is_whole(&self) {
+        assert_eq!(fs::read_to_string(self.path("victim")).unwrap(), "root's");
+        let metadata = self.path("victim").metadata().unwrap();
+        assert_eq!((metadata.uid(), metadata.mode() & 0o7777), (0, 0o600));
+    }
+}
+
+/// Links of N's, to files and to folders, in the path of each thing that is written.
+#[test]
+fn root_nothing_is_written_through_anothers_link() {
+    let Some(machine) = Machine::new() else { return };
+    machine.n_does("ln -s ../victim report.html; ln -s ../victim out.csv; ln -s .. folder; ln -s ../new ahead.html");
+    machine.n_does("ln -s report.html again.html");
+    let trace = machine.text("trace.csv");
+    let link = "is a link of another user";
+    for name in ["report.html", "folder/victim", "folder/other.html", "ahead.html", "again.html"] {
+        machine.refused(&["idle", &trace, "--report", &machine.text(&format!("sticky/{name}"))], link);
+    }
+    machine.refused(&["trace", "convert", &trace, "--out", &machine.text("sticky/out.csv")], link);
+    machine.refused(&["sample", &trace, "--out", &machine.text("sticky/report.html")], link);
+    assert!(!machine.path("new").exists() && !machine.path("other.html").exists());
+    let disk = Loop::of_size(&machine.path("disk"), MIB, &[]).unwrap();
+    let scrub = ["scrub", disk.path(), "--state-dir", &machine.text("sticky/folder/state")];
+    machine.refused(&[&scrub[..], &PACE].concat(), link);
+    machine.refused(&["probe", disk.path(), "--out", &machine.text("sticky/report.html")], link);
+    // A link of root's is followed, and one in N's path that is none of N's.
+    std::os::unix::fs::symlink(machine.path("mine.html"), machine.path("sticky/mine")).unwrap();
+    assert!(run(&["idle", &trace, "--report", &machine.text("sticky/mine")]).status.success());
+    assert!(machine.path("sticky/mine").is_symlink() && machine.path("mine.html").is_file());
+}
+
+/// Files of N's: special bits, pipes, hard links, and a folder that changes while it is written to.
+#[test]
+fn root_what_n_put_there_gives_n_nothing() {
+    let Some(machine) = Machine::new() else { return };
+    let trace = machine.text("trace.csv");
+    machine.n_does("echo x > out.csv; chmod 4777 out.csv; mkfifo pipe.csv");
+    let out = machine.text("sticky/out.csv");
+    assert!(run(&["trace", "convert", &trace, "--out", &out]).status.success());
+    let metadata = Path::new(&out).metadata().unwrap();
+    assert_eq!((metadata.uid(), metadata.mode() & 0o7777), (0, 0o644));
+    // A pipe that nobody reads would hang whoever opens it.
+    machine
+        .refused(&["trace", "convert", &trace, "--out", &machine.text("sticky/pipe.csv")], "belongs to another user");
+    assert!(machine.path("sticky/pipe.csv").metadata().unwrap().file_type().is_fifo());
+    // A hard link is a name: it is replaced, and what else is called so stays.
+    let hard = machine.path("sticky/hard.html");
+    fs::hard_link(machine.path("victim"), &hard).unwrap();
+    assert!(run(&["idle", &trace, "--report", hard.to_str().unwrap()]).status.success());
+    machine.victim_is_whole();
+    // A folder of N's that is a link every other moment.
+    machine.n_does("mkdir real");
+    let flip =
+        "for i in $(seq 100000); do mv -T real dir; ln -s .. real; mv -T real gone; mv -T dir real; rm gone; done";
+    let mut flipping = machine.n(flip).stderr(Stdio::null()).spawn().unwrap();
+    for _ in 0..200 {
+        let output = machine.ends(&["idle", &trace, "--report", &machine.text("sticky/real/victim")]);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+        machine.victim_is_whole();
+    }
+    flipping.kill().unwrap();
+    flipping.wait().unwrap();
+}
+
+/// A state folder is root's alone: N can neither prepare it nor change it, nor leave anything in its way.
+#[test]
+fn root_a_state_folder_of_n_is_refused() {
+    let Some(machine) = Machine::new() else { return };
+    let disk = Loop::of_size(&machine.path("disk"), MIB, &[]).unwrap();
+    machine.n_does("mkdir mine open; chmod 777 open; mkdir -p deep/er");
+    fs::create_dir(machine.path("everyones")).unwrap();
+    fs::set_permissions(machine.path("everyones"), fs::Permissions::from_mode(0o777)).unwrap();
+    for (folder, why) in [
+        ("sticky/mine", "belongs to another user"),
+        ("sticky/mine/state", "belongs to another user"),
+        ("sticky/open", "belongs to another user"),
+        ("sticky/deep/er/state", "belongs to another user"),
+        ("sticky", "everyone may write to this folder"),
+        ("everyones/state", "everyone may write to this folder"),
+    ] {
+        let scrub = ["scrub", disk.path(), "--state-dir", &machine.text(folder)];
+        machine.refused(&[&scrub[..], &PACE].concat(), why);
+    }
+    // In a folder like /tmp, where names are protected, one of root's own is safe.
+    let scrub = ["scrub", disk.path(), "--state-dir", &machine.text("sticky/roots")];
+    assert_eq!(run(&[&scrub[..], &PACE].concat()).status.code(), Some(0));
+}
+
+/// Whatever the umask, nobody but root can write what a scrub leaves, and everyone can read how it stands.
+#[test]
+fn root_the_umask_opens_nothing() {
+    let Some(machine) = Machine::new() else { return };
+    let disk = Loop::of_size(&machine.path("disk"), MIB, &[]).unwrap();
+    for umask in ["000", "077"] {
+        let state = machine.path(&format!("state{umask}/deep"));
+        let script = format!("umask {umask}; exec \"$@\"");
+        let scrub = ["scrub", disk.path(), "--state-dir", state.to_str().unwrap()];
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_idlewise")]).args(scrub).args(PACE);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
+        assert_eq!((mode(&state), mode(state.parent().unwrap())), (0o755, 0o755), "{umask}");
+        for entry in fs::read_dir(&state).unwrap() {
+            let path = entry.unwrap().path();
+            let expected = if path.extension().unwrap() == "json" { 0o644 } else { 0o600 };
+            assert_eq!(mode(&path), expected, "{}", path.display());
+        }
+        let trace = machine.text("trace.csv");
+        let out = machine.text(&format!("out{umask}.html"));
+        let command = ["-c", &script, "sh", env!("CARGO_BIN_EXE_idlewise"), "idle", &trace, "--report", &out];
+        assert!(Command::new("sh").args(command).output().unwrap().status.success());
+        assert_eq!(mode(Path::new(&out)), if umask == "000" { 0o644 } else { 0o600 });
+    }
+    assert_eq!(Path::new("/run/idlewise").metadata().unwrap().mode() & 0o7777, 0o755);
+}
+
+/// Sockets, locks and leases of N's on whatever N can name or open stop no scrub, and hang none.
+#[test]
+fn root_n_can_neither_refuse_nor_hang_a_scrub() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(bench) = Bench::new(64 * MIB, &[], true) else { return };
+    let state = machine.path("state");
+    let arguments = ["scrub", bench.path(), "--state-dir", state.to_str().unwrap(), "--quiet"];
+    let slow = ["--request-size", "64KiB", "--idle-wait", "20ms"];
+    let start = || Running::new(idlewise(&[&arguments[..], &slow].concat()));
+    let first = start();
+    let until = Instant::now() + Duration::from_secs(10);
+    while fs::read_dir(&state).map_or(0, Iterator::count) < 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    first.signal(Signal::INT);
+    first.end();
+    // Everything that N can open is locked in all the ways that there are, by processes that stay.
+    let numbers =
+        fs::read_to_string(format!("/sys/block/{}/dev", bench.disk.path().file_name().unwrap().to_str().unwrap()));
+    let hold = format!(
+        "import fcntl,socket,os,sys,time\n\
+         held=[]\n\
+         for folder in ['{}','/run/idlewise']:\n\
+         \x20 for name in os.listdir(folder):\n\
+         \x20  for flags in (os.O_RDWR,os.O_RDONLY):\n\
+         \x20   try:\n\
+         \x20    f=os.open(folder+'/'+name,flags|os.O_NONBLOCK)\n\
+         \x20   except OSError: continue\n\
+         \x20   held.append(f)\n\
+         \x20   for lock in (lambda: fcntl.flock(f,fcntl.LOCK_EX|fcntl.LOCK_NB), lambda: fcntl.lockf(f,fcntl.LOCK_SH|fcntl.LOCK_NB), lambda: fcntl.fcntl(f,fcntl.F_SETLEASE,fcntl.F_RDLCK)):\n\
+         \x20    try: lock()\n\
+         \x20    except OSError: pass\n\
+         s=socket.socket(socket.AF_UNIX); s.bind('\\0idlewise/{}'); s.listen(0)\n\
+         print(len(held),flush=True)\n\
+         time.sleep(60)\n",
+        state.display(),
+        numbers.unwrap().trim()
+    );
+    let mut holder = Command::new("python3");
+    let spawned = holder.args(["-c", &hold]).uid(N).gid(N).stdout(Stdio::piped()).spawn();
+    let Ok(mut holder) = spawned else {
+        eprintln!("SKIPPED in part: there is no python3 to hold locks with");
+        return;
+    };
+    let mut said = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(holder.stdout.take().unwrap()), &mut said).unwrap();
+    assert_ne!(said.trim(), "", "the other user holds nothing: {said}");
+    let output = machine.ends(&[&arguments[..], &PACE].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // `status`, by anyone and at any moment, is in nobody's way.
+    let mut looking = machine.n(&format!(
+        "while :; do '{}' status --state-dir '{}'; done",
+        env!("CARGO_BIN_EXE_idlewise"),
+        state.display()
+    ));
+    let mut looking = looking.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for _ in 0..10 {
+        let output = machine.ends(&[&arguments[..], &PACE, &["--restart"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    for child in [&mut looking, &mut holder] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+/// Two scrubs of one disk are refused across network name spaces, as of containers and hardened services.
+#[test]
+fn root_a_claim_holds_across_network_name_spaces() {
+    let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
+    let first = bench.start(&PACE);
+    let until = Instant::now() + Duration::from_secs(5);
+    while bench.checkpoint().is_none() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut second = Command::new("unshare");
+    second.args(["--net", env!("CARGO_BIN_EXE_idlewise"), "scrub", bench.path(), "--state-dir"]);
+    let output = second.arg(elsewhere.path()).args(PACE).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("another idlewise is scrubbing it"), "{}", stderr(&output));
+    first.signal(Signal::INT);
+    assert_eq!(first.end().status.code(), Some(4));
+}
+
+/// Where a repair is logged is a file and nothing else.
+#[test]
+fn root_a_repair_log_is_no_device() {
+    let bad = [64..65];
+    let Some(bench) = Bench::new(4 * MIB, &bad, false) else { return };
+    assert_eq!(bench.scrub(&PACE).0, 3);
+    let mirror = Loop::of_size(&bench.folder.path().join("mirror"), 4 * MIB, &[]).unwrap();
+    let log = Loop::of_size(&bench.folder.path().join("log"), MIB, &[]).unwrap();
+    let state = bench.folder.path().to_str().unwrap();
+    let repair = ["repair", bench.path(), "--mirror", mirror.path(), "--allow-writes", "--state-dir", state];
+    let output = run(&[&repair[..], &["--log", log.path()]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is a block device, which is never written"), "{}", stderr(&output));
+    assert!(fs::read(bench.folder.path().join("log")).unwrap().iter().all(|byte| *byte == 0));
+}
+
+/// What lies in a folder of checkpoints is read in bounded time, whatever it is.
+#[test]
+fn status_neither_hangs_nor_believes_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let status = || {
+        let mut command = idlewise(&["status", "--json", "--state-dir", folder.path().to_str().unwrap()]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                child.kill().unwrap();
+                panic!("status hangs");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.wait_with_output().unwrap()
+    };
+    let text = |errors: &str| {
+        format!(
+            r#"{{"version":2,"identity":"wwn-1","device":"/dev/x\u001b[2J","device_bytes":1048576,"block_bytes":512,
+            "order":{{"name":"sequential"}},"place":{{"visited_bytes":0,"course_bytes":0}},"state":"interrupted","errors":[],
+            "errors_before":[{errors}],"started_unix_s":1,"saved_unix_s":2,"completed_unix_s":null}}"#
+        )
+    };
+    let file = |name: &str| folder.path().join(name);
+    Command::new("mkfifo").arg(file("pipe.json")).status().unwrap();
+    std::os::unix::fs::symlink("/dev/zero", file("zero.json")).unwrap();
+    fs::create_dir(file("folder.json")).unwrap();
+    fs::write(file("huge.json"), text(r#"{"lba":0,"blocks":1099511627776,"kind":"io"}"#)).unwrap();
+    let two = r#"{"lba":0,"blocks":18446744073709551615,"kind":"io"},{"lba":9,"blocks":2,"kind":"io"}"#;
+    fs::write(file("wraps.json"), text(two)).unwrap();
+    fs::write(file("good.json"), text(r#"{"lba":9,"blocks":2,"kind":"io"}"#)).unwrap();
+    let output = status();
+    assert_eq!(output.status.code(), Some(0));
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!((&listed[0]["errors"][0]["blocks"], &listed[0]["state"]), (&2.into(), &"interrupted".into()));
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 5, "{said}");
+    assert!(!output.stdout.contains(&0x1b) && !said.contains('\u{1b}'), "{said}");
+}
+
+/// An interrupted command leaves nothing beside what it was to write.
+#[test]
+fn what_is_interrupted_leaves_nothing() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (pipe, out) = (folder.path().join("trace"), folder.path().join("out"));
+    fs::create_dir(&out).unwrap();
+    Command::new("mkfifo").arg(&pipe).status().unwrap();
+    let (pipe_name, target) = (pipe.to_str().unwrap(), out.join("out.csv"));
+    let mut convert = idlewise(&["trace", "convert", pipe_name, "--out", target.to_str().unwrap()]).spawn().unwrap();
+    let mut writer = fs::File::options().write(true).open(&pipe).unwrap();
+    std::io::Write::write_all(&mut writer, TRACE.repeat(700_000).as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&convert), Signal::INT).unwrap();
+    assert!(!convert.wait().unwrap().success());
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+}

@@ -1,0 +1,322 @@
+//! What a scrub must not get wrong: its own writes, dead stretches, other disks of the same name, full file systems, devices that
+//! change. On real block devices.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::bench::{Bench, Loop, MIB, PACE, system};
+use common::{idlewise, run, stderr, stdout};
+use idlewise_linux::device::Device;
+use idlewise_linux::monitor::{self, Choice};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A folder that a file system is mounted on, until it is dropped.
+struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    fn new(what: &[&str], folder: &'a Path) -> Self {
+        fs::create_dir_all(folder).unwrap();
+        system("mount", &[what, &[folder.to_str().unwrap()]].concat());
+        Self(folder)
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        system("umount", &[self.0.to_str().unwrap()]);
+    }
+}
+
+/// The state folder lies on the disk that is scrubbed: its checkpoints are no foreground, and the disk stays idle.
+#[test]
+fn root_checkpoints_on_the_scrubbed_disk_are_no_foreground() {
+    let folder = tempfile::tempdir().unwrap();
+    for monitor in ["bpf", "diskstats"] {
+        let Some(disk) = Loop::of_size(&folder.path().join("disk"), 64 * MIB, &[]) else { return };
+        // Nothing is put off until it is mounted.
+        let now = "lazy_itable_init=0,lazy_journal_init=0";
+        system("mkfs.ext4", &["-q", "-F", "-E", now, disk.path()]);
+        let mount = folder.path().join("mount");
+        let _mounted = Mounted::new(&[disk.path()], &mount);
+        system("sync", &["-f", mount.to_str().unwrap()]);
+        std::thread::sleep(Duration::from_secs(1));
+        let state = mount.join("state");
+        let began = Instant::now();
+        // Longer than the time between two checkpoints of a disk of its own.
+        let pace = ["--request-size", "1MiB", "--idle-wait", "6s", "--monitor", monitor, "--json"];
+        let scrub = ["scrub", disk.path(), "--state-dir", state.to_str().unwrap()];
+        let output = run(&[&scrub[..], &pace].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["verified_bytes"], 64 * MIB);
+        assert!(stderr(&output).contains("on this very disk: saved once a minute"), "{}", stderr(&output));
+        // What the file system writes later, of its own accord, is no checkpoint.
+        let foreground = result["measured"]["foreground_requests"].as_u64().unwrap();
+        assert!(foreground <= 20, "{monitor}: {foreground} in {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{monitor}: {:?}", began.elapsed());
+    }
+}
+
+/// Runs that are shorter than the narrowing of a dead stretch get past it, and in the end know all of it.
+#[test]
+fn root_short_runs_get_past_a_dead_stretch() {
+    let (first, blocks) = (8_192, 1_024);
+    let Some(bench) = Bench::new(256 * MIB, &[first..first + blocks], true) else { return };
+    let pace = ["--request-size", "4MiB", "--idle-wait", "1ms"];
+    let mut verified = Vec::new();
+    let (mut known, mut runs) = (0, 0);
+    while known < blocks {
+        let scrub = bench.start(&pace);
+        std::thread::sleep(Duration::from_millis(1_200));
+        scrub.signal(Signal::INT);
+        let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+        verified.push(result["verified_bytes"].as_u64().unwrap());
+        let found = result["errors"].as_array().unwrap().iter().map(|run| run["blocks"].as_u64().unwrap()).sum();
+        assert!(found >= known && result["state"] != "failed", "{result}");
+        (known, runs) = (found, runs + 1);
+        assert!(runs < 60, "{known} of {blocks}, verified {verified:?}");
+        if result["state"] == "complete" {
+            break;
+        }
+    }
+    assert!(verified.is_sorted(), "{verified:?}");
+    // What lies behind is read before all of the dead stretch is.
+    let behind = verified.iter().position(|&bytes| bytes > 128 * MIB).unwrap();
+    assert!(behind < runs, "{verified:?}");
+    let (code, result) = bench.scrub(&pace);
+    assert!(code == 3 || code == 0, "{result}");
+    let errors = if code == 3 { &result["errors"] } else { &Value::Null };
+    assert_eq!(errors, &serde_json::json!([{"lba": first, "blocks": blocks, "kind": "io"}]));
+    assert_eq!(result["verified_bytes"], 256 * MIB);
+}
+
+/// Reads that go on while the monitor attaches, and end at any moment, leave nothing outstanding behind.
+#[test]
+fn root_100_monitors_attached_under_load_see_the_disk_idle() {
+    let Some(bench) = Bench::new(64 * MIB, &[], false) else { return };
+    let device = Device::open(bench.disk.path()).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = File::open(bench.disk.path()).unwrap();
+            let mut block = vec![0; 4096];
+            // Bursts of a few milliseconds, so that many end while programs are being attached.
+            for turn in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let until = Instant::now() + Duration::from_micros(300 + turn % 17 * 400);
+                while Instant::now() < until {
+                    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+                    file.read_exact_at(&mut block, (turn * 7_919 % 16_000) * 4096).unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let stuck = (0..100).filter(|_| {
+            let mut monitor = match monitor::open(&device, Choice::Bpf) {
+                Ok(opened) => opened.monitor,
+                Err(error) => panic!("{error}"),
+            };
+            // Between two bursts it is idle, well before anything is healed.
+            let until = Instant::now() + Duration::from_millis(500);
+            let mut events = Vec::new();
+            loop {
+                monitor.poll(Duration::from_micros(200), &mut events).unwrap();
+                if monitor.outstanding() == 0 {
+                    break false;
+                }
+                if Instant::now() > until {
+                    break true;
+                }
+            }
+        });
+        let stuck = stuck.count();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(stuck, 0, "of 100");
+    });
+}
+
+/// A new disk behind a name or a file that another one had is scrubbed from its beginning, and that is said; so is going on.
+#[test]
+fn root_another_disk_of_the_same_name_is_not_taken_for_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let (image, state) = (folder.path().join("a.img"), folder.path().join("state"));
+    let state = state.to_str().unwrap();
+    let pace = ["--request-size", "64KiB", "--idle-wait", "2ms", "--json"];
+    let interrupted = |disk: &Loop| {
+        let mut scrub = idlewise(&[&["scrub", disk.path(), "--state-dir", state][..], &pace].concat());
+        let scrub = scrub.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(1_500));
+        rustix::process::kill_process(rustix::process::Pid::from_child(&scrub), Signal::INT).unwrap();
+        let output = scrub.wait_with_output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        (result["resumed_at_bytes"].as_u64().unwrap(), result["verified_bytes"].as_u64().unwrap(), stderr(&output))
+    };
+    let size = 8 << 30;
+    let Some(disk) = Loop::of_size(&image, size, &[]) else { return };
+    let (_, first, said) = interrupted(&disk);
+    assert!(first > 0 && first < size && said.is_empty(), "{first} {said}");
+    let (resumed, _, said) = interrupted(&disk);
+    assert!(resumed == first && said.contains("goes on at"), "{resumed} after {first}: {said}");
+    assert!(said.contains("a.img"), "{said}");
+    drop(disk);
+    fs::remove_file(&image).unwrap();
+    let disk = Loop::of_size(&image, size, &[]).unwrap();
+    let (resumed, _, said) = interrupted(&disk);
+    assert_eq!(resumed, 0);
+    assert!(said.contains("begins a new pass: another disk was called so then"), "{said}");
+}
+
+/// A full file system of checkpoints ends no scrub; its end that cannot be saved is an error.
+#[test]
+fn root_no_space_for_a_checkpoint_ends_no_scrub() {
+    let Some(bench) = Bench::new(1024 * MIB, &[], true) else { return };
+    let state = bench.folder.path().join("small");
+    let _mounted = Mounted::new(&["-t", "tmpfs", "-o", "size=64k,mode=755", "none"], &state);
+    let scrub = |rest: &[&str]| {
+        let mut command =
+            idlewise(&[&["scrub", bench.path(), "--state-dir", state.to_str().unwrap(), "--json"], rest].concat());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let running = scrub(&["--request-size", "1MiB", "--idle-wait", "1ms", "--quiet"]);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let full = state.join("full");
+    let _ = fs::write(&full, vec![1; 64 << 10]);
+    // Two checkpoints cannot be saved, the one after them can.
+    std::thread::sleep(Duration::from_secs(11));
+    let checkpoint = || {
+        let mut files = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+        let file = files.find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+        serde_json::from_slice::<Value>(&fs::read(file).unwrap()).unwrap()
+    };
+    let before = checkpoint()["place"]["visited_bytes"].as_u64().unwrap();
+    fs::remove_file(&full).unwrap();
+    std::thread::sleep(Duration::from_secs(6));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running), Signal::INT).unwrap();
+    let output = running.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert!(said.contains("cannot be saved, going on and trying again"), "{said}");
+    assert!(said.contains("No space left on device") && said.contains("is saved again"), "{said}");
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{said}");
+    assert!(checkpoint()["place"]["visited_bytes"].as_u64().unwrap() > before);
+    // Full to the end.
+    let running = scrub(&["--request-size", "4MiB", "--idle-wait", "1ms", "--restart", "--quiet"]);
+    std::thread::sleep(Duration::from_millis(1_000));
+    let _ = fs::write(&full, vec![1; 64 << 10]);
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the end of the scrub could not be saved"), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("its result is printed all the same");
+    assert_eq!(result["verified_bytes"], 1024 * MIB);
+}
+
+/// A disk most of which is readable is not gone, whichever places of it are dead.
+#[test]
+fn root_a_disk_with_dead_places_is_not_gone() {
+    let bad = [0..300, 65_536..65_537, 131_071..131_072];
+    let Some(bench) = Bench::new(64 * MIB, &bad, false) else { return };
+    let (code, result) = bench.scrub(&PACE);
+    assert_eq!(code, 3, "{result}");
+    let found: Vec<_> = result["errors"].as_array().unwrap().iter().map(|run| run["blocks"].clone()).collect();
+    assert_eq!(found, [300, 1, 1]);
+    assert_eq!(result["verified_bytes"], 64 * MIB);
+}
+
+#[test]
+fn root_a_size_that_is_no_multiple_of_the_block_is_rounded_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = 10 * MIB + 1_536;
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), odd, &["--sector-size", "4096"]) else { return };
+    let state = folder.path().to_str().unwrap();
+    let result = common::json(&[&["scrub", disk.path(), "--state-dir", state, "--json"], &PACE[..]].concat());
+    assert_eq!((&result["state"], &result["verified_bytes"]), (&"complete".into(), &(10 * MIB).into()));
+}
+
+/// What has been added to a device during its pass is not called verified; the next run reads it.
+#[test]
+fn root_a_device_that_grows_is_not_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    let Some(disk) = Loop::of_size(&file, 64 * MIB, &["--direct-io=on"]) else { return };
+    let arguments = ["scrub", disk.path(), "--state-dir", folder.path().to_str().unwrap(), "--json", "--quiet"];
+    let running = idlewise(&[&arguments[..], &["--request-size", "64KiB", "--idle-wait", "3s"]].concat())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1_000));
+    File::options().write(true).open(&file).unwrap().set_len(80 * MIB).unwrap();
+    system("losetup", &["-c", disk.path()]);
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["failure"].as_str().unwrap().contains("grew from 64.0 MiB to 80.0 MiB"), "{result}");
+    let result = common::json(&[&arguments[..], &PACE].concat());
+    assert_eq!((&result["resumed_at_bytes"], &result["verified_bytes"]), (&(64 * MIB).into(), &(80 * MIB).into()));
+}
+
+/// The device that was opened is the one that is written to, whatever its path leads to later.
+#[test]
+fn root_a_path_that_leads_elsewhere_later_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let Some(first) = Loop::of_size(&path("first.img"), 16 * MIB, &[]) else { return };
+    let second = Loop::of_size(&path("second.img"), 16 * MIB, &[]).unwrap();
+    for disk in [&first, &second] {
+        let ones = vec![1; MIB as usize];
+        File::options().write(true).open(&disk.0).unwrap().write_all_at(&ones, 0).unwrap();
+    }
+    std::os::unix::fs::symlink(&first.0, path("target")).unwrap();
+    system("mkfifo", &[path("trace").to_str().unwrap()]);
+    let arguments = [path("trace").display().to_string(), path("target").display().to_string()];
+    let mut replay = idlewise(&["replay", &arguments[0], &arguments[1], "--allow-writes"]).spawn().unwrap();
+    // It reads the trace now, which takes as long as we like.
+    let mut trace = File::options().write(true).open(path("trace")).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    std::os::unix::fs::symlink(&second.0, path("other")).unwrap();
+    fs::rename(path("other"), path("target")).unwrap();
+    let lines = "128166372003061629,hm,0,Write,0,65536,100\n128166372003071629,hm,0,Write,65536,65536,100\n";
+    std::io::Write::write_all(&mut trace, lines.as_bytes()).unwrap();
+    drop(trace);
+    assert!(replay.wait().unwrap().success());
+    let begin = |disk: &Loop| {
+        let mut file = File::open(&disk.0).unwrap();
+        let mut begin = vec![9; 4096];
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.read_exact(&mut begin).unwrap();
+        begin
+    };
+    assert_eq!((begin(&first)[0], begin(&second)[0]), (0, 1));
+}
+
+/// While a trace is read, a signal ends the replay at once.
+#[test]
+fn root_a_replay_that_reads_its_trace_can_be_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), MIB, &[]) else { return };
+    let trace = folder.path().join("trace");
+    system("mkfifo", &[trace.to_str().unwrap()]);
+    for opened in [false, true] {
+        let mut replay = idlewise(&["replay", trace.to_str().unwrap(), disk.path()]).spawn().unwrap();
+        let writer = opened.then(|| File::options().write(true).open(&trace).unwrap());
+        std::thread::sleep(Duration::from_millis(500));
+        rustix::process::kill_process(rustix::process::Pid::from_child(&replay), Signal::INT).unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while replay.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                replay.kill().unwrap();
+                panic!("it still reads");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(writer);
+    }
+}
