@@ -224,18 +224,10 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         if interval.wanted.0 == 0 {
             let elapsed = now().since(since);
-            match policy.decide(elapsed) {
-                Decision::Issue { size, count } => {
-                    let first = interval.own_until == since;
-                    if first && self.pacing.keeps_a_mean() && self.lane.foreground.hold_back() {
-                        interval.held_until = Nanos(now().0 + HELD_BACK.0);
-                        return Ok(None);
-                    }
-                    if first {
-                        self.used = Some((size, elapsed));
-                    }
-                    interval.wanted = (count, size);
-                }
+            let (size, count) = match policy.decide(elapsed) {
+                Decision::Issue { size, count } => (size, count),
+                // It is asked again behind each.
+                Decision::Paced { size, .. } => (size, 1),
                 Decision::Wait { until } => {
                     self.wait(Doing::IdleWait, Duration::from_nanos(until.since(elapsed).0))?;
                     return Ok(None);
@@ -244,7 +236,16 @@ impl<'r, 'a> Run<'r, 'a> {
                     interval.stopped = true;
                     return Ok(None);
                 }
+            };
+            let first = interval.own_until == since;
+            if first && self.pacing.keeps_a_mean() && self.lane.foreground.hold_back() {
+                interval.held_until = Nanos(now().0 + HELD_BACK.0);
+                return Ok(None);
             }
+            if first {
+                self.used = Some((size, elapsed));
+            }
+            interval.wanted = (count, size);
         }
         interval.wanted.0 -= 1;
         Ok(Some(interval.wanted.1))

@@ -36,7 +36,7 @@ impl Policy for FixedDelay {
             return Decision::Wait { until: self.due };
         }
         self.issued = true;
-        Decision::Issue { size: self.request_size, count: 1 }
+        Decision::Paced { size: self.request_size, pause: self.delay }
     }
 
     fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
@@ -59,17 +59,18 @@ mod tests {
     #[test]
     fn the_delay_runs_on_through_busy_periods() {
         let size = Bytes(65_536);
-        let mut policy = FixedDelay::new(Nanos(16 * MS), size);
+        let pause = Nanos(16 * MS);
+        let mut policy = FixedDelay::new(pause, size);
         policy.idle_began(Nanos(5));
-        assert_eq!(policy.decide(Nanos(0)), Decision::Issue { size, count: 1 });
+        assert_eq!(policy.decide(Nanos(0)), Decision::Paced { size, pause });
         assert_eq!(policy.decide(Nanos(5 * MS)), Decision::Wait { until: Nanos(21 * MS) });
         policy.foreground_arrived(Nanos(11 * MS), Nanos::ZERO);
         // 10 ms were left, 4 of which passed while busy.
         policy.idle_began(Nanos(4 * MS));
         assert_eq!(policy.decide(Nanos(0)), Decision::Wait { until: Nanos(6 * MS) });
-        assert_eq!(policy.decide(Nanos(6 * MS)), Decision::Issue { size, count: 1 });
+        assert_eq!(policy.decide(Nanos(6 * MS)), Decision::Paced { size, pause });
         policy.foreground_arrived(Nanos(7 * MS), Nanos(4 * MS));
         policy.idle_began(Nanos(50 * MS));
-        assert_eq!(policy.decide(Nanos(0)), Decision::Issue { size, count: 1 });
+        assert_eq!(policy.decide(Nanos(0)), Decision::Paced { size, pause });
     }
 }

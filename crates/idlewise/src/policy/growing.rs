@@ -73,10 +73,7 @@ impl Policy for Growing {
             Some(size) => self.grown(size, elapsed),
         };
         // A size that stays is issued for as long as the device is idle.
-        let stays = match self.growth {
-            Growth::Each { .. } => self.next == Some(size),
-            Growth::Once { at } => elapsed >= at,
-        };
+        let stays = matches!(self.growth, Growth::Each { .. }) && self.next == Some(size);
         self.next = Some(size);
         Decision::Issue { size, count: if stays || size == self.largest { u64::MAX } else { 1 } }
     }

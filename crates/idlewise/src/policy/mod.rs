@@ -44,6 +44,14 @@ pub enum Decision {
         /// How many, at least one; [`u64::MAX`] for as long as the device stays idle.
         count: u64,
     },
+    /// Issue one request of `size` after the other, each `pause` after the one before completed, as long as the device stays idle.
+    /// The policy may be asked again whenever one has completed, and is after the last.
+    Paced {
+        /// Size of each request.
+        size: Bytes,
+        /// From the end of one to the beginning of the next.
+        pause: Nanos,
+    },
     /// Nothing more in this interval.
     Stop,
 }

@@ -291,6 +291,10 @@ mod tests {
                         assert!(size > Bytes(0) && count > 0, "{} issues nothing", entry.name);
                         elapsed.0 += 1_000_000;
                     }
+                    Decision::Paced { size, pause } => {
+                        assert!(size > Bytes(0), "{} issues nothing", entry.name);
+                        elapsed.0 += 1_000_000 + pause.0;
+                    }
                     Decision::Stop => break,
                 }
             }

@@ -75,7 +75,7 @@ impl Simulation {
     /// completed, and where it was.
     pub fn interval(&mut self, interval: &Interval, written: impl Iterator<Item = (Nanos, Bytes)>) {
         let busy_before = interval.busy_before.0 + std::mem::take(&mut self.joined);
-        self.clock += busy_before + interval.length.0;
+        self.clock = self.clock.saturating_add(busy_before).saturating_add(interval.length.0);
         self.wrote(written);
         let busy = self.since_arrival + busy_before + self.carried;
         if self.carried > 0 && interval.length.0 <= self.carried {
@@ -148,30 +148,37 @@ impl Simulation {
 
     /// Background work in an interval of `length`; returns by how much the last request overruns it.
     fn background(&mut self, length: u64) -> u64 {
-        let began = self.clock - length;
-        // One work alone runs on; of more, the most urgent may be due after any request.
-        let most = if self.works().count() > 1 { 1 } else { u64::MAX };
+        let began = self.clock.saturating_sub(length);
+        let several = self.works().count() > 1;
         let mut elapsed = 0;
         while elapsed < length {
             let mut next = length;
+            // More urgent work may be due after any request.
+            let mut awaited = false;
             for lane in &mut self.lanes {
                 let Some(work) = lane.works.iter_mut().find(|work| work.waits()) else { continue };
-                match lane.policy.decide(Nanos(elapsed)) {
-                    Decision::Stop => {}
+                let (now, room) = (Nanos(began + elapsed), length - elapsed);
+                let served = match lane.policy.decide(Nanos(elapsed)) {
+                    Decision::Stop => continue,
                     Decision::Wait { until } => {
                         debug_assert!(until.0 > elapsed, "a policy waits for the past");
                         next = next.min(until.0.max(elapsed + 1));
+                        awaited = true;
+                        continue;
                     }
-                    Decision::Issue { size, count } => {
-                        let room = length - elapsed;
-                        let served = work.serve(Nanos(began + elapsed), size, count.min(most), room);
-                        self.outcome.background_requests += served.requests;
-                        self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(served.bytes);
-                        self.outcome.used_idle += u128::from(served.time.min(room));
-                        next = elapsed.saturating_add(served.time);
-                        break;
+                    Decision::Issue { size, .. } | Decision::Paced { size, .. } if awaited => {
+                        work.serve(now, size, 1, room)
                     }
-                }
+                    // A number of requests is of the policy's own work, which they need not be.
+                    Decision::Issue { size, count } if several && count < u64::MAX => work.serve(now, size, 1, room),
+                    Decision::Issue { size, count } => work.serve(now, size, count, room),
+                    Decision::Paced { size, pause } => work.serve_paced(now, size, pause, room),
+                };
+                self.outcome.background_requests = self.outcome.background_requests.saturating_add(served.requests);
+                self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(served.bytes);
+                self.outcome.used_idle += u128::from(served.time.min(room) - served.paused);
+                next = elapsed.saturating_add(served.time);
+                break;
             }
             elapsed = next;
         }
@@ -184,8 +191,8 @@ impl Simulation {
 impl Outcome {
     /// Adds what happened on another disk.
     pub fn add(&mut self, other: &Self) {
-        self.scrubbed.0 += other.scrubbed.0;
-        self.background_requests += other.background_requests;
+        self.scrubbed.0 = self.scrubbed.0.saturating_add(other.scrubbed.0);
+        self.background_requests = self.background_requests.saturating_add(other.background_requests);
         self.collisions += other.collisions;
         self.delay_sum += other.delay_sum;
         self.longest_delay = self.longest_delay.max(other.longest_delay);
@@ -294,6 +301,26 @@ mod tests {
         assert_eq!((run.tallies[1].completed, run.outcome.collisions), (4 + 2 + 6, 0));
     }
 
+    #[test]
+    fn a_hole_of_centuries_is_added_up() {
+        const HOLE: u64 = 18_000_000_000_000_000_000;
+        let disk = disk(&[(0, 10, true), (10 + HOLE, 10, false)]);
+        let under = |policy: Box<dyn Policy>, service| {
+            let jobs = WriteVerification::new(Service::OfSize(model(10)), None);
+            let works: Vec<Box<dyn Work>> = vec![Box::new(jobs), Box::new(Scrub::new(service))];
+            replay(&disk, vec![Lane { policy, works }], |_, _| false).outcome.background_requests
+        };
+        let fixed = || FixedDelay::new(Nanos(15), Bytes(1_000));
+        // One every 25, of which the first is the job.
+        assert_eq!(under(boxed(fixed()), Service::OfSize(model(10))), HOLE / 25);
+        assert_eq!(under(boxed(Budget::new(fixed(), Nanos(1))), Service::OfSize(model(10))), HOLE / 25);
+        assert_eq!(under(boxed(waiting(0)), Service::OfSize(model(10))), HOLE / 10);
+        for (policy, each) in [(boxed(fixed()), 1_015), (boxed(waiting(0)), 1_000)] {
+            let requests = under(policy, Service::exponential(Nanos(1_000)));
+            assert!(requests.abs_diff(HOLE / each) < 1_000_000_000, "{requests}");
+        }
+    }
+
     fn requests() -> impl Strategy<Value = Vec<(u64, u64, bool)>> {
         let gap = prop_oneof![0u64..4, 0u64..40, 0u64..400];
         let step = (gap, prop_oneof![Just(0u64), 0u64..8, 0u64..60], any::<bool>());
@@ -338,7 +365,7 @@ mod tests {
             let step = |from, kb: u64| Step { from: Nanos(from), size: Some(Bytes(kb * 1_000)), service: Nanos(kb * service) };
             let wait_again = Step { size: None, ..step(wait + 20, 1) };
             let steps = vec![step(wait, kb), wait_again, step(wait + 70, kb + 1)];
-            let makes: [&dyn Fn() -> Box<dyn Policy>; 11] = [
+            let makes: [&dyn Fn() -> Box<dyn Policy>; 12] = [
                 &|| Box::new(Restrained::fixed(choice, size, Nanos(service))),
                 &|| Box::new(Restrained::monitoring(target, size, Nanos(service))),
                 &|| Box::new(Shaped::with_context(steps[..1].into(), steps.clone(), Nanos(wait + 9))),
@@ -350,6 +377,7 @@ mod tests {
                 &|| Box::new(grows(Growth::Each { factor: 1.5, increment: Bytes(500) })),
                 &|| Box::new(grows(Growth::Once { at: Nanos(2 * wait) })),
                 &|| Box::new(Budget::new(waits, Nanos(kb))),
+                &|| Box::new(Budget::new(FixedDelay::new(Nanos(wait), size), Nanos(kb))),
             ];
             let of_size = || Service::OfSize(model(service));
             let scrub = |service| Box::new(Scrub::new(service)) as Box<dyn Work>;

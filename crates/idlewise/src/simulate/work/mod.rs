@@ -9,7 +9,7 @@ pub use scrub::Scrub;
 pub use verification::WriteVerification;
 
 use rand::SeedableRng;
-use rand_distr::{Distribution, Exp1};
+use rand_distr::{Distribution, Exp1, Gamma};
 use rand_pcg::Pcg64Mcg;
 
 use crate::cdh::Cdh;
@@ -37,6 +37,12 @@ pub trait Work {
     /// Serves up to `count` requests of `size` (where the work has a size) back to back, from `began` on the trace's clock;
     /// none starts after `room`, at least 1, but one that started completes.
     fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served;
+
+    /// The same with a `pause` between a request and the next; it may end after any.
+    fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: u64) -> Served {
+        let _ = pause;
+        self.serve(began, size, 1, room)
+    }
 
     /// What was done so far.
     fn tally(&self) -> Tally;
@@ -84,6 +90,8 @@ pub struct Served {
     pub bytes: u64,
     /// How long they took together, in nanoseconds; more than the room if the last one overran it.
     pub time: u64,
+    /// How much of it was between them.
+    pub paused: u64,
 }
 
 /// Background work so far.
@@ -98,6 +106,9 @@ pub struct Tally {
     /// Sum of the times from a job's coming to its completion, in nanoseconds.
     pub response_sum: u128,
 }
+
+/// From so many exponential times on their sum is drawn: it is far from twice its mean.
+const MANY: u64 = 1 << 12;
 
 /// How long a background request takes.
 #[derive(Clone, Debug)]
@@ -131,6 +142,27 @@ impl Service {
             Self::Exponential { mean, random } => {
                 let draw: f64 = Exp1.sample(random);
                 ((draw * mean.0 as f64).round() as u64).max(1)
+            }
+        }
+    }
+
+    /// Some requests, up to `most`, of which none begins after `room`, with a `pause` behind each: how many, and how long they
+    /// take without the pauses. As few calls fill a room of centuries as one of hours.
+    fn some(&mut self, size: Bytes, pause: u64, most: u64, room: u64) -> (u64, u64) {
+        match self {
+            Self::OfSize(_) => {
+                let each = self.next(size);
+                let many = room.div_ceil(each.saturating_add(pause)).min(most);
+                // Sizes and times beyond all reason end at the largest number, not in a circle.
+                (many, many.saturating_mul(each))
+            }
+            Self::Exponential { mean, random } => {
+                // Half of those that fit on average surely fit, and exponential times together are one of the gamma distribution.
+                let half = (room / mean.0.max(1).saturating_add(pause) / 2).min(most);
+                match Gamma::new(half as f64, mean.0 as f64) {
+                    Ok(sum) if half >= MANY => (half, (sum.sample(random).round() as u64).max(half)),
+                    _ => (1, self.next(size)),
+                }
             }
         }
     }

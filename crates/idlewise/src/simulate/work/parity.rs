@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(work.serve(Nanos(50), Bytes(0), 1, 60).time, 10);
         assert_eq!((work.tally().completed, work.detail().dirty), (1, 55));
         let mut whole = wrote_once().whole();
-        assert_eq!(whole.serve(Nanos(10), Bytes(0), 1, 100), Served { requests: 2, bytes: 0, time: 30 });
+        assert_eq!(whole.serve(Nanos(10), Bytes(0), 1, 100), Served { requests: 2, bytes: 0, time: 30, paused: 0 });
     }
 
     #[test]

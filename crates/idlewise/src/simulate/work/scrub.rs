@@ -35,6 +35,26 @@ impl Scrub {
         let capacity = capacity.0.max(1);
         Self { passes: Some(Passes { capacity, left: capacity, began, detail: Detail::default() }), ..self }
     }
+
+    /// Requests with a pause between each and the next, added up as far as the pass goes.
+    fn spaced(&mut self, began: Nanos, size: Bytes, count: u64, pause: u64, room: u64) -> Served {
+        let (mut served, mut free_at) = (Served::default(), 0u64);
+        while served.requests < count && free_at < room {
+            let left = self.passes.as_ref().map_or(u64::MAX, |passes| passes.left.div_ceil(size.0.max(1)));
+            let most = left.min(count - served.requests);
+            let (many, busy) = self.service.some(size, pause, most, room - free_at);
+            served.requests += many;
+            served.paused = pause.saturating_mul(served.requests - 1);
+            served.time = free_at.saturating_add(busy).saturating_add(pause.saturating_mul(many - 1));
+            free_at = served.time.saturating_add(pause);
+            if let Some(passes) = &mut self.passes {
+                passes.verified(many.saturating_mul(size.0), Nanos(began.0.saturating_add(served.time)));
+            }
+        }
+        served.bytes = served.requests.saturating_mul(size.0);
+        self.completed += served.requests;
+        served
+    }
 }
 
 impl Passes {
@@ -55,24 +75,11 @@ impl Work for Scrub {
     }
 
     fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served {
-        let mut served = Served::default();
-        let steady = matches!(self.service, Service::OfSize(_));
-        while served.requests < count && served.time < room {
-            let each = self.service.next(size);
-            // Requests that all take the same are added up, as far as the pass goes.
-            let many = if steady { (room - served.time).div_ceil(each).min(count - served.requests) } else { 1 };
-            let left = self.passes.as_ref().map_or(u64::MAX, |passes| passes.left.div_ceil(size.0.max(1)));
-            let many = many.min(left);
-            served.requests += many;
-            // Sizes and times beyond all reason end at the largest number, not in a circle.
-            served.time = served.time.saturating_add(many.saturating_mul(each));
-            if let Some(passes) = &mut self.passes {
-                passes.verified(many.saturating_mul(size.0), Nanos(began.0.saturating_add(served.time)));
-            }
-        }
-        served.bytes = served.requests.saturating_mul(size.0);
-        self.completed += served.requests;
-        served
+        self.spaced(began, size, count, 0, room)
+    }
+
+    fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: u64) -> Served {
+        self.spaced(began, size, u64::MAX, pause.0, room)
     }
 
     fn tally(&self) -> Tally {
