@@ -49,7 +49,7 @@ pub struct Extractor {
     intervals: Vec<Interval>,
     open: Option<Interval>,
     /// Where the open interval ends.
-    end: u64,
+    end: u128,
     /// Finest buckets of arrival times and the requests in each.
     arrivals: Vec<(u64, u64)>,
     volumes: Vec<(WorkingSet, Travel)>,
@@ -76,10 +76,10 @@ impl Extractor {
     pub fn requests(&mut self, requests: &Columns) {
         self.volumes.resize_with(self.volumes.len().max(requests.volumes.len()), Default::default);
         for request in requests.requests() {
-            if self.open.is_none() || request.arrival.0 >= self.end {
+            if self.open.is_none() || u128::from(request.arrival.0) >= self.end {
                 self.close();
                 let index = request.arrival.0 / self.length.0;
-                self.end = (index + 1).saturating_mul(self.length.0);
+                self.end = (u128::from(index) + 1) * u128::from(self.length.0);
                 self.open = Some(Interval { index, ..Interval::default() });
             }
             let interval = self.open.as_mut().expect("an interval is open");
@@ -135,6 +135,7 @@ impl Extractor {
 mod tests {
     use super::*;
     use crate::Bytes;
+    use crate::sample::{Rule, Settings, sample};
     use crate::trace::Request;
 
     /// Requests of `(volume, arrival in ms, offset, length)`, all writes that take 2 ms.
@@ -171,6 +172,23 @@ mod tests {
         assert_eq!(all[2].mean_response(), Some(0.002));
         // Batches make no difference.
         assert_eq!(intervals(&[columns(&rows[..1]), columns(&rows[1..3]), columns(&rows[3..])]), all);
+    }
+
+    #[test]
+    fn the_last_nanosecond_is_an_interval_of_its_own() {
+        let mut columns = columns(&[]);
+        columns.volume_id("d");
+        for at in [0, u64::MAX, u64::MAX] {
+            columns.push(Request { arrival: Nanos(at), response: Some(Nanos(1)), ..Request::default() });
+        }
+        let mut extractor = Extractor::new(Nanos(1));
+        extractor.requests(&columns);
+        let intervals = extractor.finish();
+        assert_eq!(intervals.iter().map(|i| (i.index, i.requests)).collect::<Vec<_>>(), [(0, 1), (u64::MAX, 2)]);
+        let features = "Cnt".parse().unwrap();
+        let settings = Settings { interval: Nanos(1), features, rule: Rule::Bic, seed: 1 };
+        let outcome = sample(&intervals, &settings, &|_| ()).unwrap();
+        assert_eq!((outcome.intervals, outcome.systematic[0].samples), (u64::MAX, 1));
     }
 
     #[test]

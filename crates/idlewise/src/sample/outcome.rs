@@ -72,7 +72,8 @@ pub struct Outcome {
 
 /// Samples a trace of these intervals, in order; none where there is no interval. `done` is told the share of the work done.
 pub fn sample(intervals: &[Interval], settings: &Settings, done: &(dyn Fn(f64) + Sync)) -> Option<Outcome> {
-    let all = intervals.last()?.index + 1;
+    // One of 2^64 is beyond counting.
+    let all = intervals.last()?.index.saturating_add(1);
     let points = Points::standardised(intervals, &settings.features);
     let clusterings = clusterings(&points, MOST_CLUSTERS, settings.seed, done);
     let criteria = criteria(&clusterings, points.dimensions());

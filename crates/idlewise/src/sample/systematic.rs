@@ -51,7 +51,7 @@ pub fn systematic(intervals: &[Interval], all: u64) -> Vec<Systematic> {
         let mut by_offset: Vec<Run> = by_offset.into_values().collect();
         by_offset.sort_by_key(|run| (std::cmp::Reverse(run.requests), run.offset));
         by_offset.truncate(runs);
-        let replayed: u64 = by_offset.iter().map(|run| (all - run.offset).div_ceil(period)).sum();
+        let replayed: u128 = by_offset.iter().map(|run| u128::from((all - run.offset).div_ceil(period))).sum();
         let estimates: Vec<f64> = by_offset.iter().filter_map(Run::mean_response).collect();
         let estimate = (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64);
         Systematic {
