@@ -70,7 +70,7 @@ fn parse_with(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let scale = 10u128.pow(fraction.len() as u32);
     let part = if fraction.is_empty() { 0 } else { fraction.parse::<u128>().ok()? };
     let scaled = integer.checked_mul(scale)?.checked_add(part)?.checked_mul(u128::from(factor))?;
-    u64::try_from((scaled + scale / 2) / scale).ok()
+    u64::try_from(scaled.checked_add(scale / 2)? / scale).ok()
 }
 
 impl Nanos {
@@ -273,6 +273,7 @@ mod tests {
         }
         assert!("12 parsecs".parse::<Bytes>().is_err());
         assert!("90MB".parse::<Rate>().is_err());
+        assert!("34028236692093846346337460743176821145.5B".parse::<Bytes>().is_err());
     }
 
     #[test]
@@ -285,7 +286,47 @@ mod tests {
         assert_eq!(Rate(38_750_000).to_string(), "38.8 MB/s");
     }
 
+    /// The same digit by digit, as on paper: numbers of any length.
+    fn on_paper(number: &str, factor: u64) -> Option<u64> {
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        // The last digit first.
+        let mut digits: Vec<u128> =
+            [whole, fraction].concat().bytes().rev().map(|digit| u128::from(digit - b'0')).collect();
+        digits.resize(digits.len() + 20, 0);
+        let mut carry = 0;
+        for digit in &mut digits {
+            let sum = *digit * u128::from(factor) + carry;
+            (*digit, carry) = (sum % 10, sum / 10);
+        }
+        let cut = fraction.len();
+        let up = cut > 0 && digits[cut - 1] >= 5;
+        let value =
+            digits[cut..].iter().rev().try_fold(0u128, |value, digit| value.checked_mul(10)?.checked_add(*digit));
+        u64::try_from(value?.checked_add(u128::from(up))?).ok()
+    }
+
+    /// Numbers of any length, those around 2^64 and 2^128 in some unit, and how they are rounded.
+    fn numbers() -> impl Strategy<Value = String> {
+        let edges = prop::sample::select(vec![u128::from(u64::MAX), u128::MAX, u128::MAX / 10, u128::MAX >> 40]);
+        let edge = (edges, 0u128..3, 0usize..19).prop_map(|(edge, above, places)| {
+            let digits = edge.saturating_sub(1).saturating_add(above).to_string();
+            let (whole, fraction) = digits.split_at(digits.len() - places);
+            if places == 0 { whole.into() } else { format!("{whole}.{fraction}") }
+        });
+        prop_oneof!["[0-9]{1,45}", "[0-9]{0,40}\\.[0-9]{1,18}", "[0-9]{1,12}\\.[0459]{1,18}", edge]
+    }
+
     proptest! {
+        #[test]
+        fn numbers_are_read_as_on_paper(number in numbers(), unit in any::<prop::sample::Index>(), space in " {0,2}") {
+            let (name, factor) = SIZES[unit.index(SIZES.len())];
+            let size = on_paper(&number, factor);
+            prop_assert_eq!(format!("{number}{space}{name}").parse().ok(), size.map(Bytes));
+            prop_assert_eq!(format!("{number}{space}{name}/s").parse().ok(), size.map(Rate));
+            let (name, factor) = TIMES[unit.index(TIMES.len())];
+            prop_assert_eq!(format!("{number}{space}{name}").parse().ok(), on_paper(&number, factor).map(Nanos));
+        }
+
         #[test]
         fn exact_text_reads_back(n in any::<u64>(), shift in 0u32..64) {
             let n = n >> shift;
