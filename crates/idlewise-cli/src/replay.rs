@@ -225,7 +225,7 @@ fn one_volume(arguments: &Arguments, plan: Option<&Plan>, trace: &Trace) -> anyh
         return Ok(());
     }
     let (path, count) = (arguments.trace.display(), volumes.len());
-    let names = volumes.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let names = volumes.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
     let more = if count > 3 { ", ..." } else { "" };
     let why = format!("{path}: {count} volumes ({names}{more}), each a disk of its own: choose one with --volume");
     Err(UsageError(why).into())

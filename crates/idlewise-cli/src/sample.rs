@@ -11,7 +11,7 @@ use idlewise::sample::{
     Choice, Criterion, Extractor, FEATURES, FeatureSet, Interval, Outcome, Phases, Plan, RULES, Representative, Rule,
     Settings, Systematic, sample,
 };
-use idlewise::trace::{Columns, GapFinder, Provenance};
+use idlewise::trace::{Columns, GapFinder, Provenance, Volumes};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
@@ -118,14 +118,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    let begin =
-        |_: &Provenance| Ok((Extractor::new(arguments.interval), GapFinder::default(), Nanos::ZERO, Vec::new()));
-    type Taken = (Extractor, GapFinder, Nanos, Vec<String>);
+    let begin = |_: &Provenance| {
+        Ok((Extractor::new(arguments.interval), GapFinder::default(), Nanos::ZERO, Volumes::default()))
+    };
+    type Taken = (Extractor, GapFinder, Nanos, Volumes);
     let take = |(extractor, gaps, last, volumes): &mut Taken, columns: Columns, _: &Provenance| {
         extractor.requests(&columns);
         columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
         *last = columns.arrival.last().copied().unwrap_or(*last);
-        volumes.clone_from(&columns.volumes);
+        *volumes = columns.volumes.clone();
         Ok(())
     };
     let read = &arguments.trace.read;
@@ -160,7 +161,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         span,
         representatives: outcome.representatives.clone(),
     };
-    let volumes = read.volume.clone().map_or(volumes, |one| vec![one]);
+    let all = || volumes.iter().map(ToString::to_string).collect();
+    let volumes = read.volume.clone().map_or_else(all, |one| vec![one]);
     let report = Report::new(&plan, &provenance, volumes, &intervals, outcome);
     if let Some(path) = &arguments.out {
         output::file(path, &plan.to_toml())?;

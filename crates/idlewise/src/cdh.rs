@@ -13,18 +13,13 @@ const COUNT: usize = (LAST - FIRST) as usize * BINS as usize + 2;
 
 /// How times are distributed. At the ends of bins the distribution is exact; within one, which is 1/24 to 1/48 of its times
 /// wide, it is not known. Bins are the same in all histograms, so that merging is adding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cdh {
+    /// Of each bin; empty before the first time, as the histograms of most of many disks are.
     counts: Vec<u64>,
     count: u64,
     total: u128,
     longest: Nanos,
-}
-
-impl Default for Cdh {
-    fn default() -> Self {
-        Self { counts: vec![0; COUNT], count: 0, total: 0, longest: Nanos::ZERO }
-    }
 }
 
 impl Cdh {
@@ -38,6 +33,7 @@ impl Cdh {
 
     /// Adds the same time so many times.
     pub fn add_many(&mut self, time: Nanos, times: u64) {
+        self.counts.resize(COUNT, 0);
         self.counts[bin(time)] += times;
         self.count += times;
         self.total += u128::from(time.0) * u128::from(times);
@@ -46,6 +42,7 @@ impl Cdh {
 
     /// Adds all times of another histogram.
     pub fn merge(&mut self, other: &Self) {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
         self.count += other.count;
         self.total += other.total;

@@ -1,6 +1,6 @@
 //! `idlewise trace convert` and `merge`: the same requests in another format, of one trace or of several.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use idlewise::trace::write::Target;
@@ -151,20 +151,16 @@ impl Parts {
     }
 
     fn write_volumes(&mut self, columns: Columns, provenance: &Provenance) -> anyhow::Result<()> {
-        let mut volumes: Vec<Columns> = columns
-            .volumes
-            .iter()
-            .map(|name| {
-                let mut columns = Columns::default();
-                columns.volume_id(name);
-                columns
-            })
-            .collect();
+        let mut volumes: BTreeMap<u16, Columns> = BTreeMap::new();
         for request in columns.requests() {
-            let volume = usize::from(request.volume);
-            volumes[volume].push(idlewise::trace::Request { volume: 0, ..request });
+            let part = volumes.entry(request.volume).or_insert_with(|| {
+                let mut part = Columns::default();
+                part.volume_id(&columns.volumes[usize::from(request.volume)]);
+                part
+            });
+            part.push(idlewise::trace::Request { volume: 0, ..request });
         }
-        for volume in volumes.iter().filter(|volume| !volume.is_empty()) {
+        for volume in volumes.values() {
             let path = self.path_of_volume(&volume.volumes[0]);
             self.write(path, volume, provenance)?;
         }
@@ -176,10 +172,11 @@ impl Parts {
         if let Some(path) = self.volumes.get(volume) {
             return path.clone();
         }
-        let taken = |path: &PathBuf| self.volumes.values().any(|other| other == path);
         let numbered = (2..).map(|number| self.part_path(&format!("{volume}-{number}")));
-        let path =
-            std::iter::once(self.part_path(volume)).chain(numbered).find(|path| !taken(path)).unwrap_or_default();
+        let path = std::iter::once(self.part_path(volume))
+            .chain(numbered)
+            .find(|path| !self.index.contains_key(path))
+            .unwrap_or_default();
         self.volumes.insert(volume.into(), path.clone());
         path
     }

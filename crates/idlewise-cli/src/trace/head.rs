@@ -61,7 +61,7 @@ fn row(columns: &Columns, request: Request) -> Row {
         arrival_s: request.arrival.as_secs_f64(),
         issue_s: after(request.queued),
         completion_s: after(request.response),
-        volume: columns.volumes[usize::from(request.volume)].clone(),
+        volume: columns.volumes[usize::from(request.volume)].to_string(),
         op: if request.op == Op::Read { "read" } else { "write" },
         offset_bytes: request.offset.0,
         length_bytes: request.length,

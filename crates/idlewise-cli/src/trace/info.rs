@@ -1,7 +1,7 @@
 //! `idlewise trace info`: what is in a trace.
 
 use idlewise::report::Table;
-use idlewise::trace::{Columns, GapFinder, Op, Provenance};
+use idlewise::trace::{Columns, GapFinder, Op, Provenance, Volumes};
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ struct Count {
     extent: u64,
     end: u64,
     gaps: GapFinder,
-    volumes: Vec<String>,
+    volumes: Volumes,
 }
 
 /// Runs the command.
@@ -91,7 +91,7 @@ impl Count {
             self.end = self.end.max(request.arrival.0.saturating_add(request.response.unwrap_or_default().0));
             self.gaps.arrival(request.arrival);
         }
-        self.volumes.clone_from(&columns.volumes);
+        self.volumes = columns.volumes.clone();
     }
 }
 
@@ -112,7 +112,8 @@ impl Report {
             read_share: count.reads as f64 / count.requests.max(1) as f64,
             bytes: count.bytes,
             extent_bytes: count.extent,
-            volumes: volume.map_or(count.volumes, |name| vec![name.clone()]),
+            volumes: volume
+                .map_or_else(|| count.volumes.iter().map(ToString::to_string).collect(), |name| vec![name.clone()]),
             sorted: provenance.was_sorted,
             gaps: count.gaps.gaps().into_iter().map(gap).collect(),
         }

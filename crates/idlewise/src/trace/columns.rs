@@ -1,7 +1,6 @@
 //! Requests as parallel columns.
 
-use std::collections::HashMap;
-
+use super::Volumes;
 use crate::{Bytes, Nanos};
 
 /// What a request does.
@@ -74,15 +73,13 @@ pub struct Columns {
     /// Volume indices.
     pub volume: Vec<u16>,
     /// Names of the volumes, each its own disk.
-    pub volumes: Vec<String>,
+    pub volumes: Volumes,
     /// Times to issue, or empty if none is known.
     queued: Vec<Nanos>,
     /// Response times, or empty if none is known.
     response: Vec<Nanos>,
     /// What each row is, where rows are events; otherwise empty.
     pub(super) stage: Vec<Stage>,
-    /// Where each name is.
-    index: HashMap<String, u16>,
 }
 
 /// Applies `$do` to each column, `$column`, that is not empty.
@@ -168,26 +165,27 @@ impl Columns {
         self.response.iter().copied().filter(|&response| response != UNKNOWN)
     }
 
-    /// The index of the volume called `name`, new or known; `None` beyond 65,536 volumes.
+    /// The index of the volume called `name`, new or known; `None` beyond 65,536 volumes and for names of more than 255 bytes.
     pub fn volume_id(&mut self, name: &str) -> Option<u16> {
-        if let Some(&known) = self.index.get(name) {
-            return Some(known);
-        }
-        let new = u16::try_from(self.volumes.len()).ok()?;
-        self.volumes.push(name.into());
-        self.index.insert(name.into(), new);
-        Some(new)
-    }
-
-    /// Gives volumes other names, which differ from each other as before.
-    pub(super) fn rename_volumes(&mut self, name: impl Fn(&str) -> String) {
-        self.volumes.iter_mut().for_each(|volume| *volume = name(volume));
-        self.index = (0..).zip(&self.volumes).map(|(id, volume)| (volume.clone(), id)).collect();
+        self.volumes.id(name)
     }
 
     /// Columns without requests that know the volumes of these.
     pub fn with_volumes_of(&self) -> Self {
-        Self { volumes: self.volumes.clone(), index: self.index.clone(), ..Self::default() }
+        Self::of_volumes(self.volumes.clone())
+    }
+
+    /// Columns without requests that know these volumes.
+    pub(super) fn of_volumes(volumes: Volumes) -> Self {
+        Self { volumes, ..Self::default() }
+    }
+
+    /// Takes all requests out; the volumes stay known.
+    pub(super) fn take(&mut self) -> Self {
+        let volumes = std::mem::take(&mut self.volumes);
+        let taken = Self { volumes: volumes.clone(), ..std::mem::take(self) };
+        self.volumes = volumes;
+        taken
     }
 
     /// Adds all requests of `other`, whose volumes are found by name; `None` beyond 65,536 volumes.
@@ -197,8 +195,7 @@ impl Columns {
             return Some(());
         }
         let (before, added) = (self.len(), other.len());
-        let ids: Vec<u16> = other.volumes.iter().map(|name| self.volume_id(name)).collect::<Option<_>>()?;
-        other.volume.iter_mut().for_each(|volume| *volume = ids[usize::from(*volume)]);
+        other.number_volumes_as(&mut self.volumes)?;
         self.arrival.append(&mut other.arrival);
         self.offset.append(&mut other.offset);
         self.length.append(&mut other.length);
@@ -207,6 +204,16 @@ impl Columns {
         self.stage.append(&mut other.stage);
         append_known(&mut self.queued, before, &mut other.queued, added);
         append_known(&mut self.response, before, &mut other.response, added);
+        Some(())
+    }
+
+    /// Gives volumes the numbers that they have in `known`, which takes the new ones in; `None` beyond 65,536 volumes.
+    pub(super) fn number_volumes_as(&mut self, known: &mut Volumes) -> Option<()> {
+        let ids = known.take_in(&self.volumes)?;
+        if !ids.is_empty() {
+            self.volume.iter_mut().for_each(|volume| *volume = ids[usize::from(*volume)]);
+        }
+        self.volumes = known.clone();
         Some(())
     }
 

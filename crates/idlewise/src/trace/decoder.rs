@@ -135,8 +135,7 @@ impl<'a> Decoder<'a> {
         // What a parser leaves at the end it can make nothing of.
         self.window.keep_from(if self.ended { self.window.bytes().len() } else { start });
         if !columns.is_empty() {
-            let empty = columns.with_volumes_of();
-            self.ready.push_back(std::mem::replace(columns, empty));
+            self.ready.push_back(columns.take());
         }
         Ok(())
     }

@@ -114,6 +114,9 @@ pub enum TraceError {
     /// There are more volumes than can be told apart.
     #[error("{0}: more than 65,536 volumes")]
     TooManyVolumes(String),
+    /// The name of a file is too long to be put before those of its volumes.
+    #[error("{0}: its name and that of a volume take more than 255 bytes: give it a shorter name")]
+    LongPrefix(String),
     /// A stream is so far out of order that it cannot be put in order on the way.
     #[error("{0}: too far out of order to be read as a stream: read it from a file, which can be sorted")]
     OutOfOrder(String),

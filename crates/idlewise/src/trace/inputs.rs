@@ -1,5 +1,6 @@
 //! From paths to plain bytes: files, folders, tar archives, standard input, each perhaps compressed.
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const HEAD: usize = 64 << 10;
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 /// Some editors put it before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// A folder's or an archive's file that is not read is named; more than so many are only counted.
+/// Of a list in a message so many are named; more are only counted.
 const NAMED: usize = 5;
 
 /// Bytes that can be read once, with what they are called.
@@ -77,10 +78,10 @@ pub fn open_bytes<'a>(name: &str, bytes: &'a [u8]) -> Result<Inputs<'a>, TraceEr
     Ok(inputs)
 }
 
-/// Names of files that were passed over, for people.
-pub fn name_some(files: &[String]) -> String {
-    let named = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    if files.len() > NAMED { format!("{named} and {} more", files.len() - NAMED) } else { named }
+/// Names, of which the first are enough for people.
+pub fn name_some(names: &[impl Borrow<str>]) -> String {
+    let named = names[..names.len().min(NAMED)].join(", ");
+    if names.len() > NAMED { format!("{named} and {} more", names.len() - NAMED) } else { named }
 }
 
 /// `usr_0` of `traces/usr_0.csv.gz`; more of the name where others among `all` are called so too.

@@ -21,6 +21,7 @@ mod ordered;
 mod reader;
 pub mod store;
 pub mod synth;
+mod volumes;
 pub mod write;
 
 pub use columns::{Columns, Op, Request, Stage};
@@ -30,6 +31,7 @@ pub use gaps::{Gap, GapFinder};
 pub use inputs::ShareDone;
 pub use matcher::Unmatched;
 pub use reader::{Provenance, ReadOptions, Reader, open, parse_bytes};
+pub use volumes::Volumes;
 
 /// A block I/O trace in memory, sorted by arrival; the first request arrives at time zero.
 #[derive(Clone, Debug, Default)]

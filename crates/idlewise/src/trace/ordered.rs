@@ -64,24 +64,24 @@ impl<'a> Ordered<'a> {
                 continue;
             }
             if last(&self.held) <= first(&batch) {
-                return Ok(Some(self.give(batch)));
+                return self.give(batch).map(Some);
             }
             self.hold(batch)?;
             self.was_sorted &= self.held.sort_by_arrival();
             if self.held.len() >= HELD {
                 let rest = self.held.split_off(self.held.len() / 2);
-                return Ok(Some(self.give(rest)));
+                return self.give(rest).map(Some);
             }
         }
         self.was_sorted &= self.held.sort_by_arrival();
-        Ok(Some(self.give(Columns::default())).filter(|columns| !columns.is_empty()))
+        Ok(Some(self.give(Columns::default())?).filter(|columns| !columns.is_empty()))
     }
 
     fn hold(&mut self, batch: Columns) -> Result<(), TraceError> {
         self.held.append(batch).ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))
     }
 
-    fn give(&mut self, rest: Columns) -> Columns {
+    fn give(&mut self, rest: Columns) -> Result<Columns, TraceError> {
         let mut given = std::mem::replace(&mut self.held, rest);
         self.given_until = given.arrival.last().copied().unwrap_or(self.given_until);
         let origin = *self.origin.get_or_insert(first(&given));
@@ -89,9 +89,10 @@ impl<'a> Ordered<'a> {
             given.arrival.iter_mut().for_each(|arrival| *arrival = arrival.since(origin));
         }
         if let Some(prefix) = &self.prefix {
-            given.rename_volumes(|volume| format!("{prefix}:{volume}"));
+            let prefixed = given.volumes.renamed(|volume| format!("{prefix}:{volume}"));
+            given.volumes = prefixed.ok_or_else(|| TraceError::LongPrefix(self.name.clone()))?;
         }
-        given
+        Ok(given)
     }
 }
 

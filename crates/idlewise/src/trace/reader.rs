@@ -8,7 +8,7 @@ use super::inputs::{self, Input, Inputs, ShareDone};
 use super::matcher::{Matcher, Unmatched};
 use super::ordered::{Merged, Ordered};
 use super::store::ParquetBatches;
-use super::{Columns, CsvLayout, Trace, TraceError};
+use super::{Columns, CsvLayout, Trace, TraceError, Volumes};
 use crate::Nanos;
 
 /// How to read a trace.
@@ -60,8 +60,8 @@ pub struct Reader<'a> {
     /// Where rows are events.
     matcher: Option<Matcher>,
     volume: Option<&'a str>,
-    /// Knows the volumes so far, so that each keeps its index from batch to batch.
-    volumes: Columns,
+    /// The volumes so far: each keeps its index from batch to batch.
+    volumes: Volumes,
     provenance: Provenance,
     /// The greatest step of which all arrivals so far are multiples.
     step: u64,
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
             merged: Merged::new(ordered),
             matcher: events.then(Matcher::default),
             volume: options.volume,
-            volumes: Columns::default(),
+            volumes: Volumes::default(),
             provenance,
             step: 0,
             requests: 0,
@@ -146,7 +146,8 @@ impl<'a> Reader<'a> {
                 (Some(events), Some(matcher)) => matcher.settle(&events),
                 (None, matcher) => {
                     self.ended = true;
-                    matcher.as_mut().map(|matcher| matcher.finish(self.volumes.with_volumes_of())).unwrap_or_default()
+                    let volumes = Columns::of_volumes(self.volumes.clone());
+                    matcher.as_mut().map(|matcher| matcher.finish(volumes)).unwrap_or_default()
                 }
             };
             self.settle_volumes(&mut columns)?;
@@ -168,15 +169,10 @@ impl<'a> Reader<'a> {
 
     /// Gives volumes the indices that they had in batches before, and leaves out those not asked for.
     fn settle_volumes(&mut self, columns: &mut Columns) -> Result<(), TraceError> {
-        if columns.volumes != self.volumes.volumes {
-            let mut known = self.volumes.with_volumes_of();
-            let all = known.append(std::mem::take(columns));
-            all.ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;
-            self.volumes = known.with_volumes_of();
-            *columns = known;
-        }
+        let numbered = columns.number_volumes_as(&mut self.volumes);
+        numbered.ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;
         if let Some(wanted) = self.volume {
-            let wanted = columns.volumes.iter().position(|name| name == wanted);
+            let wanted = columns.volumes.iter().position(|name| **name == *wanted);
             columns.retain(|request| Some(usize::from(request.volume)) == wanted);
         }
         Ok(())
@@ -196,8 +192,8 @@ impl<'a> Reader<'a> {
         if self.began {
             return Ok(());
         }
-        if let Some(name) = self.volume.filter(|&name| !self.volumes.volumes.iter().any(|volume| volume == name)) {
-            return Err(TraceError::NoSuchVolume { name: name.into(), volumes: self.volumes.volumes.join(", ") });
+        if let Some(name) = self.volume.filter(|&name| !self.volumes.iter().any(|volume| **volume == *name)) {
+            return Err(TraceError::NoSuchVolume { name: name.into(), volumes: inputs::name_some(&self.volumes) });
         }
         let Provenance { format, bad_records, .. } = self.provenance;
         Err(TraceError::Empty { path: self.name.clone(), format, bad_records })
@@ -356,9 +352,36 @@ mod tests {
             let read =
                 |volume| parse_bytes("t.csv", &bytes, &ReadOptions { volume: Some(volume), ..ReadOptions::default() });
             let one = read("hm_0").unwrap();
-            assert_eq!((arrivals(&one), &one.columns.volumes[..]), (vec![0], &["hm_0".to_string()][..]));
+            assert_eq!((arrivals(&one), &*one.columns.volumes[0], one.columns.volumes.len()), (vec![0], "hm_0", 1));
             assert!(read("hm_9").unwrap_err().to_string().contains("hm_0, hm_1"));
         }
+    }
+
+    #[test]
+    fn a_name_of_more_than_255_bytes_is_a_bad_record() {
+        let csv = "time=1:ns,offset=2:bytes,length=3:bytes,op=4:R/W,volume=5".parse().unwrap();
+        let columns = ReadOptions { columns: Some(&csv), ..ReadOptions::default() };
+        for (options, before, after, lead) in [
+            (ReadOptions::default(), "1,", ",0,Read,0,512,1\n", ""),
+            (ReadOptions::default(), "0 ", " read 0 512\n", "fio version 3 iolog\n"),
+            (columns, "1,0,512,R,", "\n", ""),
+        ] {
+            let text = |bytes| format!("{lead}{before}{}{after}", "n".repeat(bytes));
+            assert_eq!(parse_bytes("t", text(253).as_bytes(), &options).unwrap().len(), 1);
+            let error = parse_bytes("t", text(256).as_bytes(), &options).unwrap_err().to_string();
+            assert!(error.contains("expected a name of at most 255 bytes, found 'nnn"), "{error}");
+        }
+        let by_file = ReadOptions { by_file: true, ..ReadOptions::default() };
+        let error = parse_bytes(&"f".repeat(252), MSR.as_bytes(), &by_file).unwrap_err().to_string();
+        assert!(error.contains("more than 255 bytes: give it a shorter name"), "{error}");
+    }
+
+    #[test]
+    fn few_names_of_many_are_named() {
+        let lines: String = (0..7).map(|host| format!("{host},h{host},0,Read,0,512,1\n")).collect();
+        let options = ReadOptions { volume: Some("x"), ..ReadOptions::default() };
+        let error = parse_bytes("t", lines.as_bytes(), &options).unwrap_err().to_string();
+        assert_eq!(error, "no volume 'x' in the trace; it has h0_0, h1_0, h2_0, h3_0, h4_0 and 2 more");
     }
 
     #[test]

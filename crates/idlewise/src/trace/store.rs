@@ -107,7 +107,7 @@ impl<W: Write + Send> ParquetWriter<W> {
                 "requests 292 years apart: their clocks begin at different times, which merge --align evens out";
             return Err(std::io::Error::other(problem));
         }
-        let volumes = StringArray::from_iter_values(&requests.volumes);
+        let volumes = StringArray::from_iter_values(requests.volumes.iter());
         let keys = requests.volume.iter().map(|&volume| i32::from(volume));
         let volume = DictionaryArray::<Int32Type>::try_new(keys.collect::<Vec<_>>().into(), Arc::new(volumes));
         let mut op = StringDictionaryBuilder::<Int8Type>::new();

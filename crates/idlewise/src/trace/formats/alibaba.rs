@@ -29,8 +29,7 @@ impl Row for Alibaba {
         let offset = Bytes(fields.whole("an offset in bytes")?);
         let length = fields.whole("a length in bytes, under 4 GiB")?;
         let arrival = fields.time(MICRO, "a time in microseconds")?;
-        let volume = out.volume_id(&number.to_string());
-        let volume = volume.ok_or_else(|| device.mistake("one of at most 65,536 volumes"))?;
+        let volume = device.volume(&number.to_string(), out)?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }

@@ -75,7 +75,7 @@ impl Row for Blkparse {
         }
         if self.last.0 != device.text {
             let name = String::from_utf8_lossy(device.text);
-            let id = out.volume_id(&name).ok_or_else(|| device.mistake("one of at most 65,536 devices"))?;
+            let id = device.volume(&name, out)?;
             self.last = (device.text.to_vec(), id);
         }
         out.push_event(stage, Request { arrival, offset, length, op, volume: self.last.1, ..Request::default() });
@@ -104,7 +104,8 @@ mod tests {
         let known = |ns| Some(Nanos(ns));
         assert_eq!(requests[0], (0, 4096, known(5_462), known(13_163_464)));
         assert_eq!(requests[1], (30_000_000, 8192, None, known(1_000_000)));
-        assert_eq!((requests.len(), &trace.columns.volumes[..]), (2, &["8,0".to_string()][..]));
+        assert_eq!(requests.len(), 2);
+        assert_eq!(trace.columns.volumes, ["8,0"]);
     }
 
     #[test]

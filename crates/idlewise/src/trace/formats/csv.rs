@@ -209,9 +209,10 @@ impl Csv {
             Some((completion, _)) => Some(completion.since(request.arrival)),
             None => response,
         };
-        let name = volume.map_or("disk".into(), |field| String::from_utf8_lossy(field.text));
-        let id = out.volume_id(&name);
-        request.volume = id.ok_or(Mistake { at: 0, len: 0, expected: "one of at most 65,536 volumes" })?;
+        request.volume = match volume {
+            Some(field) => field.volume(&String::from_utf8_lossy(field.text), out)?,
+            None => out.volume_id("disk").unwrap_or_default(),
+        };
         Ok(request)
     }
 }

@@ -62,8 +62,7 @@ impl Row for Etw {
         let number: u32 = disk.whole("a disk number")?;
         fields.field("flags")?;
         let service = fields.field("the microseconds in the disk")?.time(MICRO, "the microseconds in the disk")?;
-        let volume = out.volume_id(&format!("disk{number}"));
-        let volume = volume.ok_or_else(|| disk.mistake("one of at most 65,536 disks"))?;
+        let volume = disk.volume(&format!("disk{number}"), out)?;
         let arrival = completion.since(response);
         // What began before the trace begins with it.
         let whole = completion.since(arrival);

@@ -38,8 +38,7 @@ impl Row for Fiu {
         let major = fields.field("a major number")?;
         let numbers: (u32, u32) = (major.whole("a major number")?, fields.whole("a minor number")?);
         fields.field("a hash")?;
-        let volume = out.volume_id(&format!("{},{}", numbers.0, numbers.1));
-        let volume = volume.ok_or_else(|| major.mistake("one of at most 65,536 volumes"))?;
+        let volume = major.volume(&format!("{},{}", numbers.0, numbers.1), out)?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }

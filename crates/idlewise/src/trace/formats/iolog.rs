@@ -69,8 +69,7 @@ impl Row for Iolog {
         };
         let offset = Bytes(fields.field("an offset in bytes")?.whole("an offset in bytes")?);
         let length = fields.field("a length in bytes")?.whole("a length in bytes, under 4 GiB")?;
-        let volume = out.volume_id(&String::from_utf8_lossy(file.text));
-        let volume = volume.ok_or_else(|| file.mistake("one of at most 65,536 files"))?;
+        let volume = file.volume(&String::from_utf8_lossy(file.text), out)?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }
@@ -80,7 +79,8 @@ impl Row for Iolog {
 #[derive(Default)]
 struct Out {
     began: bool,
-    files: usize,
+    /// Of each volume so far.
+    files: Vec<String>,
 }
 
 impl Writer for Out {
@@ -89,15 +89,15 @@ impl Writer for Out {
             writeln!(out, "fio version 3 iolog")?;
         }
         let now = requests.arrival.first().map_or(0, |arrival| arrival.0 / MICRO);
-        // A blank would end the name.
-        let names: Vec<String> = requests.volumes.iter().map(|name| name.replace(char::is_whitespace, "_")).collect();
-        for name in &names[self.files.min(names.len())..] {
+        for name in requests.volumes.iter().skip(self.files.len()) {
+            // A blank would end the name.
+            let name = name.replace(char::is_whitespace, "_");
             writeln!(out, "{now} {name} add\n{now} {name} open")?;
+            self.files.push(name);
         }
-        self.files = names.len();
         for request in requests.requests() {
             let op = if request.op == Op::Read { "read" } else { "write" };
-            let (at, name) = (request.arrival.0 / MICRO, &names[usize::from(request.volume)]);
+            let (at, name) = (request.arrival.0 / MICRO, &self.files[usize::from(request.volume)]);
             writeln!(out, "{at} {name} {op} {} {}", request.offset.0, request.length)?;
         }
         Ok(())

@@ -2,10 +2,14 @@
 
 use super::Parser;
 use crate::Nanos;
+use crate::trace::volumes::LONGEST_NAME;
 use crate::trace::{Bad, Columns, Op, Place};
 
 /// No line of any trace format is this long; one that is, is no trace.
 const LONGEST_LINE: usize = 64 << 10;
+
+/// What is wrong with a name that is too long.
+const SHORT_NAME: &str = "a name of at most 255 bytes";
 
 /// So many digits always fit 64 bits.
 const MOST_DIGITS: usize = 19;
@@ -27,7 +31,11 @@ pub trait Row {
 pub fn claims(head: &[u8], mut row: impl Row) -> bool {
     head_lines(head).take(100).any(|line| {
         let mut columns = Columns::default();
-        row.row(line, &mut columns).is_ok() && !columns.is_empty()
+        match row.row(line, &mut columns) {
+            Ok(()) => !columns.is_empty(),
+            // Better an error that says so than an unknown format.
+            Err(mistake) => mistake.expected == SHORT_NAME,
+        }
     })
 }
 
@@ -250,6 +258,12 @@ impl Field<'_> {
     /// The mistake of this field not being what was expected.
     pub fn mistake(&self, expected: &'static str) -> Mistake {
         Mistake { at: self.at, len: self.text.len(), expected }
+    }
+
+    /// The index of the volume of this name, which the field tells.
+    pub fn volume(&self, name: &str, out: &mut Columns) -> Result<u16, Mistake> {
+        let expected = if name.len() > LONGEST_NAME { SHORT_NAME } else { "one of at most 65,536 volumes" };
+        out.volume_id(name).ok_or_else(|| self.mistake(expected))
     }
 
     /// A whole number that fits its type.

@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
     writer: Some(Output {
         extension: "csv",
         keeps_responses: true,
-        writer: |provenance| Box::new(Out { origin: provenance.origin }),
+        writer: |provenance| Box::new(Out { origin: provenance.origin, names: Vec::new() }),
     }),
     sample: || b"128166386783630000,hm,0,Write,4096,512,20\r\n\n128166386783640000,hm,1,read,0,1024,31\n".to_vec(),
 };
@@ -75,7 +75,7 @@ impl Msr {
             return Err(host.mistake("a host name"));
         }
         let name = format!("{}_{}", String::from_utf8_lossy(host.text), String::from_utf8_lossy(disk.text));
-        let id = out.volume_id(&name).ok_or_else(|| host.mistake("one of at most 65,536 volumes"))?;
+        let id = host.volume(&name, out)?;
         self.known.truncate(KNOWN - 1);
         self.known.insert(0, ([&line[host.at..disk.at + disk.text.len()], b","].concat(), id));
         Ok(id)
@@ -86,16 +86,18 @@ impl Msr {
 /// becomes disk 0 of a host of that name.
 struct Out {
     origin: Nanos,
+    /// Host and disk of each volume so far.
+    names: Vec<String>,
 }
 
 impl Writer for Out {
     fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
-        let names: Vec<String> = requests.volumes.iter().map(|volume| split_name(volume)).collect();
+        self.names.extend(requests.volumes.iter().skip(self.names.len()).map(|volume| split_name(volume)));
         for request in requests.requests() {
             let op = if request.op == Op::Read { "Read" } else { "Write" };
             let arrival = (self.origin.0.saturating_add(request.arrival.0)) / TICK;
             let response = request.response.unwrap_or_default().0 / TICK;
-            let name = &names[usize::from(request.volume)];
+            let name = &self.names[usize::from(request.volume)];
             writeln!(out, "{arrival},{name},{op},{},{},{response}", request.offset.0, request.length)?;
         }
         Ok(())

@@ -44,8 +44,7 @@ impl Row for Pixel {
         let offset = Bytes(fields.field("a sector number")?.sectors("a sector number")?);
         let length = fields.field(SECTORS)?.sectors(SECTORS)?;
         let arrival = fields.field("a time in seconds")?.seconds("a time in seconds")?;
-        let volume = out.volume_id(&format!("{},{}", number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1)));
-        let volume = volume.ok_or_else(|| device.mistake("one of at most 65,536 volumes"))?;
+        let volume = device.volume(&format!("{},{}", number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1)), out)?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! SPC (UMass): `ASU,LBA,Size,Opcode,Timestamp[,...]`, LBA in 512-byte blocks of the ASU, time in seconds.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::lines::{Fields, Lines, Mistake, Row, claims};
@@ -29,8 +30,7 @@ impl Row for Spc {
         let length = fields.whole("a size in bytes, under 4 GiB")?;
         let op = fields.field("R or W")?.op()?;
         let arrival = fields.field("a time in seconds")?.seconds("a time in seconds")?;
-        let volume = out.volume_id(&format!("asu{number}"));
-        let volume = volume.ok_or_else(|| unit.mistake("one of at most 65,536 volumes"))?;
+        let volume = unit.volume(&format!("asu{number}"), out)?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }
@@ -42,15 +42,20 @@ impl Row for Spc {
 struct Out {
     /// Of each volume so far.
     numbers: Vec<u32>,
+    taken: HashSet<u32>,
+    /// All below are taken.
+    free: u32,
 }
 
 impl Writer for Out {
     fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
         for name in &requests.volumes[self.numbers.len().min(requests.volumes.len())..] {
             let own = name.strip_prefix("asu").and_then(|number| number.parse().ok());
-            let own = own.filter(|number| !self.numbers.contains(number));
-            let free = || (0..).find(|number| !self.numbers.contains(number)).unwrap_or_default();
-            self.numbers.push(own.unwrap_or_else(free));
+            let own = own.filter(|number| !self.taken.contains(number));
+            let number = own.or_else(|| (self.free..).find(|number| !self.taken.contains(number))).unwrap_or_default();
+            self.free = if own.is_some() { self.free } else { number + 1 };
+            self.taken.insert(number);
+            self.numbers.push(number);
         }
         for request in requests.requests() {
             let op = if request.op == Op::Read { 'R' } else { 'W' };

@@ -44,8 +44,7 @@ impl Row for Systor {
         let number: u32 = lun.whole("a LUN")?;
         let offset = Bytes(fields.whole("an offset in bytes")?);
         let length = fields.whole("a size in bytes, under 4 GiB")?;
-        let volume = out.volume_id(&format!("lun{number}"));
-        let volume = volume.ok_or_else(|| lun.mistake("one of at most 65,536 LUNs"))?;
+        let volume = lun.volume(&format!("lun{number}"), out)?;
         out.push(Request { arrival, offset, length, op, volume, response, ..Request::default() });
         Ok(())
     }

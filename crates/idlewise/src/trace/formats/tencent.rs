@@ -35,8 +35,7 @@ impl Row for Tencent {
         };
         let volume = fields.field("a volume number")?;
         let number: u64 = volume.whole("a volume number")?;
-        let id = out.volume_id(&number.to_string());
-        let id = id.ok_or_else(|| volume.mistake("one of at most 65,536 volumes"))?;
+        let id = volume.volume(&number.to_string(), out)?;
         out.push(Request { arrival, offset, length, op, volume: id, ..Request::default() });
         Ok(())
     }
