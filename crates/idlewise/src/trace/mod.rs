@@ -18,9 +18,11 @@ mod gaps;
 mod inputs;
 mod matcher;
 mod ordered;
+mod parquet_limits;
 mod reader;
 pub mod store;
 pub mod synth;
+mod thrift;
 mod volumes;
 pub mod write;
 

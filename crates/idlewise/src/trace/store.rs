@@ -26,21 +26,25 @@ use arrow_array::{
     UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::decoder::{BadRecords, Batches};
 use super::inputs::{Input, spooled};
-use super::{Columns, Op, Provenance, Request, TraceError};
+use super::volumes::LONGEST_NAME;
+use super::{Columns, Op, Provenance, Request, TraceError, parquet_limits};
 use crate::{Bytes, Nanos};
 
 /// The version of the schema that is written, and the newest that is read.
 pub const VERSION: u64 = 1;
 const MAGIC: &[u8] = b"PAR1";
-/// Rows decoded at a time.
-const ROWS: usize = 1 << 16;
+/// Of a file that is no trace so many columns are named.
+const SHOWN: usize = 10;
 /// Rows in a group: what a reader must hold.
 const GROUP: usize = 1 << 20;
 const VERSION_KEY: &str = "idlewise.version";
@@ -171,21 +175,25 @@ impl ParquetBatches {
             .map(|batches| Self { name: name.clone(), ..batches })
     }
 
-    fn of_file(file: File) -> Result<Self, String> {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| error.to_string())?;
-        let metadata = builder.schema().metadata();
+    fn of_file(mut file: File) -> Result<Self, String> {
+        let problem = |error: ParquetError| error.to_string();
+        parquet_limits::check_footer(&mut file)?;
+        let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(problem)?;
+        let metadata = found.schema().metadata();
         let number = |key: &str| metadata.get(key).and_then(|value| value.parse::<u64>().ok());
         if let Some(version) = number(VERSION_KEY).filter(|&version| version > VERSION) {
             return Err(format!("a trace of version {version}; this idlewise reads up to version {VERSION}"));
         }
         let (origin, resolution) = (number(ORIGIN_KEY), number(RESOLUTION_KEY));
-        for name in ["arrival", "offset", "length", "op"] {
-            builder.schema().field_with_name(name).map_err(|_| {
-                let columns = builder.schema().fields().iter().map(|field| field.name().as_str());
-                format!("not a trace: no column '{name}' among {}", columns.collect::<Vec<_>>().join(", "))
-            })?;
-        }
-        let reader = builder.with_batch_size(ROWS).build().map_err(|error| error.to_string())?;
+        let roots = columns_of(found.schema())?;
+        let described = found.parquet_schema();
+        let leaves = (0..described.num_columns()).filter(|&leaf| roots.contains(&described.get_column_root_idx(leaf)));
+        let rows = parquet_limits::check_pages(&mut file, found.metadata(), &leaves.collect::<Vec<_>>())?;
+        let options = ArrowReaderOptions::new().with_schema(with_dictionaries(found.schema(), &roots));
+        let found = ArrowReaderMetadata::try_new(found.metadata().clone(), options).map_err(problem)?;
+        let mask = ProjectionMask::roots(found.parquet_schema(), roots);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, found);
+        let reader = builder.with_projection(mask).with_batch_size(rows).build().map_err(problem)?;
         let (origin, resolution) = (Nanos(origin.unwrap_or(0)), Nanos(resolution.unwrap_or(1)));
         Ok(Self { name: String::new(), reader, origin, resolution, row: 0 })
     }
@@ -221,9 +229,17 @@ impl ParquetBatches {
             let op = match op.value(index) {
                 "read" => Op::Read,
                 "write" => Op::Write,
-                other => return Err(format!("row {row}: op '{}' is not read or write", other.escape_debug())),
+                other => {
+                    return Err(format!(
+                        "row {row}: op '{:.40}' is not read or write",
+                        other.escape_debug().to_string()
+                    ));
+                }
             };
             let name = volume.as_ref().map_or("disk", |volume| volume.value(index));
+            if name.len() > LONGEST_NAME {
+                return Err(format!("row {row}: expected a name of at most {LONGEST_NAME} bytes"));
+            }
             let id = columns.volume_id(name).ok_or("more than 65,536 volumes")?;
             columns.push(Request {
                 arrival: Nanos(arrived),
@@ -253,6 +269,38 @@ impl Batches for ParquetBatches {
     fn bad(&self) -> BadRecords {
         BadRecords::default()
     }
+}
+
+/// Where the columns of a trace are; no other is read.
+fn columns_of(schema: &Schema) -> Result<Vec<usize>, String> {
+    const NEEDED: [&str; 4] = ["arrival", "offset", "length", "op"];
+    let index = |name: &str| schema.index_of(name).ok();
+    if let Some(name) = NEEDED.into_iter().find(|name| index(name).is_none()) {
+        let mut columns = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>();
+        columns.truncate(SHOWN);
+        return Err(format!("not a trace: no column '{name}' among {}", columns.join(", ")));
+    }
+    let columns: Vec<usize> = NEEDED.into_iter().chain(["issue", "completion", "volume"]).filter_map(index).collect();
+    match columns.iter().map(|&column| schema.field(column)).find(|field| field.data_type().is_nested()) {
+        Some(field) => Err(format!("column '{}' is nested, not numbers or strings", field.name())),
+        None => Ok(columns),
+    }
+}
+
+/// The same schema, but strings in these columns stay in their dictionaries: written out, each row may take as much as the longest.
+fn with_dictionaries(schema: &Schema, columns: &[usize]) -> SchemaRef {
+    let dictionary = |values| DataType::Dictionary(Box::new(DataType::Int32), Box::new(values));
+    let fields = schema.fields().iter().enumerate().map(|(index, field)| match field.data_type() {
+        _ if !columns.contains(&index) => field.clone(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            Arc::new(field.as_ref().clone().with_data_type(dictionary(DataType::Utf8)))
+        }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            Arc::new(field.as_ref().clone().with_data_type(dictionary(DataType::Binary)))
+        }
+        _ => field.clone(),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 /// The reader of Parquet panics on some damaged files; to us they are damaged files.
@@ -298,6 +346,9 @@ fn texts(batch: &RecordBatch, name: &str) -> Result<Option<Texts>, String> {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::StructArray;
+    use parquet::file::properties::WriterVersion;
+
     use super::*;
     use crate::trace::{ReadOptions, parse_bytes};
 
@@ -317,5 +368,86 @@ mod tests {
         for cut in [5, 100, bytes.len() - 1] {
             assert!(parse_bytes("t.parquet", &bytes[..cut], &ReadOptions::default()).is_err());
         }
+    }
+
+    fn file(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> Vec<u8> {
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    /// Requests on a volume of this name, with another column.
+    fn requests(rows: usize, volume: &str, other: (&str, ArrayRef), properties: WriterProperties) -> Vec<u8> {
+        let numbers = |count: usize| Arc::new(Int64Array::from_iter_values(0..count as i64)) as ArrayRef;
+        let texts = |text: &str| Arc::new(StringArray::from_iter_values((0..rows).map(|_| text))) as ArrayRef;
+        let columns = vec![
+            ("arrival", numbers(rows)),
+            ("offset", numbers(rows)),
+            ("length", numbers(rows)),
+            ("op", texts("read")),
+            ("volume", texts(volume)),
+            other,
+        ];
+        file(columns, properties)
+    }
+
+    fn read(bytes: &[u8]) -> Result<crate::trace::Trace, TraceError> {
+        parse_bytes("t.parquet", bytes, &ReadOptions::default())
+    }
+
+    fn junk(rows: usize) -> (&'static str, ArrayRef) {
+        ("junk", Arc::new(StringArray::from_iter_values((0..rows).map(|_| "j".repeat(300)))))
+    }
+
+    #[test]
+    fn names_are_short_however_they_are_encoded_and_other_columns_are_not_looked_at() {
+        let long = "n".repeat(100_000);
+        let plain = || WriterProperties::builder().set_dictionary_enabled(false);
+        for properties in [WriterProperties::builder, plain] {
+            let trace = read(&requests(200, &"n".repeat(255), junk(200), properties().build())).unwrap();
+            assert_eq!((trace.len(), trace.columns.volumes.len()), (200, 1));
+            let error = read(&requests(200, &long, junk(200), properties().build())).unwrap_err().to_string();
+            assert!(error.contains("column 'volume': a name of more than 255 bytes in the page at byte"), "{error}");
+            let error =
+                read(&requests(200, &"n".repeat(256), junk(200), properties().build())).unwrap_err().to_string();
+            assert!(error.contains("255 bytes"), "{error}");
+        }
+        let repeating = plain().set_column_encoding("volume".into(), Encoding::DELTA_BYTE_ARRAY).build();
+        let error = read(&requests(2, &long, junk(2), repeating).to_vec()).unwrap_err().to_string();
+        assert!(error.contains("bytes") || error.contains("DELTA_BYTE_ARRAY"), "{error}");
+        for codec in [Compression::GZIP(Default::default()), Compression::SNAPPY, Compression::LZ4_RAW] {
+            let properties =
+                WriterProperties::builder().set_compression(codec).set_writer_version(WriterVersion::PARQUET_2_0);
+            assert_eq!(read(&requests(300, "v", junk(300), properties.build())).unwrap().len(), 300);
+        }
+    }
+
+    #[test]
+    fn a_schema_is_neither_deep_nor_wide() {
+        let nested = |depth: usize| {
+            let mut column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+            for _ in 0..depth {
+                let field = Arc::new(Field::new("in", column.data_type().clone(), true));
+                column = Arc::new(StructArray::from(vec![(field, column)]));
+            }
+            read(&requests(2, "v", ("deep", column), WriterProperties::default()))
+        };
+        assert_eq!(nested(9).unwrap().len(), 2);
+        for depth in [10, 60] {
+            let error = nested(depth).unwrap_err().to_string();
+            assert!(error.ends_with("columns within columns deeper than 10"), "{error}");
+        }
+        let wide = (0..1_001).map(|column| (column.to_string(), Arc::new(Int64Array::from(vec![1])) as ArrayRef));
+        let batch = RecordBatch::try_from_iter(wide).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        let error = read(&writer.into_inner().unwrap()).unwrap_err().to_string();
+        assert!(error.ends_with("a schema of more than 1000 columns"), "{error}");
+        let list = Int64Array::from(vec![1, 2]);
+        let nested =
+            StructArray::from(vec![(Arc::new(Field::new("in", DataType::Int64, true)), Arc::new(list) as ArrayRef)]);
+        let error = read(&requests(2, "v", ("issue", Arc::new(nested)), WriterProperties::default())).unwrap_err();
+        assert!(error.to_string().contains("column 'issue' is nested"), "{error}");
     }
 }
