@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use idlewise::Nanos;
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Idleness, Keep, Reducer};
 use idlewise::trace::formats::FORMATS;
@@ -12,6 +11,7 @@ use idlewise::trace::{
     self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
 };
 use idlewise::tune::PlanFile;
+use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::progress::Progress;
@@ -34,6 +34,11 @@ pub struct ReadArguments {
     /// time=1:us,offset=3:sectors512,length=4:bytes,op=2:R/W,volume=5,response=6:us,separator=tab
     #[arg(long, value_name = "LIST")]
     columns: Option<CsvLayout>,
+
+    /// Most bytes of temporary files, which members of archives are unpacked to, and Parquet that is compressed or comes
+    /// from standard input [default: half of what is free in the folder of temporary files]
+    #[arg(long, value_name = "SIZE")]
+    spool_limit: Option<Bytes>,
 }
 
 /// One trace.
@@ -186,6 +191,7 @@ impl ReadArguments {
             skip_bad: self.skip_bad,
             volume: self.volume.as_deref(),
             columns: self.columns.as_ref(),
+            spool_limit: self.spool_limit.or_else(half_of_free_space),
             ..ReadOptions::default()
         }
     }
@@ -269,6 +275,12 @@ impl DiskArguments {
     pub fn model(&self) -> anyhow::Result<DiskModel> {
         disk_model(self.disk.as_deref())
     }
+}
+
+/// Of the folder of temporary files: it may be in memory.
+fn half_of_free_space() -> Option<Bytes> {
+    let space = rustix::fs::statvfs(std::env::temp_dir()).ok()?;
+    Some(Bytes(space.f_bavail.saturating_mul(space.f_frsize) / 2))
 }
 
 /// Says on standard error what was left out of a trace.

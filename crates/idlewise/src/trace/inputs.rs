@@ -2,18 +2,22 @@
 
 use std::borrow::Borrow;
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::TraceError;
 use super::compression::decompressed;
+use super::spool::Spool;
+use super::store::ParquetBatches;
+use super::{TraceError, archive};
 
 /// How much of the content the detection sees.
-const HEAD: usize = 64 << 10;
-/// Where a tar archive says that it is one.
-const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+pub const HEAD: usize = 64 << 10;
+/// Archives within archives, the outer one included.
+const MOST_LEVELS: usize = 2;
+/// Traces that are read as one.
+const MOST_INPUTS: usize = 4_096;
 /// Some editors put it before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a list in a message so many are named; more are only counted.
@@ -37,15 +41,31 @@ pub struct Input<'a> {
 pub type ShareDone<'a> = &'a (dyn Fn(f64) + Sync);
 
 /// The inputs of one trace.
+#[derive(Default)]
 pub struct Inputs<'a> {
     pub all: Vec<Input<'a>>,
+    /// Names of what was found in a folder or an archive and is no trace.
+    pub passed_over: Vec<String>,
     /// Whether some come from a folder or an archive, which may hold other things than traces.
-    pub found: bool,
+    found: bool,
+}
+
+/// How inputs are looked at.
+#[derive(Clone, Copy)]
+pub struct Looks<'a> {
+    /// Whether these first bytes are of a trace.
+    pub claims: &'a dyn Fn(&[u8]) -> bool,
+    /// Where members of archives are unpacked.
+    pub spool: &'a Spool,
 }
 
 /// Opens everything that `paths` name. `-` is standard input; a folder stands for its files, an archive for its members,
 /// and `sda` for `sda.blktrace.0`, `.1` and so on if there is no `sda`.
-pub fn open_all<'a>(paths: &[PathBuf], progress: Option<ShareDone<'a>>) -> Result<Inputs<'a>, TraceError> {
+pub fn open_all<'a>(
+    paths: &[PathBuf],
+    looks: Looks,
+    progress: Option<ShareDone<'a>>,
+) -> Result<Inputs<'a>, TraceError> {
     let mut files = Vec::new();
     let mut found = false;
     for path in paths {
@@ -55,7 +75,7 @@ pub fn open_all<'a>(paths: &[PathBuf], progress: Option<ShareDone<'a>>) -> Resul
     }
     let sizes = files.iter().map(|path| path.metadata().map_or(0, |data| data.len()));
     let meter = Arc::new(Meter { done: AtomicU64::new(0), size: sizes.sum(), progress });
-    let mut inputs = Inputs { all: Vec::new(), found };
+    let mut inputs = Inputs { found, ..Inputs::default() };
     for path in &files {
         let name = path.display().to_string();
         let (file, read): (_, Box<dyn Read + Send>) = if path.as_os_str() == "-" {
@@ -66,15 +86,17 @@ pub fn open_all<'a>(paths: &[PathBuf], progress: Option<ShareDone<'a>>) -> Resul
             (Some(again), Box::new(file))
         };
         let counted = Counted { read, meter: meter.clone() };
-        inputs.open(name, counted, file, None).map_err(|error| io_error(path, error))?;
+        inputs.open(name, counted, file, looks, &Outer::default()).map_err(|error| io_error(path, error))?;
     }
     Ok(inputs)
 }
 
 /// One input from memory.
-pub fn open_bytes<'a>(name: &str, bytes: &'a [u8]) -> Result<Inputs<'a>, TraceError> {
-    let mut inputs = Inputs { all: Vec::new(), found: false };
-    inputs.open(name.into(), bytes, None, None).map_err(|error| TraceError::Io { path: name.into(), error })?;
+pub fn open_bytes<'a>(name: &str, bytes: &'a [u8], looks: Looks) -> Result<Inputs<'a>, TraceError> {
+    let mut inputs = Inputs::default();
+    inputs
+        .open(name.into(), bytes, None, looks, &Outer::default())
+        .map_err(|error| TraceError::Io { path: name.into(), error })?;
     Ok(inputs)
 }
 
@@ -129,13 +151,14 @@ fn files_in(folder: &Path, pass: impl Fn(&str) -> bool) -> io::Result<Vec<PathBu
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens one input, which may be an archive; `outer` is how the archive that it is in was compressed.
+    /// Opens one input, which may be an archive.
     fn open(
         &mut self,
         name: String,
         read: impl Read + Send + 'a,
         file: Option<File>,
-        outer: Option<&'static str>,
+        looks: Looks,
+        outer: &Outer,
     ) -> io::Result<()> {
         let (mut rest, compression) = decompressed(read)?;
         let mut head = Vec::new();
@@ -143,38 +166,52 @@ impl<'a> Inputs<'a> {
         if head.starts_with(BYTE_ORDER_MARK) {
             head.drain(..BYTE_ORDER_MARK.len());
         }
-        if head.get(TAR_MAGIC.0..).is_some_and(|at| at.starts_with(TAR_MAGIC.1)) {
-            return self.unpack(&name, Cursor::new(head).chain(rest), compression.or(outer));
+        let inner = Outer { archives: outer.archives + 1, compression: compression.or(outer.compression) };
+        if archive::claims(&head) {
+            return self.unpack(&name, Cursor::new(head).chain(rest), looks, &inner);
         }
-        let file = file.filter(|_| compression.is_none());
-        let compression = compression.or(outer);
-        self.all.push(Input { name, compression, head, rest, file });
+        if self.found && !(looks.claims)(&head) {
+            self.passed_over.push(name);
+            return Ok(());
+        }
+        if self.all.len() == MOST_INPUTS {
+            return Err(io::Error::other(format!("more than {MOST_INPUTS} traces at once: merge some of them first")));
+        }
+        // What is read at any place needs no second descriptor, and what is read from front to end no first one.
+        let file = file.filter(|_| compression.is_none() && ParquetBatches::claims(&head));
+        let rest = if file.is_some() { Box::new(io::empty()) } else { rest };
+        self.all.push(Input { name, compression: inner.compression, head, rest, file });
         Ok(())
     }
 
-    /// Each member becomes an unnamed temporary file: an archive is read once from front to end, but its members are
-    /// merged by time.
-    fn unpack(&mut self, name: &str, archive: impl Read, compression: Option<&'static str>) -> io::Result<()> {
-        self.found = true;
-        for entry in tar::Archive::new(archive).entries()? {
-            let mut entry = entry?;
-            if entry.header().entry_type() != tar::EntryType::Regular {
-                continue;
-            }
-            let member = format!("{name}:{}", entry.path()?.display());
-            let file = spooled(&mut entry)?;
-            self.open(member, file.try_clone()?, Some(file), compression)?;
+    /// Each member that may be a trace becomes an unnamed temporary file: an archive is read once from front to end, but its members
+    /// are merged by time.
+    fn unpack(&mut self, name: &str, archive: impl Read, looks: Looks, inner: &Outer) -> io::Result<()> {
+        if inner.archives > MOST_LEVELS {
+            return Err(io::Error::other(format!(
+                "{name}: archives in archives in archives; {MOST_LEVELS} levels are read"
+            )));
         }
-        Ok(())
+        self.found = true;
+        archive::each_member(archive, |member, head, content| {
+            let member = format!("{name}:{member}");
+            let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+            if !archive::claims(head) && !(looks.claims)(head) {
+                self.passed_over.push(member);
+                return Ok(());
+            }
+            let file = looks.spool.file(content)?;
+            self.open(member, file.try_clone()?, Some(file), looks, inner)
+        })
     }
 }
 
-/// Everything that `read` gives in an unnamed temporary file, at its beginning.
-pub fn spooled(read: &mut dyn Read) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    io::copy(read, &mut file)?;
-    file.rewind()?;
-    Ok(file)
+/// What an input is in.
+#[derive(Default)]
+struct Outer {
+    archives: usize,
+    /// How the innermost was compressed.
+    compression: Option<&'static str>,
 }
 
 /// How much has been read.

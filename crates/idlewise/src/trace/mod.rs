@@ -9,6 +9,7 @@
 //! A [`Reader`] streams in flat memory; [`open`] reads everything into a [`Trace`]. [`formats::FORMATS`] is the table of
 //! formats; [`mod@write`] goes the other way.
 
+mod archive;
 mod columns;
 mod compression;
 mod decoder;
@@ -20,6 +21,7 @@ mod matcher;
 mod ordered;
 mod parquet_limits;
 mod reader;
+mod spool;
 pub mod store;
 pub mod synth;
 mod thrift;

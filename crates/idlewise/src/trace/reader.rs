@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use super::decoder::{BadRecords, Batches, Decoder, Recipe};
 use super::formats::FORMATS;
-use super::inputs::{self, Input, Inputs, ShareDone};
+use super::inputs::{self, Input, Inputs, Looks, ShareDone};
 use super::matcher::{Matcher, Unmatched};
 use super::ordered::{Merged, Ordered};
+use super::spool::Spool;
 use super::store::ParquetBatches;
 use super::{Columns, CsvLayout, Trace, TraceError, Volumes};
-use crate::Nanos;
+use crate::{Bytes, Nanos};
 
 /// How to read a trace.
 #[derive(Clone, Copy, Default)]
@@ -26,6 +27,8 @@ pub struct ReadOptions<'a> {
     pub by_file: bool,
     /// Let each input begin at time zero, whatever its clock says.
     pub aligned: bool,
+    /// Most bytes of temporary files: members of archives, and Parquet that is compressed or comes from standard input.
+    pub spool_limit: Option<Bytes>,
     /// Told the share of the input that has been read.
     pub progress: Option<ShareDone<'a>>,
 }
@@ -83,7 +86,7 @@ impl<'a> Reader<'a> {
     /// [`TraceError`] names the file.
     pub fn open(paths: &[PathBuf], options: &ReadOptions<'a>) -> Result<Self, TraceError> {
         let name = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        Self::of_inputs(name, inputs::open_all(paths, options.progress)?, options)
+        Self::of_inputs(name, options, |looks| inputs::open_all(paths, looks, options.progress))
     }
 
     /// Reads from memory; `name` is what errors call it.
@@ -91,22 +94,25 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_bytes(name: &str, bytes: &'a [u8], options: &ReadOptions<'a>) -> Result<Self, TraceError> {
-        Self::of_inputs(name.into(), inputs::open_bytes(name, bytes)?, options)
+        Self::of_inputs(name.into(), options, |looks| inputs::open_bytes(name, bytes, looks))
     }
 
-    fn of_inputs(name: String, inputs: Inputs<'a>, options: &ReadOptions<'a>) -> Result<Self, TraceError> {
+    fn of_inputs(
+        name: String,
+        options: &ReadOptions<'a>,
+        open: impl FnOnce(Looks) -> Result<Inputs<'a>, TraceError>,
+    ) -> Result<Self, TraceError> {
+        let spool = Spool::new(options.spool_limit.unwrap_or(Bytes(u64::MAX)));
+        let claims = |head: &[u8]| {
+            !head.is_empty() && (ParquetBatches::claims(head) || Recipe::of(head, options.columns).is_some())
+        };
+        let inputs = open(Looks { claims: &claims, spool: &spool })?;
         let mut provenance = Provenance::default();
-        let (mut ordered, mut passed_over, mut of_events) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ordered, mut of_events) = (Vec::new(), Vec::new());
         let names: Vec<String> = inputs.all.iter().map(|input| input.name.clone()).collect();
         for input in inputs.all {
             let (input_name, compression) = (input.name.clone(), input.compression);
-            let opened = match open_input(input, options) {
-                Err(TraceError::Unknown { .. } | TraceError::Nothing(_)) if inputs.found => {
-                    passed_over.push(input_name);
-                    continue;
-                }
-                opened => opened?,
-            };
+            let opened = open_input(input, options, &spool)?;
             provenance.add(&opened, compression);
             let prefix = options.by_file.then(|| inputs::short_name(&input_name, &names).to_string());
             of_events.push(opened.events);
@@ -119,7 +125,7 @@ impl<'a> Reader<'a> {
         if of_events.contains(&!events) {
             return Err(TraceError::Mixed(name));
         }
-        provenance.passed_over = (!passed_over.is_empty()).then(|| inputs::name_some(&passed_over));
+        provenance.passed_over = (!inputs.passed_over.is_empty()).then(|| inputs::name_some(&inputs.passed_over));
         Ok(Self {
             name,
             merged: Merged::new(ordered),
@@ -267,12 +273,12 @@ struct OpenedInput<'a> {
     batches: Box<dyn Batches + 'a>,
 }
 
-fn open_input<'a>(input: Input<'a>, options: &ReadOptions<'a>) -> Result<OpenedInput<'a>, TraceError> {
+fn open_input<'a>(input: Input<'a>, options: &ReadOptions<'a>, spool: &Spool) -> Result<OpenedInput<'a>, TraceError> {
     if input.head.is_empty() {
         return Err(TraceError::Nothing(input.name));
     }
     if ParquetBatches::claims(&input.head) {
-        let parquet = ParquetBatches::open(input)?;
+        let parquet = ParquetBatches::open(input, spool)?;
         let resolution = parquet.resolution();
         return Ok(OpenedInput { format: "parquet", resolution, events: false, batches: Box::new(parquet) });
     }
@@ -447,6 +453,36 @@ mod tests {
         let sample = |name| (FORMATS.iter().find(|format| format.name == name).unwrap().sample)();
         let archive = tar(&[("a", &sample("blkparse")), ("b", &sample("spc"))]);
         assert!(matches!(parse_bytes("t", &archive, &ReadOptions::default()), Err(TraceError::Mixed(_))));
+    }
+
+    #[test]
+    fn of_an_archive_only_traces_are_unpacked_and_no_deeper_than_two_levels() {
+        let zeros = vec![0; 3 << 20];
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        bzip2.write_all(MSR.repeat(10_000).as_bytes()).unwrap();
+        let traces = tar(&[("zeros", &zeros), ("empty", b""), ("hm.bz2", &bzip2.finish().unwrap())]);
+        let limited = |bytes| ReadOptions { spool_limit: Some(Bytes(bytes)), ..ReadOptions::default() };
+        let trace = parse_bytes("t.tar", &traces, &limited(100_000)).unwrap();
+        assert_eq!((trace.len(), trace.provenance.passed_over.as_deref()), (20_000, Some("t.tar:zeros, t.tar:empty")));
+        let error = parse_bytes("t.tar", &traces, &limited(100)).unwrap_err().to_string();
+        assert!(error.starts_with("t.tar: more than 100B of temporary files in "), "{error}");
+        let two = gzip(&tar(&[("inner.tar", &traces)]));
+        assert_eq!(parse_bytes("t.tgz", &two, &ReadOptions::default()).unwrap().len(), 20_000);
+        let error =
+            parse_bytes("t.tar", &tar(&[("outer.tgz", &two)]), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("archives in archives in archives; 2 levels are read"), "{error}");
+    }
+
+    #[test]
+    fn a_header_of_an_archive_is_short() {
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::GNULongName);
+        header.set_size(2 << 20);
+        header.set_cksum();
+        archive.append_data(&mut header, "x", &vec![b'n'; 2 << 20][..]).unwrap();
+        let error = parse_bytes("t", &archive.into_inner().unwrap(), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("a header of more than 1 MiB"), "{error}");
     }
 
     #[test]

@@ -35,7 +35,8 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::decoder::{BadRecords, Batches};
-use super::inputs::{Input, spooled};
+use super::inputs::Input;
+use super::spool::Spool;
 use super::volumes::LONGEST_NAME;
 use super::{Columns, Op, Provenance, Request, TraceError, parquet_limits};
 use crate::{Bytes, Nanos};
@@ -161,13 +162,13 @@ impl ParquetBatches {
         head.starts_with(MAGIC)
     }
 
-    pub(super) fn open(input: Input) -> Result<Self, TraceError> {
+    pub(super) fn open(input: Input, spool: &Spool) -> Result<Self, TraceError> {
         let name = input.name;
         let io_error = |error| TraceError::Io { path: name.clone(), error };
         // The end of the file says where its parts are.
         let file = match input.file {
             Some(mut file) => file.rewind().map(|()| file),
-            None => spooled(&mut Cursor::new(input.head).chain(input.rest)),
+            None => spool.file(&mut Cursor::new(input.head).chain(input.rest)),
         };
         let file = file.map_err(io_error)?;
         guarded(|| Self::of_file(file))

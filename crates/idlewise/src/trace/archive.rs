@@ -1,0 +1,66 @@
+//! The members of a tar archive, of which only those are unpacked that may be traces.
+
+use std::cell::Cell;
+use std::io::{self, Cursor, Read};
+use std::rc::Rc;
+
+use super::compression::decompressed;
+use super::inputs::HEAD;
+
+/// Where a tar archive says that it is one.
+const MAGIC: (usize, &[u8]) = (257, b"ustar");
+/// Bytes between two members: headers and long names, which are read as a whole.
+const BETWEEN: u64 = 1 << 20;
+/// So much of a compressed member is sure to give its first bytes: a block of bzip2 is shorter.
+const BLOCK: u64 = 1 << 20;
+
+/// Whether the first bytes are of an archive.
+pub fn claims(head: &[u8]) -> bool {
+    head.get(MAGIC.0..).is_some_and(|at| at.starts_with(MAGIC.1))
+}
+
+/// Calls `member` with name, first bytes and content of every file in the archive. The first bytes are decompressed.
+pub fn each_member(
+    archive: impl Read,
+    mut member: impl FnMut(&str, &[u8], &mut dyn Read) -> io::Result<()>,
+) -> io::Result<()> {
+    let left = Rc::new(Cell::new(BETWEEN));
+    let mut archive = tar::Archive::new(Metered { read: archive, left: left.clone() });
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        // What follows is passed on or over in pieces.
+        left.set(u64::MAX);
+        if entry.header().entry_type() == tar::EntryType::Regular {
+            let name = entry.path()?.display().to_string();
+            let mut first = Vec::new();
+            entry.by_ref().take(BLOCK).read_to_end(&mut first)?;
+            let mut head = Vec::new();
+            // A piece of a compressed file ends early, which is no error yet.
+            if let Ok((read, _)) = decompressed(&first[..]) {
+                let _ = read.take(HEAD as u64).read_to_end(&mut head);
+            }
+            member(&name, &head, &mut Cursor::new(&first).chain(&mut entry))?;
+        }
+        io::copy(&mut entry, &mut io::sink())?;
+        left.set(BETWEEN);
+    }
+    Ok(())
+}
+
+/// Gives no more than so many bytes.
+struct Metered<R> {
+    read: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = buffer.len().min(usize::try_from(self.left.get()).unwrap_or(usize::MAX));
+        if room == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("a damaged archive: a header of more than 1 MiB"));
+        }
+        let count = self.read.read(&mut buffer[..room])?;
+        self.left.set(self.left.get() - count as u64);
+        Ok(count)
+    }
+}
