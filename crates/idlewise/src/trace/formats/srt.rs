@@ -38,18 +38,21 @@ struct Srt {
     sectors: Option<SectorSizes>,
 }
 
-/// Sector sizes as the header states them; 1024 bytes (HP-UX's block) where it does not.
-struct SectorSizes(Vec<(u32, u64)>);
+/// Sector sizes by disk as the header states them, the first where it does twice.
+struct SectorSizes([Option<u64>; 256]);
+
+/// HP-UX's block, where the header does not say.
+const USUAL_SECTOR: u64 = 1024;
 
 impl Parser for Srt {
     fn parse(&mut self, input: &[u8], last: bool, out: &mut Columns) -> Result<usize, Bad> {
         let bad =
             |expected: &str, found: &[u8], consumed| Err(Bad::new(Place::Byte(self.at), expected, found, consumed));
         let Some(sectors) = &self.sectors else {
-            let Some(end) = memchr::memchr(HEADER_END, input) else {
+            let Some(end) = memchr::memchr(HEADER_END, &input[..input.len().min(LONGEST_HEADER)]) else {
                 return match input.is_empty() || !(last || input.len() > LONGEST_HEADER) {
                     true => Ok(0),
-                    false => bad("a header that ends with a form feed", input, input.len()),
+                    false => bad("a header of at most 1 MiB that ends with a form feed", input, input.len()),
                 };
             };
             self.sectors = Some(SectorSizes::from_header(&input[..end]));
@@ -109,7 +112,7 @@ impl SectorSizes {
     /// Finds `N -> { ... sectorsize = S` in the header's list of disks.
     fn from_header(header: &[u8]) -> Self {
         let text = String::from_utf8_lossy(header);
-        let (mut sizes, mut depth, mut disk) = (Vec::new(), 0, None);
+        let (mut sizes, mut depth, mut disk) = ([None; 256], 0, None::<usize>);
         for line in text.lines() {
             let words: Vec<&str> = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
             if depth == 1 && line.contains("->") {
@@ -119,7 +122,7 @@ impl SectorSizes {
             if let (Some(disk), ["sectorsize", size]) = (disk, &words[..])
                 && let Some(size) = size.parse().ok().filter(|size| (1..=1 << 20).contains(size))
             {
-                sizes.push((disk, size));
+                sizes.get_mut(disk).map(|known| known.get_or_insert(size));
             }
         }
         Self(sizes)
@@ -131,7 +134,7 @@ impl SectorSizes {
             return None;
         }
         let disk = (word(record, 8) >> 8) & 0xff;
-        let sector_size = self.0.iter().find(|(number, _)| *number == disk).map_or(1024, |(_, size)| *size);
+        let sector_size = self.0[disk as usize].unwrap_or(USUAL_SECTOR);
         Some(Request {
             arrival: Nanos((u64::from(word(record, 2)) * 1_000_000 + u64::from(micros)) * MICRO),
             offset: Bytes(u64::from(word(record, 7)) * sector_size),
@@ -217,5 +220,18 @@ mod tests {
         bytes[first + 3] = 7;
         let error = parse_bytes("t", &bytes, &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains(&format!("byte {first}: expected a record size")), "{error}");
+    }
+
+    #[test]
+    fn a_header_is_short_and_the_first_size_of_a_disk_counts() {
+        let text = sample();
+        let end = text.iter().position(|&byte| byte == HEADER_END).unwrap();
+        let with = |more: &str| [&text[..end], more.as_bytes(), &text[end..]].concat();
+        let again =
+            "disks = {\n 1 -> {\n sectorsize = 1024\n }\n 4000000 -> {\n sectorsize = 512\n }\n};\n".repeat(5_000);
+        let trace = parse_bytes("t", &with(&again), &ReadOptions::default()).unwrap();
+        assert_eq!(trace.columns.request(1).offset, Bytes(16 * 512));
+        let error = parse_bytes("t", &with(&again.repeat(3)), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("expected a header of at most 1 MiB"), "{error}");
     }
 }
