@@ -108,15 +108,17 @@ impl<W: Write + Send> TraceWriter<W> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::trace::{ReadOptions, Request, Trace, parse_bytes};
+    use crate::trace::{Op, ReadOptions, Request, Trace, parse_bytes};
     use crate::{Bytes, Nanos};
 
     fn trace() -> Trace {
         let mut columns = Columns::default();
         columns.volume_id("asu1");
         for k in 0..50u64 {
-            let op = if k % 3 == 0 { super::super::Op::Write } else { super::super::Op::Read };
+            let op = if k % 3 == 0 { Op::Write } else { Op::Read };
             let (arrival, offset) = (Nanos(k * k * 1_000_000), Bytes((k * 7 % 50) << 12));
             columns.push(Request {
                 arrival,
@@ -146,5 +148,56 @@ mod tests {
             assert_eq!(Target::of_path(Path::new(&path)).unwrap().name(), target.name());
         }
         assert!(Target::named("srt").is_none());
+    }
+
+    /// Names as Parquet may hold them: of any characters, of those that mean something in a text, nearly alike, and long ones.
+    fn names() -> impl Strategy<Value = Vec<String>> {
+        let name = prop_oneof![
+            "[,_ \n\r\t0-9a\u{1b}\u{0}\u{3000}+-]{0,6}",
+            "[a,_]_0",
+            "\\PC{0,20}",
+            "[a,]{250,255}",
+            "é{120,126}_7"
+        ];
+        prop::collection::btree_set(name, 1..9).prop_map(|names| names.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_reads_back(
+            names in names(),
+            rows in prop::collection::vec((0u64..1 << 40, any::<u64>(), any::<u32>(), any::<bool>(), any::<u16>(), any::<u64>()), 1..20),
+            origin in prop_oneof![Just(0), any::<u64>().prop_map(|at| at >> 1)],
+        ) {
+            for target in Target::all() {
+                let mut columns = Columns::default();
+                // Blkreplay's format holds one volume.
+                let most = if target.name() == "blkreplay" { 1 } else { names.len() };
+                names[..most].iter().for_each(|name| assert!(columns.volume_id(name).is_some()));
+                for &(arrival, offset, length, write, volume, response) in &rows {
+                    let op = if write { Op::Write } else { Op::Read };
+                    let volume = volume % most as u16;
+                    let response = Some(Nanos(response >> (response % 64)));
+                    columns.push(Request {
+                        arrival: Nanos(arrival), offset: Bytes(offset), length, op, volume, response, ..Request::default()
+                    });
+                }
+                let mut trace = Trace::from_columns(Provenance { resolution: Nanos(1), ..Provenance::default() }, columns);
+                trace.provenance.origin = Nanos(origin);
+                let mut writer = TraceWriter::new(target, Vec::new(), &trace.provenance).unwrap();
+                writer.write(&trace.columns).unwrap();
+                let bytes = writer.finish().unwrap();
+                let again = parse_bytes("t", &bytes, &ReadOptions::default());
+                let again = again.unwrap_or_else(|error| panic!("{}: {error}", target.name()));
+                prop_assert_eq!((again.provenance.format, again.len()), (target.name(), trace.len()));
+                let mut alike = std::collections::BTreeMap::new();
+                let mut back = std::collections::BTreeMap::new();
+                for (before, after) in trace.requests().zip(again.requests()) {
+                    prop_assert_eq!((before.op, before.offset.0 / 512), (after.op, after.offset.0 / 512), "{}", target.name());
+                    prop_assert_eq!(*alike.entry(before.volume).or_insert(after.volume), after.volume, "{}", target.name());
+                    prop_assert_eq!(*back.entry(after.volume).or_insert(before.volume), before.volume, "{}", target.name());
+                }
+            }
+        }
     }
 }

@@ -66,7 +66,7 @@ fn request(line: &[u8]) -> Result<Request, Mistake> {
     })
 }
 
-/// Holds one volume. Offsets are rounded down to sectors, lengths up.
+/// Holds one volume. Offsets are rounded down to sectors, lengths up where that stays under 4 GiB.
 #[derive(Default)]
 struct Out {
     began: bool,
@@ -85,7 +85,7 @@ impl Writer for Out {
         for request in requests.requests() {
             let op = if request.op == Op::Read { 'R' } else { 'W' };
             let (seconds, nanos) = (request.arrival.0 / 1_000_000_000, request.arrival.0 % 1_000_000_000);
-            let (sector, sectors) = (request.offset.0 / 512, request.length.div_ceil(512));
+            let (sector, sectors) = (request.offset.0 / 512, request.length.div_ceil(512).min(u32::MAX / 512));
             writeln!(out, "{seconds:4}.{nanos:09} ; {sector:10} ; {sectors:3} ; {op} ; 0.0 ; 0.0")?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use super::lines::{Fields, Lines, Mistake, Row};
+use super::names::WrittenNames;
 use super::{Format, Output, Rows, Writer};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -79,8 +80,7 @@ impl Row for Iolog {
 #[derive(Default)]
 struct Out {
     began: bool,
-    /// Of each volume so far.
-    files: Vec<String>,
+    files: WrittenNames,
 }
 
 impl Writer for Out {
@@ -89,19 +89,22 @@ impl Writer for Out {
             writeln!(out, "fio version 3 iolog")?;
         }
         let now = requests.arrival.first().map_or(0, |arrival| arrival.0 / MICRO);
-        for name in requests.volumes.iter().skip(self.files.len()) {
-            // A blank would end the name.
-            let name = name.replace(char::is_whitespace, "_");
+        for name in self.files.add(&requests.volumes, file_name) {
             writeln!(out, "{now} {name} add\n{now} {name} open")?;
-            self.files.push(name);
         }
         for request in requests.requests() {
             let op = if request.op == Op::Read { "read" } else { "write" };
-            let (at, name) = (request.arrival.0 / MICRO, &self.files[usize::from(request.volume)]);
+            let (at, name) = (request.arrival.0 / MICRO, self.files.of(request.volume));
             writeln!(out, "{at} {name} {op} {} {}", request.offset.0, request.length)?;
         }
         Ok(())
     }
+}
+
+/// A blank would end the name.
+fn file_name(volume: &str) -> String {
+    let name = volume.replace(|c: char| c.is_whitespace() || c.is_control(), "_");
+    if name.is_empty() { "_".into() } else { name }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod iolog;
 mod lines;
 mod msr;
 mod msr_short;
+mod names;
 mod nexus;
 mod pixel;
 mod spc;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::names::WrittenNames;
 use super::{Format, Output, Rows, Writer};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -17,7 +18,7 @@ pub const FORMAT: Format = Format {
     writer: Some(Output {
         extension: "csv",
         keeps_responses: true,
-        writer: |provenance| Box::new(Out { origin: provenance.origin, names: Vec::new() }),
+        writer: |provenance| Box::new(Out { origin: provenance.origin, names: WrittenNames::default() }),
     }),
     sample: || b"128166386783630000,hm,0,Write,4096,512,20\r\n\n128166386783640000,hm,1,read,0,1024,31\n".to_vec(),
 };
@@ -87,17 +88,18 @@ impl Msr {
 struct Out {
     origin: Nanos,
     /// Host and disk of each volume so far.
-    names: Vec<String>,
+    names: WrittenNames,
 }
 
 impl Writer for Out {
     fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
-        self.names.extend(requests.volumes.iter().skip(self.names.len()).map(|volume| split_name(volume)));
+        self.names.add(&requests.volumes, split_name);
         for request in requests.requests() {
             let op = if request.op == Op::Read { "Read" } else { "Write" };
-            let arrival = (self.origin.0.saturating_add(request.arrival.0)) / TICK;
-            let response = request.response.unwrap_or_default().0 / TICK;
-            let name = &self.names[usize::from(request.volume)];
+            let arrival = self.origin.0.saturating_add(request.arrival.0);
+            // A completion beyond the end of the clock is none that could be read.
+            let response = request.response.unwrap_or_default().0.min(u64::MAX - arrival) / TICK;
+            let (arrival, name) = (arrival / TICK, self.names.of(request.volume));
             writeln!(out, "{arrival},{name},{op},{},{},{response}", request.offset.0, request.length)?;
         }
         Ok(())
@@ -105,12 +107,12 @@ impl Writer for Out {
 }
 
 fn split_name(volume: &str) -> String {
-    match volume.rsplit_once('_') {
-        Some((host, disk)) if !host.is_empty() && disk.parse::<u32>().is_ok() => {
-            format!("{},{disk}", host.replace(',', "_"))
-        }
-        _ => format!("{},0", volume.replace(',', "_")),
-    }
+    let number = |disk: &str| disk.bytes().all(|digit| digit.is_ascii_digit()) && disk.parse::<u32>().is_ok();
+    let (host, disk) = volume.rsplit_once('_').filter(|(_, disk)| number(disk)).unwrap_or((volume, "0"));
+    let host = host.replace(|c: char| c == ',' || c.is_control(), "_");
+    // Blanks around a field are none of it.
+    let host = if host.trim().len() < host.len() { host.replace(char::is_whitespace, "_") } else { host };
+    format!("{},{disk}", if host.is_empty() { "_" } else { &host })
 }
 
 #[cfg(test)]
