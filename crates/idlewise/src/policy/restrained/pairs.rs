@@ -122,12 +122,12 @@ impl Work {
         let (longest, s) = (self.bins.last().map_or(0, |bin| bin.0.0), service.0.max(1));
         let terms = end.0.min(longest).saturating_sub(idle_wait.0).div_ceil(s);
         if terms <= MOST_TERMS {
-            let c = |r: u64| self.cumulative.at(Nanos(idle_wait.0 + r * s).min(end));
-            return whole + (1..=terms).map(|r| (r * s) as f64 * (c(r) - c(r - 1))).sum::<f64>();
+            let c = |r: u64| self.cumulative.at(Nanos(idle_wait.0.saturating_add(r.saturating_mul(s))).min(end));
+            return whole + (1..=terms).map(|r| r.saturating_mul(s) as f64 * (c(r) - c(r - 1))).sum::<f64>();
         }
         // So many terms: an interval serves what is left of it, and half a request more.
-        let within = self.bins.iter().filter(|(bin, _)| (idle_wait.0 + 1..=end.0).contains(&bin.0));
-        whole + within.map(|(bin, share)| share * (bin.0 - idle_wait.0 + s / 2) as f64).sum::<f64>()
+        let within = self.bins.iter().filter(|(bin, _)| idle_wait < *bin && *bin <= end);
+        whole + within.map(|(bin, share)| share * (bin.0 - idle_wait.0).saturating_add(s / 2) as f64).sum::<f64>()
     }
 }
 
