@@ -1,0 +1,267 @@
+//! Files made to hurt: every command that reads traces ends on each of them, in little memory, and says what was wrong in a line.
+
+mod common;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use common::stderr;
+use parquet::arrow::ArrowWriter;
+
+/// Address space of a command, in KiB: as documented, and what its code and its threads' stacks take.
+const MEMORY: u32 = 640 << 10;
+/// Blocks of 512 bytes of any file that it writes.
+const FILE: u32 = 64 << 11;
+/// Files that it has open.
+const FILES: u32 = 256;
+/// Seconds; far more than any takes on a busy machine.
+const TIME: &str = "120";
+/// What a command may end with: well, with an error, with an answer that is no, or with a wrong argument.
+const CODES: [i32; 4] = [0, 1, 2, 64];
+
+const TABLE: &str = "time=1:ns,offset=2:bytes,length=3:bytes,op=4:R/W";
+
+/// A file, how to read it, and what reading it says: nothing where it is a trace.
+struct Hostile {
+    name: &'static str,
+    bytes: Vec<u8>,
+    options: &'static [&'static str],
+    error: &'static str,
+}
+
+/// Every command that reads traces; F stands for the file, O for a file to write.
+const COMMANDS: &[&str] = &[
+    "trace info F",
+    "trace head F",
+    "trace convert F --out O.parquet",
+    "trace convert F --out O.spc",
+    "trace cut F --from 1us --out O.csv",
+    "trace merge F F --by-file --out O.iolog",
+    "idle F",
+    "idle F --report O.html",
+    "simulate F --policy fixed-delay --delay 16ms --request-size 64KiB --budget 1ms",
+    "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --service 1ms",
+    "compare F",
+    "explore F --report O.html",
+    "tune F --mean-slowdown 1ms --max-slowdown 50ms",
+    "reliability F",
+    "sample F -o O.toml",
+    "sample F --interval 1ns",
+];
+
+fn run(folder: &Path, command: &str, file: &Hostile) -> Output {
+    let path = |word: &str| match word.strip_prefix('O') {
+        _ if word == "F" => folder.join(file.name).display().to_string(),
+        Some(end) => folder.join(format!("out{end}")).display().to_string(),
+        None => word.to_string(),
+    };
+    let limits = format!("ulimit -v {MEMORY} -f {FILE} -n {FILES} -c 0; exec \"$@\"");
+    Command::new("timeout")
+        .args(["-s", "KILL", TIME, "bash", "-c", &limits, "bash", env!("CARGO_BIN_EXE_idlewise")])
+        .args(command.split(' ').map(path))
+        .args(file.options)
+        // As many threads as on a small machine: each reserves addresses.
+        .envs([("RAYON_NUM_THREADS", "2"), ("MALLOC_ARENA_MAX", "2")])
+        .output()
+        .expect("the command starts")
+}
+
+fn check(file: &Hostile) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(file.name), &file.bytes).unwrap();
+    for command in COMMANDS {
+        let output = run(folder.path(), command, file);
+        let (code, said) = (output.status.code(), stderr(&output));
+        let what = format!("{command} of {}: {}, {said}", file.name, output.status);
+        assert!(code.is_some_and(|code| CODES.contains(&code)), "{what}");
+        assert!(!said.contains("panicked"), "{what}");
+        assert!(said.lines().all(|line| line.len() < 2_000), "{what}");
+        if file.error.is_empty() && command.starts_with("trace info") {
+            assert_eq!(code, Some(0), "{what}");
+        }
+        // The first requests may well be whole.
+        let may_pass = command.starts_with("trace head") && code == Some(0);
+        if !file.error.is_empty() && !may_pass {
+            let last = said.lines().last().unwrap_or_default();
+            assert!(code != Some(0) && last.starts_with("idlewise: ") && last.contains(file.error), "{what}");
+        }
+    }
+}
+
+fn gzip(write: impl FnOnce(&mut dyn Write)) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    write(&mut encoder);
+    encoder.finish().unwrap()
+}
+
+fn repeated(bytes: &[u8], times: usize) -> Vec<u8> {
+    gzip(|out| (0..times).for_each(|_| out.write_all(bytes).unwrap()))
+}
+
+fn tar(members: impl Iterator<Item = (String, Vec<u8>)>) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_cksum();
+        archive.append_data(&mut header, name, &bytes[..]).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+/// Three requests, the last at this time.
+fn table(last: u64) -> Vec<u8> {
+    format!("0,0,4096,R\n1000000,0,4096,W\n{last},4096,4096,R\n").into_bytes()
+}
+
+fn names(count: usize, name: impl Fn(usize) -> String) -> Vec<u8> {
+    let line = |at: usize| format!("{},{},0,Read,{at}0000,4096,100\n", 128_166_372_003_061_629 + 1_000 * at, name(at));
+    gzip(|out| (0..count).for_each(|at| out.write_all(line(at).as_bytes()).unwrap()))
+}
+
+/// Requests with a column that nobody asked for, and of volumes of this name: each a long string that a dictionary holds once.
+fn parquet(volume: &str, junk: &str) -> Vec<u8> {
+    const ROWS: usize = 1 << 16;
+    let numbers = || Arc::new(Int64Array::from_iter_values(0..ROWS as i64)) as ArrayRef;
+    let same = |text: &str| {
+        let (keys, values) = (Int32Array::from(vec![0; ROWS]), StringArray::from(vec![text]));
+        Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values)).unwrap()) as ArrayRef
+    };
+    let columns = [
+        ("arrival", numbers()),
+        ("offset", numbers()),
+        ("length", numbers()),
+        ("op", same("read")),
+        ("volume", same(volume)),
+        ("junk", same(junk)),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// No rows, and a schema of columns each in the one before it.
+fn deep_parquet(depth: usize) -> Vec<u8> {
+    // Version 1; a list of structures, each with a name and a child, and one of a type without; no rows, no row groups.
+    let mut footer = vec![0x15, 0x02, 0x19, 0xfc];
+    let mut length = depth + 1;
+    while length > 0 {
+        footer.push((length & 0x7f) as u8 | if length > 0x7f { 0x80 } else { 0 });
+        length >>= 7;
+    }
+    (0..depth).for_each(|_| footer.extend([0x35, 0x00, 0x18, 1, b'a', 0x15, 0x02, 0x00]));
+    footer.extend([0x15, 0x04, 0x25, 0x00, 0x18, 1, b'a', 0x00]);
+    footer.extend([0x16, 0x00, 0x19, 0x0c, 0x00]);
+    let length = (footer.len() as u32).to_le_bytes();
+    [b"PAR1", &footer[..], &length, b"PAR1"].concat()
+}
+
+fn bomb() -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+    let zeros = vec![0; 100 << 20];
+    encoder.write_all(&tar(std::iter::once(("README".into(), zeros)))).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn nested(levels: usize) -> Vec<u8> {
+    let inner = names(2, |_| "hm".into());
+    (0..levels).fold(inner, |inner, _| {
+        let archive = tar(std::iter::once(("a.tgz".to_string(), inner)));
+        gzip(|out| out.write_all(&archive).unwrap())
+    })
+}
+
+fn many_members() -> Vec<u8> {
+    let empty = (0..15_000).map(|at| (format!("empty{at}"), Vec::new()));
+    tar(empty.chain([("hm.csv.gz".to_string(), names(2, |_| "hm".into()))]))
+}
+
+/// Two requests behind a header that tells the sector sizes of far too many disks.
+fn srt() -> Vec<u8> {
+    let mut bytes = b"$$TR_IOREC-1.3\ntracedate = \"Sat\";\ndisks = {\n".to_vec();
+    (0..20_000).for_each(|disk| bytes.extend(format!("{disk} -> {{\n sectorsize = 512\n }},\n").bytes()));
+    bytes.extend(b"};\n\x0c");
+    for at in 0..50_000 {
+        let record: [u32; 14] = [56, 0x4_0001, at, 500, 174, 19_687, 4096, 1056, 0x0800_ff07, 4, 1, 27, 0, 1];
+        bytes.extend(record.iter().flat_map(|word| word.to_be_bytes()));
+    }
+    bytes
+}
+
+fn files() -> Vec<Hostile> {
+    const AS_TABLE: &[&str] = &["--columns", TABLE];
+    const SKIPPING: &[&str] = &["--columns", TABLE, "--skip-bad"];
+    let file = |name, bytes, options, error| Hostile { name, bytes, options, error };
+    let largest = format!("{0},hm,0,Read,{0},{1},{0}\n", u64::MAX / 200, u32::MAX);
+    vec![
+        file("gap.csv", table(1_000_000_000_000_000_000), AS_TABLE, ""),
+        file("clock-from-1970.csv", table(1_700_000_000_000_000_000), AS_TABLE, ""),
+        file("end-of-time.csv", table(u64::MAX), AS_TABLE, ""),
+        file("largest.csv", format!("1,hm,0,Write,0,0,0\n{largest}").into_bytes(), &[], ""),
+        file("long-names.csv.gz", names(1_000, |at| format!("{at}{}", "n".repeat(30_000))), &[], "at most 255 bytes"),
+        file("many-names.csv.gz", names(65_000, |at| format!("h{at}")), &[], ""),
+        file("too-many-names.csv.gz", names(70_000, |at| format!("h{at}")), &[], "65,536 volumes"),
+        file("junk.parquet", parquet("v", &"j".repeat(30_000)), &[], ""),
+        file("name.parquet", parquet(&"n".repeat(30_000), "j"), &[], "more than 255 bytes"),
+        file("deep.parquet", deep_parquet(100_000), &[], "a schema of more than 1000 columns"),
+        file("nested.parquet", deep_parquet(900), &[], "deeper than 10"),
+        file(
+            "footer.parquet",
+            [&b"PAR1"[..], &u32::MAX.to_le_bytes(), b"PAR1"].concat(),
+            &[],
+            "a footer of 4294967295 bytes",
+        ),
+        file("bomb.tar.bz2", bomb(), &[], "not a trace"),
+        file("nested.tgz", nested(50), &[], "2 levels are read"),
+        file("many-members.tar", many_members(), &[], ""),
+        file("sectors.srt", srt(), &[], ""),
+        file(
+            "header.srt.gz",
+            gzip(|out| {
+                out.write_all(b"$$TR_IOREC").unwrap();
+                out.write_all(&vec![b'x'; 8 << 20]).unwrap();
+            }),
+            &[],
+            "a header of at most 1 MiB",
+        ),
+        file("line.csv.gz", repeated(&[b'1'; 1 << 20], 100), AS_TABLE, "a line of less than 64 KiB"),
+        file("zeros.gz", repeated(&[0; 1 << 20], 100), SKIPPING, "holds no readable request"),
+    ]
+}
+
+#[test]
+fn every_command_ends_on_every_hostile_file() {
+    let (files, next) = (files(), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from).min(8) {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = std::time::Instant::now();
+                    check(file);
+                    eprintln!("{}: {:.1?}", file.name, began.elapsed());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn temporary_files_keep_to_their_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path: PathBuf = folder.path().join("t.tar");
+    std::fs::write(&path, tar(std::iter::once(("hm.csv".into(), table(5))))).unwrap();
+    let read = |limit: &str| {
+        let path = path.display().to_string();
+        common::run(&["trace", "info", &path, "--columns", TABLE, "--spool-limit", limit])
+    };
+    assert!(read("1KiB").status.success());
+    let refused = read("10B");
+    assert!(stderr(&refused).contains("more than 10B of temporary files in /"), "{}", stderr(&refused));
+    assert_eq!(refused.status.code(), Some(1));
+}
