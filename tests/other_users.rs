@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use common::bench::{Bench, Loop, MIB, PACE, Running};
-use common::{idlewise, run, stderr};
+use common::{ends_within, idlewise, run, stderr};
 use rustix::process::Signal;
 
 const N: u32 = 65_534;
@@ -62,16 +62,7 @@ impl Machine {
     /// Runs the command, which must end by itself.
     #[track_caller]
     fn ends(&self, arguments: &[&str]) -> Output {
-        let mut child = idlewise(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(60);
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > until {
-                child.kill().unwrap();
-                panic!("{arguments:?} hangs");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        child.wait_with_output().unwrap()
+        ends_within(Duration::from_secs(60), &mut idlewise(arguments))
     }
 
     #[track_caller]
@@ -289,8 +280,7 @@ fn root_a_claim_holds_across_network_name_spaces() {
 /// Where a repair is logged is a file and nothing else.
 #[test]
 fn root_a_repair_log_is_no_device() {
-    let bad = [64..65];
-    let Some(bench) = Bench::new(4 * MIB, &bad, false) else { return };
+    let Some(bench) = Bench::new(4 * MIB, std::slice::from_ref(&(64..65)), false) else { return };
     assert_eq!(bench.scrub(&PACE).0, 3);
     let mirror = Loop::of_size(&bench.folder.path().join("mirror"), 4 * MIB, &[]).unwrap();
     let log = Loop::of_size(&bench.folder.path().join("log"), MIB, &[]).unwrap();
@@ -306,19 +296,8 @@ fn root_a_repair_log_is_no_device() {
 #[test]
 fn status_neither_hangs_nor_believes_everything() {
     let folder = tempfile::tempdir().unwrap();
-    let status = || {
-        let mut command = idlewise(&["status", "--json", "--state-dir", folder.path().to_str().unwrap()]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > until {
-                child.kill().unwrap();
-                panic!("status hangs");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        child.wait_with_output().unwrap()
-    };
+    let status = ["status", "--json", "--state-dir", folder.path().to_str().unwrap()];
+    let status = || ends_within(Duration::from_secs(20), &mut idlewise(&status));
     let text = |errors: &str| {
         format!(
             r#"{{"version":2,"identity":"wwn-1","device":"/dev/x\u001b[2J","device_bytes":1048576,"block_bytes":512,

@@ -7,11 +7,10 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, Loop, MIB, PACE, system};
-use common::{idlewise, run, stderr, stdout};
+use common::bench::{Bench, Loop, MIB, PACE, Running, system};
+use common::{ends_within, idlewise, run, stderr, stdout};
 use idlewise_linux::device::Device;
 use idlewise_linux::monitor::{self, Choice};
 use rustix::process::Signal;
@@ -52,7 +51,7 @@ fn root_checkpoints_on_the_scrubbed_disk_are_no_foreground() {
         // Longer than the time between two checkpoints of a disk of its own.
         let pace = ["--request-size", "1MiB", "--idle-wait", "6s", "--monitor", monitor, "--json"];
         let scrub = ["scrub", disk.path(), "--state-dir", state.to_str().unwrap()];
-        let output = run(&[&scrub[..], &pace].concat());
+        let output = ends_within(Duration::from_secs(90), &mut idlewise(&[&scrub[..], &pace].concat()));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(result["verified_bytes"], 64 * MIB);
@@ -97,51 +96,42 @@ fn root_short_runs_get_past_a_dead_stretch() {
     assert_eq!(result["verified_bytes"], 256 * MIB);
 }
 
-/// Reads that go on while the monitor attaches, and end at any moment, leave nothing outstanding behind.
+/// Programs of the monitor that this process has attached.
+fn attached() -> usize {
+    let links = fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    links.filter(|link| link.to_str() == Some("anon_inode:bpf_link")).count()
+}
+
+/// A read that comes when the first program is attached, and is over before the last one is, leaves nothing outstanding behind,
+/// though the disk is silent from then on.
 #[test]
 fn root_100_monitors_attached_under_load_see_the_disk_idle() {
     let Some(bench) = Bench::new(64 * MIB, &[], false) else { return };
     let device = Device::open(bench.disk.path()).unwrap();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let file = File::open(bench.disk.path()).unwrap();
-            let mut block = vec![0; 4096];
-            // Bursts of a few milliseconds, so that many end while programs are being attached.
-            for turn in 0.. {
-                if stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                let until = Instant::now() + Duration::from_micros(300 + turn % 17 * 400);
-                while Instant::now() < until {
+    let stuck = (0..100).filter(|turn| {
+        let mut monitor = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut block = vec![0; 4096];
+                for next in 0.. {
+                    let last = attached() > 0;
+                    let file = File::open(bench.disk.path()).unwrap();
                     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-                    file.read_exact_at(&mut block, (turn * 7_919 % 16_000) * 4096).unwrap();
+                    file.read_exact_at(&mut block, ((turn * 997 + next) * 7_919 % 16_000) * 4096).unwrap();
+                    if last {
+                        break;
+                    }
                 }
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            });
+            let monitor = monitor::open(&device, Choice::Bpf).unwrap().monitor;
+            reader.join().unwrap();
+            monitor
         });
-        let stuck = (0..100).filter(|_| {
-            let mut monitor = match monitor::open(&device, Choice::Bpf) {
-                Ok(opened) => opened.monitor,
-                Err(error) => panic!("{error}"),
-            };
-            // Between two bursts it is idle, well before anything is healed.
-            let until = Instant::now() + Duration::from_millis(500);
-            let mut events = Vec::new();
-            loop {
-                monitor.poll(Duration::from_micros(200), &mut events).unwrap();
-                if monitor.outstanding() == 0 {
-                    break false;
-                }
-                if Instant::now() > until {
-                    break true;
-                }
-            }
-        });
-        let stuck = stuck.count();
-        stop.store(true, Ordering::Relaxed);
-        assert_eq!(stuck, 0, "of 100");
+        // Well before anything is healed.
+        std::thread::sleep(Duration::from_millis(50));
+        monitor.poll(Duration::ZERO, &mut Vec::new()).unwrap();
+        monitor.outstanding() > 0
     });
+    assert_eq!(stuck.count(), 0, "of 100");
 }
 
 /// A new disk behind a name or a file that another one had is scrubbed from its beginning, and that is said; so is going on.
@@ -152,11 +142,10 @@ fn root_another_disk_of_the_same_name_is_not_taken_for_the_first() {
     let state = state.to_str().unwrap();
     let pace = ["--request-size", "64KiB", "--idle-wait", "2ms", "--json"];
     let interrupted = |disk: &Loop| {
-        let mut scrub = idlewise(&[&["scrub", disk.path(), "--state-dir", state][..], &pace].concat());
-        let scrub = scrub.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let scrub = Running::new(idlewise(&[&["scrub", disk.path(), "--state-dir", state][..], &pace].concat()));
         std::thread::sleep(Duration::from_millis(1_500));
-        rustix::process::kill_process(rustix::process::Pid::from_child(&scrub), Signal::INT).unwrap();
-        let output = scrub.wait_with_output().unwrap();
+        scrub.signal(Signal::INT);
+        let output = scrub.end();
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
         (result["resumed_at_bytes"].as_u64().unwrap(), result["verified_bytes"].as_u64().unwrap(), stderr(&output))
     };
@@ -182,11 +171,10 @@ fn root_no_space_for_a_checkpoint_ends_no_scrub() {
     let state = bench.folder.path().join("small");
     let _mounted = Mounted::new(&["-t", "tmpfs", "-o", "size=64k,mode=755", "none"], &state);
     let scrub = |rest: &[&str]| {
-        let mut command =
-            idlewise(&[&["scrub", bench.path(), "--state-dir", state.to_str().unwrap(), "--json"], rest].concat());
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+        let scrub = ["scrub", bench.path(), "--state-dir", state.to_str().unwrap(), "--json", "--quiet"];
+        Running::new(idlewise(&[&scrub[..], rest].concat()))
     };
-    let running = scrub(&["--request-size", "1MiB", "--idle-wait", "1ms", "--quiet"]);
+    let running = scrub(&["--request-size", "1MiB", "--idle-wait", "1ms"]);
     std::thread::sleep(Duration::from_millis(1_500));
     let full = state.join("full");
     let _ = fs::write(&full, vec![1; 64 << 10]);
@@ -200,18 +188,18 @@ fn root_no_space_for_a_checkpoint_ends_no_scrub() {
     let before = checkpoint()["place"]["visited_bytes"].as_u64().unwrap();
     fs::remove_file(&full).unwrap();
     std::thread::sleep(Duration::from_secs(6));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&running), Signal::INT).unwrap();
-    let output = running.wait_with_output().unwrap();
+    running.signal(Signal::INT);
+    let output = running.end();
     let said = stderr(&output);
     assert!(said.contains("cannot be saved, going on and trying again"), "{said}");
     assert!(said.contains("No space left on device") && said.contains("is saved again"), "{said}");
     assert!(matches!(output.status.code(), Some(0 | 4)), "{said}");
     assert!(checkpoint()["place"]["visited_bytes"].as_u64().unwrap() > before);
     // Full to the end.
-    let running = scrub(&["--request-size", "4MiB", "--idle-wait", "1ms", "--restart", "--quiet"]);
+    let running = scrub(&["--request-size", "4MiB", "--idle-wait", "1ms", "--restart"]);
     std::thread::sleep(Duration::from_millis(1_000));
     let _ = fs::write(&full, vec![1; 64 << 10]);
-    let output = running.wait_with_output().unwrap();
+    let output = running.end();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("the end of the scrub could not be saved"), "{}", stderr(&output));
     let result: Value = serde_json::from_slice(&output.stdout).expect("its result is printed all the same");
@@ -247,14 +235,12 @@ fn root_a_device_that_grows_is_not_complete() {
     let file = folder.path().join("disk");
     let Some(disk) = Loop::of_size(&file, 64 * MIB, &["--direct-io=on"]) else { return };
     let arguments = ["scrub", disk.path(), "--state-dir", folder.path().to_str().unwrap(), "--json", "--quiet"];
-    let running = idlewise(&[&arguments[..], &["--request-size", "64KiB", "--idle-wait", "3s"]].concat())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let slow = ["--request-size", "64KiB", "--idle-wait", "3s"];
+    let running = Running::new(idlewise(&[&arguments[..], &slow].concat()));
     std::thread::sleep(Duration::from_millis(1_000));
     File::options().write(true).open(&file).unwrap().set_len(80 * MIB).unwrap();
     system("losetup", &["-c", disk.path()]);
-    let output = running.wait_with_output().unwrap();
+    let output = running.end();
     assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(result["failure"].as_str().unwrap().contains("grew from 64.0 MiB to 80.0 MiB"), "{result}");
@@ -305,16 +291,13 @@ fn root_a_replay_that_reads_its_trace_can_be_interrupted() {
     let trace = folder.path().join("trace");
     system("mkfifo", &[trace.to_str().unwrap()]);
     for opened in [false, true] {
-        let mut replay = idlewise(&["replay", trace.to_str().unwrap(), disk.path()]).spawn().unwrap();
+        let mut replay = Running::new(idlewise(&["replay", trace.to_str().unwrap(), disk.path()]));
         let writer = opened.then(|| File::options().write(true).open(&trace).unwrap());
         std::thread::sleep(Duration::from_millis(500));
-        rustix::process::kill_process(rustix::process::Pid::from_child(&replay), Signal::INT).unwrap();
+        replay.signal(Signal::INT);
         let until = Instant::now() + Duration::from_secs(10);
-        while replay.try_wait().unwrap().is_none() {
-            if Instant::now() > until {
-                replay.kill().unwrap();
-                panic!("it still reads");
-            }
+        while !replay.is_over() {
+            assert!(Instant::now() < until, "it still reads");
             std::thread::sleep(Duration::from_millis(20));
         }
         drop(writer);

@@ -76,6 +76,10 @@ impl Running {
         child.wait().unwrap();
     }
 
+    pub fn is_over(&mut self) -> bool {
+        self.0.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
+    }
+
     pub fn end(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
     }

@@ -4,7 +4,8 @@
 pub mod bench;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// The command under test.
 pub fn idlewise(arguments: &[&str]) -> Command {
@@ -16,6 +17,21 @@ pub fn idlewise(arguments: &[&str]) -> Command {
 /// Runs the command to its end.
 pub fn run(arguments: &[&str]) -> Output {
     idlewise(arguments).output().expect("the command starts")
+}
+
+/// Runs a command that says little and must end by itself within this time.
+#[track_caller]
+pub fn ends_within(limit: Duration, command: &mut Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+    let until = Instant::now() + limit;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+            panic!("{command:?} is not over after {limit:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
 }
 
 /// Runs the command, which must succeed, and reads its JSON.
