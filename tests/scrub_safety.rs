@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::bench::{Bench, Loop, MIB, PACE, Running, system};
-use common::{ends_within, idlewise, run, stderr, stdout};
+use common::{ends_within, idlewise, stderr, stdout};
 use idlewise_linux::device::Device;
 use idlewise_linux::monitor::{self, Choice};
 use rustix::process::Signal;
@@ -67,7 +67,7 @@ fn root_checkpoints_on_the_scrubbed_disk_are_no_foreground() {
 #[test]
 fn root_short_runs_get_past_a_dead_stretch() {
     let (first, blocks) = (8_192, 1_024);
-    let Some(bench) = Bench::new(256 * MIB, &[first..first + blocks], true) else { return };
+    let Some(bench) = Bench::new(256 * MIB, std::slice::from_ref(&(first..first + blocks)), true) else { return };
     let pace = ["--request-size", "4MiB", "--idle-wait", "1ms"];
     let mut verified = Vec::new();
     let (mut known, mut runs) = (0, 0);
