@@ -265,3 +265,55 @@ fn temporary_files_keep_to_their_limit() {
     assert!(stderr(&refused).contains("more than 10B of temporary files in /"), "{}", stderr(&refused));
     assert_eq!(refused.status.code(), Some(1));
 }
+
+/// What a terminal would obey, and what would pass for a line of ours.
+const NAME: &str = "a\u{1b}]0;PWNED\u{7}\u{1b}[2J\ridlewise: all is well\u{9b}1m\u{202e}<b>";
+
+#[test]
+fn no_name_reaches_a_terminal_or_a_page_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text: String = (0..50u64)
+        .map(|at| {
+            format!("{},{NAME},{},Read,{at}000448,4096,100\n", 128_166_372_003_061_629 + at * at * 90_000, at % 2)
+        })
+        .collect();
+    let plain = folder.path().join(format!("{NAME}.csv"));
+    std::fs::write(&plain, &text).unwrap();
+    let archive = folder.path().join("t.tar");
+    let members = [(format!("{NAME}.csv"), text.into_bytes()), (format!("{NAME}.txt"), b"no trace".to_vec())];
+    std::fs::write(&archive, tar(members.into_iter())).unwrap();
+    let [plain, archive] = [plain, archive].map(|path| path.display().to_string());
+    let page = folder.path().join("page.html").display().to_string();
+    let goal = ["--mean-slowdown", "1ms", "--max-slowdown", "50ms"];
+    let one = ["--volume", &format!("{NAME}_0")].map(String::from);
+    let mut commands: Vec<Vec<&str>> = Vec::new();
+    for file in [&*plain, &*archive] {
+        for json in [&[][..], &["--json"]] {
+            commands.push([&["trace", "info", file], json].concat());
+            commands.push([&["trace", "head", file], json].concat());
+            commands.push([&["idle", file, "--report", &page], json].concat());
+            commands.push([&["tune", file, "--report", &page], &goal[..], json].concat());
+            commands.push([&["explore", file, "--volume", &one[1], "--report", &page], json].concat());
+            commands.push([&["compare", file], json].concat());
+            commands.push([&["sample", file, "--report", &page], json].concat());
+        }
+        // Errors: of a volume that is not there, of a record, of a file, of what was typed.
+        commands.push(vec!["idle", file, "--volume", NAME]);
+        commands.push(vec!["trace", "info", file, "--columns", TABLE, "--skip-bad"]);
+        commands.push(vec!["trace", "convert", file, "--out", NAME]);
+        commands.push(vec!["idle", file, NAME]);
+        commands.push(vec!["idle", file, "--policy", NAME]);
+    }
+    let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    for command in commands {
+        let _ = std::fs::remove_file(&page);
+        let output = common::run(&command);
+        let page = std::fs::read_to_string(&page).unwrap_or_default();
+        assert_eq!(page.is_empty(), !command.contains(&"--report"), "{command:?}: {}", stderr(&output));
+        for shown in [common::stdout(&output), stderr(&output), page] {
+            assert!(!shown.contains(obeyed), "{command:?}: {shown:?}");
+            assert!(!shown.lines().any(|line| line.starts_with("idlewise: all is well")), "{command:?}: {shown}");
+            assert!(!shown.contains("<html") || !shown.contains("202e}<b>"), "{command:?}: {shown}");
+        }
+    }
+}

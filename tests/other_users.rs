@@ -333,7 +333,8 @@ fn what_is_interrupted_leaves_nothing() {
     let (pipe_name, target) = (pipe.to_str().unwrap(), out.join("out.csv"));
     let mut convert = idlewise(&["trace", "convert", pipe_name, "--out", target.to_str().unwrap()]).spawn().unwrap();
     let mut writer = fs::File::options().write(true).open(&pipe).unwrap();
-    std::io::Write::write_all(&mut writer, TRACE.repeat(700_000).as_bytes()).unwrap();
+    let lines = (0..1_200_000u64).map(|at| format!("{},hm,0,Read,0,65536,100\n", 128_166_372_003_061_629 + at));
+    std::io::Write::write_all(&mut writer, lines.collect::<String>().as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(500));
     rustix::process::kill_process(rustix::process::Pid::from_child(&convert), Signal::INT).unwrap();
     assert!(!convert.wait().unwrap().success());

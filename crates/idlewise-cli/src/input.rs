@@ -14,6 +14,7 @@ use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
+use crate::output::say;
 use crate::progress::Progress;
 
 /// Mean response of a modelled disk that does not keep up.
@@ -160,7 +161,7 @@ impl ReadArguments {
         let share = |done| progress.share(done);
         let trace = trace::open(paths, &ReadOptions { progress: Some(&share), volume, ..self.options() })?;
         drop(progress);
-        say(&trace.provenance, paths);
+        say_what_was_left_out(&trace.provenance, paths);
         Ok(trace)
     }
 
@@ -181,7 +182,7 @@ impl ReadArguments {
             }
             streamed => streamed?,
         };
-        say(&provenance, paths);
+        say_what_was_left_out(&provenance, paths);
         Ok((taken, provenance))
     }
 
@@ -192,6 +193,7 @@ impl ReadArguments {
             volume: self.volume.as_deref(),
             columns: self.columns.as_ref(),
             spool_limit: self.spool_limit.or_else(half_of_free_space),
+            memory_limit: half_of_free_memory(),
             ..ReadOptions::default()
         }
     }
@@ -217,7 +219,7 @@ impl ReadArguments {
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
         let mean_response = disks.iter().map(Idleness::mean_response).max().unwrap_or_default();
         if modelled == requests && mean_response > OVERLOADED {
-            eprintln!(
+            say!(
                 "idlewise: {}: the model of {} cannot keep up with this trace: requests take {mean_response} on average; --disk \
                  names the model of a faster one",
                 name(paths),
@@ -245,7 +247,7 @@ impl ReadArguments {
 pub fn say_holes(gaps: &GapFinder, paths: &[PathBuf]) -> usize {
     let holes = gaps.gaps().len();
     if holes > 0 {
-        eprintln!(
+        say!(
             "idlewise: {}: holes between sessions, or jumps of the clock ({holes}), count as idle time here: `idlewise trace \
              cut --at-gaps 30min` splits them off",
             name(paths)
@@ -283,19 +285,27 @@ fn half_of_free_space() -> Option<Bytes> {
     Some(Bytes(space.f_bavail.saturating_mul(space.f_frsize) / 2))
 }
 
+/// Of this machine, for what must be read whole.
+fn half_of_free_memory() -> Option<Bytes> {
+    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = free.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes::from_kib(kib / 2))
+}
+
 /// Says on standard error what was left out of a trace.
-fn say(provenance: &Provenance, paths: &[PathBuf]) {
+fn say_what_was_left_out(provenance: &Provenance, paths: &[PathBuf]) {
     let name = name(paths);
     if let Some(files) = &provenance.passed_over {
-        eprintln!("idlewise: {name}: passed over what is no trace: {files}");
+        say!("idlewise: {name}: passed over what is no trace: {files}");
     }
     if provenance.bad_records > 0 {
-        eprintln!("idlewise: {name}: {} bad records left out", provenance.bad_records);
-        provenance.bad_samples.iter().for_each(|sample| eprintln!("  {sample}"));
+        say!("idlewise: {name}: {} bad records left out", provenance.bad_records);
+        provenance.bad_samples.iter().for_each(|sample| say!("  {sample}"));
     }
     let Unmatched { without_completion, without_arrival } = provenance.unmatched;
     if without_completion + without_arrival > 0 {
-        eprintln!(
+        say!(
             "idlewise: {name}: {without_completion} requests without a completion; {without_arrival} completions without a \
              request left out"
         );

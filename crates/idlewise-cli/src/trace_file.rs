@@ -1,11 +1,12 @@
 //! Traces being written: whole or not at all, compressed as their names say.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use idlewise::report::printable;
 use idlewise::trace::write::{Target, TraceWriter};
 use idlewise::trace::{Columns, Provenance};
 use idlewise_linux::Replacement;
@@ -73,7 +74,24 @@ enum Sink {
     Plain(BufWriter<Replacement>),
     Gzip(GzEncoder<BufWriter<Replacement>>),
     Zstd(zstd::Encoder<'static, BufWriter<Replacement>>),
-    Stdout(BufWriter<io::Stdout>),
+    Stdout(BufWriter<Shown>),
+}
+
+/// Standard output, where a terminal is not sent what it would obey.
+struct Shown(io::Stdout);
+
+impl Write for Shown {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.0.is_terminal() {
+            return self.0.write(bytes);
+        }
+        self.0.write_all(printable::lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 impl TraceFile {
@@ -98,7 +116,7 @@ impl TraceFile {
 impl Sink {
     fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
-            return Ok(Self::Stdout(BufWriter::new(io::stdout())));
+            return Ok(Self::Stdout(BufWriter::new(Shown(io::stdout()))));
         }
         let file = BufWriter::new(Replacement::new(path)?);
         Ok(match path.extension().and_then(|extension| extension.to_str()) {

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::Table;
+use super::printable::lines;
 
 /// A page of sections.
 #[derive(Clone, Debug, Default, Template)]
@@ -34,7 +35,8 @@ pub struct Section {
 impl Page {
     /// The page's HTML.
     pub fn html(&self) -> String {
-        self.render().expect("rendering into memory does not fail")
+        let html = self.render().expect("rendering into memory does not fail");
+        lines(&html).into_owned()
     }
 }
 
@@ -47,13 +49,14 @@ mod tests {
         let table = Table::of_pairs([("a<b", "1 & 2".into())]);
         let section = Section {
             heading: "<h>".into(),
-            text: "t".into(),
+            text: "t\u{1b}[2J".into(),
             notes: vec![("a".into(), "b".into())],
             table,
             drawings: vec![(String::new(), "<svg></svg>".into())],
         };
         let html = Page { title: "T".into(), lead: "L".into(), sections: vec![section] }.html();
         assert!(html.contains("&#60;h&#62;") && html.contains("a&#60;b") && html.contains("<svg></svg>"), "{html}");
+        assert!(html.contains("t\\u{1b}[2J") && !html.contains('\u{1b}'), "{html}");
         assert!(!html.contains("http") && !html.contains("<script"), "{html}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Bytes;
+
 /// A record that cannot be read: where it is, what was found and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
@@ -120,6 +122,16 @@ pub enum TraceError {
     /// A stream is so far out of order that it cannot be put in order on the way.
     #[error("{0}: too far out of order to be read as a stream: read it from a file, which can be sorted")]
     OutOfOrder(String),
+    /// What must be read whole, to be sorted or played, is larger than the memory for it.
+    #[error(
+        "{path}: takes more than {limit} of memory, half of what is free, as it must be read whole: cut it, or sort it by time"
+    )]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// The memory for it.
+        limit: Bytes,
+    },
     /// Traces of requests and of events cannot be mixed.
     #[error("{0}: blktrace and blkparse events cannot be one trace together with other formats")]
     Mixed(String),

@@ -1,18 +1,44 @@
 //! Batches in order of arrival: of one input, and of several merged.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use super::decoder::{BadRecords, Batches};
 use super::{Columns, ReadOptions, TraceError};
-use crate::Nanos;
+use crate::{Bytes, Nanos};
 
 /// Where the batches of an input overlap in time, so many requests are held back to put them in order.
 const HELD: usize = 1 << 19;
+
+/// Bytes that a request takes in memory while requests are sorted.
+const REQUEST: u64 = 64;
+
+/// Room for requests that are read whole, of all inputs together.
+#[derive(Clone)]
+pub struct Room {
+    limit: Option<Bytes>,
+    left: Rc<Cell<u64>>,
+}
+
+impl Room {
+    pub fn new(limit: Option<Bytes>) -> Self {
+        Self { limit, left: Rc::new(Cell::new(limit.map_or(u64::MAX, |limit| limit.0 / REQUEST))) }
+    }
+
+    /// Takes room for so many requests; the limit, if there is not as much.
+    fn take(&self, requests: usize) -> Result<(), Bytes> {
+        let left = self.left.get().checked_sub(requests as u64).ok_or(self.limit.unwrap_or_default())?;
+        self.left.set(left);
+        Ok(())
+    }
+}
 
 /// One input in order of arrival.
 pub struct Ordered<'a> {
     name: String,
     batches: Box<dyn Batches + 'a>,
     /// Read everything and sort it, however far out of order it is.
-    whole: bool,
+    whole: Option<Room>,
     /// Put before the names of volumes.
     prefix: Option<String>,
     /// What counts as time zero; the first arrival, once it is known, where traces are aligned.
@@ -23,11 +49,17 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    pub fn new(name: String, batches: Box<dyn Batches + 'a>, prefix: Option<String>, options: &ReadOptions) -> Self {
+    pub fn new(
+        name: String,
+        batches: Box<dyn Batches + 'a>,
+        prefix: Option<String>,
+        options: &ReadOptions,
+        room: &Room,
+    ) -> Self {
         Self {
             name,
             batches,
-            whole: options.whole,
+            whole: options.whole.then(|| room.clone()),
             prefix,
             origin: if options.aligned { None } else { Some(Nanos::ZERO) },
             held: Columns::default(),
@@ -51,7 +83,9 @@ impl<'a> Ordered<'a> {
     /// The next requests in order of arrival; none at the end.
     fn next(&mut self) -> Result<Option<Columns>, TraceError> {
         while let Some(mut batch) = self.batches.next()? {
-            if self.whole {
+            if let Some(room) = &self.whole {
+                let too_large = |limit| TraceError::TooLarge { path: self.name.clone(), limit };
+                room.take(batch.len()).map_err(too_large)?;
                 self.hold(batch)?;
                 continue;
             }
@@ -171,7 +205,11 @@ mod tests {
 
     fn ordered(batches: &[Vec<u64>], whole: bool) -> Ordered<'static> {
         let options = ReadOptions { whole, ..ReadOptions::default() };
-        Ordered::new("t".into(), Box::new(Given(batches.iter().cloned().collect())), None, &options)
+        within(batches, &options, &Room::new(None))
+    }
+
+    fn within(batches: &[Vec<u64>], options: &ReadOptions, room: &Room) -> Ordered<'static> {
+        Ordered::new("t".into(), Box::new(Given(batches.iter().cloned().collect())), None, options, room)
     }
 
     fn all(merged: &mut Merged) -> Result<Vec<u64>, TraceError> {
@@ -187,6 +225,15 @@ mod tests {
         let batches = [vec![5, 6], vec![7, 8], vec![9], vec![1]];
         assert!(matches!(all(&mut Merged::new(vec![ordered(&batches, false)])), Err(TraceError::OutOfOrder(_))));
         assert_eq!(all(&mut Merged::new(vec![ordered(&batches, true)])).unwrap(), [1, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn what_is_read_whole_keeps_to_its_memory() {
+        let options = ReadOptions { whole: true, ..ReadOptions::default() };
+        let two = |room: &Room| Merged::new((0..2).map(|_| within(&[vec![5, 6], vec![1]], &options, room)).collect());
+        assert_eq!(all(&mut two(&Room::new(Some(Bytes(6 * REQUEST))))).unwrap().len(), 6);
+        let error = all(&mut two(&Room::new(Some(Bytes(6 * REQUEST - 1))))).unwrap_err().to_string();
+        assert!(error.starts_with("t: takes more than 383B of memory"), "{error}");
     }
 
     proptest! {

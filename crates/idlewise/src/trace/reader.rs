@@ -6,7 +6,7 @@ use super::decoder::{BadRecords, Batches, Decoder, Recipe};
 use super::formats::FORMATS;
 use super::inputs::{self, Input, Inputs, Looks, ShareDone};
 use super::matcher::{Matcher, Unmatched};
-use super::ordered::{Merged, Ordered};
+use super::ordered::{Merged, Ordered, Room};
 use super::spool::Spool;
 use super::store::ParquetBatches;
 use super::{Columns, CsvLayout, Trace, TraceError, Volumes};
@@ -29,6 +29,8 @@ pub struct ReadOptions<'a> {
     pub aligned: bool,
     /// Most bytes of temporary files: members of archives, and Parquet that is compressed or comes from standard input.
     pub spool_limit: Option<Bytes>,
+    /// Most bytes of memory for requests where all of an input is read before anything is given.
+    pub memory_limit: Option<Bytes>,
     /// Told the share of the input that has been read.
     pub progress: Option<ShareDone<'a>>,
 }
@@ -110,13 +112,14 @@ impl<'a> Reader<'a> {
         let mut provenance = Provenance::default();
         let (mut ordered, mut of_events) = (Vec::new(), Vec::new());
         let names: Vec<String> = inputs.all.iter().map(|input| input.name.clone()).collect();
+        let room = Room::new(options.memory_limit);
         for input in inputs.all {
             let (input_name, compression) = (input.name.clone(), input.compression);
             let opened = open_input(input, options, &spool)?;
             provenance.add(&opened, compression);
             let prefix = options.by_file.then(|| inputs::short_name(&input_name, &names).to_string());
             of_events.push(opened.events);
-            ordered.push(Ordered::new(input_name, opened.batches, prefix, options));
+            ordered.push(Ordered::new(input_name, opened.batches, prefix, options, &room));
         }
         if ordered.is_empty() {
             return Err(unknown(name));
