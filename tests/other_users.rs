@@ -153,7 +153,7 @@ fn root_a_state_folder_of_n_is_refused() {
         ("sticky/open", "belongs to another user"),
         ("sticky/deep/er/state", "belongs to another user"),
         ("sticky", "everyone may write to this folder"),
-        ("everyones/state", "everyone may write to this folder"),
+        ("everyones/state", "everyones: everyone may write to"),
     ] {
         let scrub = ["scrub", disk.path(), "--state-dir", &machine.text(folder)];
         machine.refused(&[&scrub[..], &PACE].concat(), why);

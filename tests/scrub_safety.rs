@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::bench::{Bench, Loop, MIB, PACE, Running, system};
@@ -281,6 +282,43 @@ fn root_a_path_that_leads_elsewhere_later_is_not_followed() {
         begin
     };
     assert_eq!((begin(&first)[0], begin(&second)[0]), (0, 1));
+}
+
+/// What is told of a device is of the one that was opened, though its path leads to another every other moment.
+#[test]
+fn root_a_device_is_one_device_whatever_its_path_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let sizes = [16 * MIB, 24 * MIB];
+    let Some(first) = Loop::of_size(&path("16.img"), sizes[0], &[]) else { return };
+    let second = Loop::of_size(&path("24.img"), sizes[1], &[]).unwrap();
+    let stop = AtomicBool::new(false);
+    std::os::unix::fs::symlink(&first.0, path("disk")).unwrap();
+    let mut seen = [0, 0];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for disk in [&second, &first].into_iter().cycle() {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::os::unix::fs::symlink(&disk.0, path("next")).unwrap();
+                fs::rename(path("next"), path("disk")).unwrap();
+            }
+        });
+        for _ in 0..2_000 {
+            let device = Device::open(&path("disk")).unwrap();
+            let end = device.file.try_clone().unwrap().seek(SeekFrom::End(0)).unwrap();
+            let number = sizes.iter().position(|&size| size == device.size.0).unwrap();
+            let file = format!("{}.img", device.size.0 / MIB);
+            seen[number] += 1;
+            if end != device.size.0 || !device.identity.ends_with(&file) {
+                stop.store(true, Ordering::Relaxed);
+                panic!("{end} bytes are read of {} with {}", device.identity, device.size);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
 /// While a trace is read, a signal ends the replay at once.

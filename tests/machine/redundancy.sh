@@ -53,7 +53,8 @@ step mirror-log cat /tmp/mirrored
 # With a few capabilities instead of root, and with none.
 fault_disk capable --ata
 chmod 666 "$disk"
-mkdir -m 777 /tmp/nobody
+mkdir -m 700 /tmp/nobody
+chown 65534:65534 /tmp/nobody
 # The shell has a setpriv of its own, which can do less.
 nobody="/usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups"
 # shellcheck disable=SC2086

@@ -11,7 +11,7 @@ use idlewise::{Bytes, Rate};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{Fault, VERIFIERS};
 use idlewise_linux::probe::{self, Cache, Probe, Repeat, Scan, Scans, Service};
-use idlewise_linux::scrub::Claim;
+use idlewise_linux::scrub::{Claim, StateFolder};
 
 use crate::exit::Exit;
 use crate::live::{MonitorName, choose_verifier, open_monitor, stop_flag};
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     );
     let chosen = choose_verifier(&device, probe::LARGEST, arguments.verifier.as_deref())?;
     // A scrub of the same disk would wait for the probe, and be charged for it.
-    let _claim = if device.is_file() { None } else { Some(Claim::of(&device)?) };
+    let _claim = if device.is_file() { None } else { Some(Claim::of(&device, &StateFolder::choose(None))?) };
     let monitor = open_monitor(&device, arguments.monitor)?;
     let mut probe = Probe::new(&device, chosen.verifier, monitor, &stop);
     let verifier = probe.verifier();

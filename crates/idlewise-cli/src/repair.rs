@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         say!("idlewise: {name}: {count} blocks would be rewritten from {source}; --allow-writes does it");
         return Ok(Exit::NothingToDo);
     }
-    let _claim = Claim::of(&device)?;
+    let _claim = Claim::of(&device, &states)?;
     // No scrub may be at it, and what is repaired is taken off its list.
     let mut checkpoint = states.open(&device, pass.order, false)?;
     let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));

@@ -48,8 +48,9 @@ struct Status {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let (mut all, notes) = (Vec::new(), notes());
-    for folder in StateFolder::readable(arguments.state_dir.clone()) {
+    let folders = StateFolder::readable(arguments.state_dir.clone());
+    let (mut all, notes) = (Vec::new(), notes(&folders));
+    for folder in folders {
         for Listed { pass, running } in folder.list()? {
             match pass {
                 Ok(pass) => all.push(Status::new(pass, running, &notes)),

@@ -63,7 +63,7 @@ impl Job {
 
     /// Scrubs a device from where its checkpoint is, until it is done, it fails, or it is asked to stop.
     pub fn scrub(&self, device: &Device, bar: &mut Bar) -> anyhow::Result<Result> {
-        let mut claim = Claim::of(device)?;
+        let mut claim = Claim::of(device, &self.states)?;
         let mut checkpoint = self.states.open(device, self.order, self.restart)?;
         let surface = Surface { size: device.size, block: device.block };
         say_how_it_begins(device, &checkpoint, bar);

@@ -5,7 +5,7 @@ use std::thread;
 
 use idlewise::report::Table;
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::Groups;
+use idlewise_linux::scrub::{CheckpointError, Groups};
 use indicatif::MultiProgress;
 use serde::Serialize;
 
@@ -153,7 +153,11 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
 fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
     let device: Device = job.open(path)?;
     let chosen = job.choose(&device)?;
-    let pass = job.states.pass(&device)?.filter(|pass| !job.restart && !pass.over());
+    let pass = match job.states.pass(&device) {
+        // It would begin anew.
+        Err(CheckpointError::OtherDisk { .. }) => None,
+        pass => pass?.filter(|pass| !job.restart && !pass.over()),
+    };
     Ok(Prospect {
         device: device.path.display().to_string(),
         identity: device.identity.clone(),

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 
@@ -49,13 +49,19 @@ fn diskseq(file: &File) -> Option<u64> {
 /// Opens a node for reading past the page cache. Nothing that is no device is waited for, such as a pipe.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY;
-    OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
+    patient(OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?)
+}
+
+/// Only its opening must not wait: a read that may not would fail where the device has too much to do.
+fn patient(file: File) -> io::Result<File> {
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 /// Opens a device that is open once more, exclusively: the kernel refuses while it is mounted or otherwise claimed. The path it
 /// was first opened by is not asked again.
 pub fn open_exclusively(file: &File, node: &Node, write: bool) -> io::Result<File> {
-    let flags = OFlags::DIRECT | OFlags::EXCL | OFlags::NONBLOCK;
+    let flags = OFlags::DIRECT | OFlags::EXCL;
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let again = OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path)?;
     if Node::of(&again)? != *node {

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -25,9 +24,9 @@ impl Hold {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(folder, name, flags, MODE)?);
         let stat = fstat(&file)?;
-        belongs(&stat, Path::new(name))?;
+        belongs(&stat)?;
         if !is(&stat, FileType::RegularFile) || stat.st_mode & 0o077 != 0 {
-            return Err(refused(format!("{}: others may open this lock: remove it", Path::new(name).display())));
+            return Err(refused("others may open this lock: remove it".into()));
         }
         match lock(&file) {
             Ok(()) => Ok(Some(Self(file))),

@@ -76,9 +76,9 @@ impl Folder {
             Found::OpenFile => Err(Errno::NOTDIR.into()),
             Found::Thing(stat) if !is(&stat, FileType::Directory) => Err(Errno::NOTDIR.into()),
             Found::Thing(stat) => {
-                belongs(&stat, path)?;
+                belongs(&stat)?;
                 if stat.st_mode & OTHERS_WRITE != 0 {
-                    return Err(refused(format!("{}: everyone may write to this folder", path.display())));
+                    return Err(refused("everyone may write to this folder".into()));
                 }
                 // Of the root, or of `.`, nothing is left to open.
                 if name.is_empty() { Ok(folder) } else { folder.open_folder(&name).map(Self) }
@@ -108,7 +108,7 @@ impl Folder {
             // Someone else was faster, perhaps another scrub.
             Err(Errno::EXIST) => {
                 let folder = self.open_folder(name)?;
-                belongs(&fstat(&folder)?, Path::new(name))?;
+                belongs(&fstat(&folder)?)?;
                 Ok(Self(folder))
             }
             Err(errno) => Err(errno.into()),
@@ -154,11 +154,11 @@ pub fn is_ours(stat: &Stat) -> bool {
 }
 
 /// Refuses what belongs to another user.
-pub fn belongs(stat: &Stat, path: &Path) -> io::Result<()> {
+pub fn belongs(stat: &Stat) -> io::Result<()> {
     if is_ours(stat) {
         return Ok(());
     }
-    Err(refused(format!("{}: belongs to another user (number {})", path.display(), stat.st_uid)))
+    Err(refused(format!("belongs to another user (number {})", stat.st_uid)))
 }
 
 pub fn refused(problem: String) -> io::Error {
@@ -204,10 +204,11 @@ fn walk(path: &Path, way: Way) -> io::Result<Spot> {
             }
             FileType::Directory if !last => {
                 if way == Way::Own {
-                    belongs(&stat, &at)?;
                     // Where names are protected, others cannot move ours.
-                    if stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0 {
-                        return Err(refused(format!("{}: everyone may write to this folder", at.display())));
+                    let open_to_all = stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0;
+                    if !is_ours(&stat) || open_to_all {
+                        let why = if open_to_all { "everyone may write to" } else { "belongs to another user" };
+                        return Err(refused(format!("on the way to it, {}: {why}", at.display())));
                     }
                 }
                 folder = Folder(thing);
@@ -231,6 +232,7 @@ fn may_follow(link: &Stat, folder: &Stat, at: &Path) -> io::Result<()> {
     if is_ours(link) || (!geteuid().is_root() && of_the_folders_owner) {
         return Ok(());
     }
-    let why = format!("{} is a link of another user (number {}): name what it leads to", at.display(), link.st_uid);
+    let (at, user) = (at.display(), link.st_uid);
+    let why = format!("on the way to it, {at} is a link of another user (number {user}): name what it leads to");
     Err(refused(why))
 }

@@ -45,10 +45,10 @@ impl Replacement {
         })?;
         let mode = match &spot.found {
             Found::Nothing => None,
-            Found::OpenFile => return straight(spot, path),
+            Found::OpenFile => return straight(spot),
             Found::Thing(old) if is(old, FileType::Directory) => return Err(Errno::ISDIR.into()),
             Found::Thing(old) if is(old, FileType::RegularFile) => Some(mode_after(old)),
-            Found::Thing(_) => return straight(spot, path),
+            Found::Thing(_) => return straight(spot),
         };
         Beside::new(spot.folder, spot.name, mode).map(Self::Beside)
     }
@@ -114,7 +114,7 @@ pub fn append(path: &Path) -> io::Result<File> {
     let file = File::from(openat(&spot.folder, &spot.name, flags | created, Mode::from_raw_mode(0o644))?);
     let stat = fstat(&file)?;
     only_a_file(&stat)?;
-    belongs(&stat, path)?;
+    belongs(&stat)?;
     Ok(file)
 }
 
@@ -131,11 +131,11 @@ fn not_written(stat: &Stat) -> io::Error {
 }
 
 /// Opens what is no regular file. The pipe of another user is not ours to fill, and might never be read.
-fn straight(spot: Spot, path: &Path) -> io::Result<Replacement> {
+fn straight(spot: Spot) -> io::Result<Replacement> {
     let follow = match &spot.found {
         Found::Thing(stat) if is(stat, FileType::BlockDevice) => return Err(not_written(stat)),
         Found::Thing(stat) => {
-            belongs(stat, path)?;
+            belongs(stat)?;
             OFlags::NOFOLLOW
         }
         _ => OFlags::empty(),

@@ -4,6 +4,7 @@
 //! empty after a restart. Beside it lies a note for everyone to read: who is at the disk, and what it does at the moment. Of the
 //! notes only root's count for others.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
-use super::{CheckpointError, Progress, RunSoFar};
+use super::{CheckpointError, Progress, RunSoFar, StateFolder};
 use crate::device::Device;
 use crate::files::{Folder, Hold, read_file};
 use crate::monitor::{Announcement, now};
@@ -55,18 +56,20 @@ const PAUSE: Nanos = Nanos::from_secs(2);
 const VERSION: u32 = 1;
 
 impl Claim {
-    /// Claims the disk that `device` lies on.
+    /// Claims the disk that `device` lies on. Where another user than root has no folder for this session, the claim is among the
+    /// checkpoints, in `states`.
     ///
     /// # Errors
     /// [`CheckpointError::Busy`] if another scrub has, or what the file system says of the folder of claims.
-    pub fn of(device: &Device) -> Result<Self, CheckpointError> {
+    pub fn of(device: &Device, states: &StateFolder) -> Result<Self, CheckpointError> {
         let (major, minor) = device.disk_numbers();
         let name = format!("{major}-{minor}");
         let path = device.path.display().to_string();
         if !geteuid().is_root() && note(Path::new(SYSTEM), &name).is_some_and(|note| note.process.is_alive()) {
             return Err(CheckpointError::Busy { device: path, lock: format!("{SYSTEM}/{name}.json") });
         }
-        Self::in_folder(&folder(), &name, &path, &device.identity)
+        let folder = own_folder().filter(|folder| geteuid().is_root() || Folder::own(folder).is_ok());
+        Self::in_folder(&folder.unwrap_or_else(|| states.path().into()), &name, &path, &device.identity)
     }
 
     fn in_folder(path: &Path, name: &str, device: &str, identity: &str) -> Result<Self, CheckpointError> {
@@ -116,10 +119,10 @@ impl Drop for Claim {
     }
 }
 
-/// The notes of root's scrubs that run, and of the caller's.
-pub fn notes() -> Vec<Note> {
-    let mut folders = vec![PathBuf::from(SYSTEM), folder()];
-    folders.dedup();
+/// The notes of root's scrubs that run, and of the caller's, whose checkpoints are in `states`.
+pub fn notes(states: &[StateFolder]) -> Vec<Note> {
+    let states = states.iter().map(|states| states.path().to_path_buf());
+    let folders: BTreeSet<PathBuf> = [PathBuf::from(SYSTEM)].into_iter().chain(own_folder()).chain(states).collect();
     let names = |folder: &PathBuf| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
         entries.filter(|path| path.extension() == Some(OsStr::new("json"))).collect::<Vec<_>>()
@@ -138,13 +141,12 @@ fn parse(path: &Path) -> Option<Note> {
 }
 
 /// Where the caller's claims are.
-fn folder() -> PathBuf {
-    let runtime = || std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    match geteuid() {
-        root if root.is_root() => PathBuf::from(SYSTEM),
-        // Where nobody has set up one in memory, the folder of checkpoints is the user's own as well.
-        _ => runtime().map_or_else(super::folder::of_user, |folder| folder.join("idlewise")),
+fn own_folder() -> Option<PathBuf> {
+    if geteuid().is_root() {
+        return Some(PathBuf::from(SYSTEM));
     }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    runtime.map(|folder| PathBuf::from(folder).join("idlewise"))
 }
 
 #[cfg(test)]

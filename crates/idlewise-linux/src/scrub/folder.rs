@@ -43,6 +43,11 @@ impl StateFolder {
         if folder.is_some() || own.0 == system.0 { vec![own] } else { vec![system, own] }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Every checkpoint in the folder, and whether a scrub is at it.
     ///
     /// # Errors
@@ -128,7 +133,7 @@ impl StateFolder {
 }
 
 /// The user's own folder.
-pub(super) fn of_user() -> PathBuf {
+fn of_user() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let user = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
     user.map_or_else(|| PathBuf::from(SYSTEM), |base| base.join("idlewise"))
