@@ -147,13 +147,17 @@ fn root_a_state_folder_of_n_is_refused() {
     machine.n_does("mkdir mine open; chmod 777 open; mkdir -p deep/er");
     fs::create_dir(machine.path("everyones")).unwrap();
     fs::set_permissions(machine.path("everyones"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::create_dir(machine.path("groups")).unwrap();
+    std::os::unix::fs::chown(machine.path("groups"), None, Some(N)).unwrap();
+    fs::set_permissions(machine.path("groups"), fs::Permissions::from_mode(0o775)).unwrap();
     for (folder, why) in [
+        ("groups", "others may write to this folder"),
         ("sticky/mine", "belongs to another user"),
         ("sticky/mine/state", "belongs to another user"),
         ("sticky/open", "belongs to another user"),
         ("sticky/deep/er/state", "belongs to another user"),
-        ("sticky", "everyone may write to this folder"),
-        ("everyones/state", "everyones: everyone may write to"),
+        ("sticky", "others may write to this folder"),
+        ("everyones/state", "everyones: others may write to it"),
     ] {
         let scrub = ["scrub", disk.path(), "--state-dir", &machine.text(folder)];
         machine.refused(&[&scrub[..], &PACE].concat(), why);
@@ -161,6 +165,18 @@ fn root_a_state_folder_of_n_is_refused() {
     // In a folder like /tmp, where names are protected, one of root's own is safe.
     let scrub = ["scrub", disk.path(), "--state-dir", &machine.text("sticky/roots")];
     assert_eq!(run(&[&scrub[..], &PACE].concat()).status.code(), Some(0));
+    // A file of N's that came there in another way is not believed.
+    let entries = || fs::read_dir(machine.path("sticky/roots")).unwrap().map(|entry| entry.unwrap().path());
+    let checkpoint = entries().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+    std::os::unix::fs::chown(&checkpoint, Some(N), None).unwrap();
+    machine.refused(&[&scrub[..], &PACE].concat(), "belongs to another user");
+    // What a kill left on its way is gone with the next checkpoint, and an old lock makes room.
+    fs::remove_file(&checkpoint).unwrap();
+    let name = checkpoint.file_name().unwrap().to_str().unwrap();
+    fs::write(checkpoint.with_file_name(format!(".{name}")), "left").unwrap();
+    fs::set_permissions(checkpoint.with_extension("lock"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(run(&[&scrub[..], &PACE].concat()).status.code(), Some(0));
+    assert_eq!(entries().count(), 2);
 }
 
 /// Whatever the umask, nobody but root can write what a scrub leaves, and everyone can read how it stands.
@@ -290,6 +306,31 @@ fn root_a_repair_log_is_no_device() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("is a block device, which is never written"), "{}", stderr(&output));
     assert!(fs::read(bench.folder.path().join("log")).unwrap().iter().all(|byte| *byte == 0));
+}
+
+/// Results go to standard output and to pipes by name as well, whole and alone, with root's privileges or without.
+#[test]
+fn what_is_no_file_is_written_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    fs::write(file("trace.csv"), TRACE).unwrap();
+    let trace = file("trace.csv").display().to_string();
+    for out in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"] {
+        for more in [&[][..], &["--json"]] {
+            let result = fs::File::create(file("out")).unwrap();
+            let arguments = [&["trace", "convert", &trace, "--format", "msr", "--out", out], more].concat();
+            assert!(idlewise(&arguments).stdout(result).status().unwrap().success());
+            assert_eq!(fs::read_to_string(file("out")).unwrap(), TRACE, "{arguments:?}");
+        }
+    }
+    let begins = |arguments: &[&str], text: &str| {
+        let output = Command::new("bash").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = common::stdout(&output);
+        assert!(said.contains(text), "{said}");
+    };
+    let script = "\"$0\" idle \"$1\" --report >(cat; echo) | cat; \"$0\" idle \"$1\" --report /dev/null";
+    begins(&["-c", script, env!("CARGO_BIN_EXE_idlewise"), &trace], "<!doctype html>");
 }
 
 /// What lies in a folder of checkpoints is read in bounded time, whatever it is.

@@ -321,6 +321,18 @@ fn root_a_device_is_one_device_whatever_its_path_does() {
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
+/// A replay sets no more memory aside than a request of a disk takes.
+#[test]
+fn root_a_request_of_gigabytes_is_not_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), 8 << 30, &[]) else { return };
+    let trace = folder.path().join("trace.csv");
+    fs::write(&trace, "1,hm,0,Read,0,512,100\n100000,hm,0,Read,65536,4294966784,100\n").unwrap();
+    let output = common::run(&["replay", trace.to_str().unwrap(), disk.path()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("at most 64MiB are played at once"), "{}", stderr(&output));
+}
+
 /// While a trace is read, a signal ends the replay at once.
 #[test]
 fn root_a_replay_that_reads_its_trace_can_be_interrupted() {

@@ -35,6 +35,11 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Whether a path is standard output, which a result may go to.
+pub fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
 /// Prints a value as JSON.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&printable::json(&(serde_json::to_string_pretty(value)? + "\n")))
@@ -43,6 +48,10 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
 /// Makes sure that a file can be written before the work whose result it will hold; it is not touched.
 pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
+    // A pipe or a terminal is written as it is, wherever it lies.
+    if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(());
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     anyhow::ensure!(folder.is_dir(), "{}: there is no folder {}", path.display(), folder.display());
     anyhow::ensure!(!path.is_dir(), "{}: is a folder", path.display());

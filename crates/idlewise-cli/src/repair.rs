@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();
     let found = states.pass(&device)?.map(|pass| (of_the_medium(pass.known_errors()), pass));
-    let Some((bad, pass)) = found.filter(|(bad, _)| !bad.is_empty()) else {
+    let Some((bad, mut pass)) = found.filter(|(bad, _)| !bad.is_empty()) else {
         say!("idlewise: {name}: no scrub has found a block whose medium is unreadable");
         return Ok(Exit::NothingToDo);
     };
@@ -91,6 +91,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let _claim = Claim::of(&device, &states)?;
     // No scrub may be at it, and what is repaired is taken off its list.
     let mut checkpoint = states.open(&device, pass.order, false)?;
+    anyhow::ensure!(
+        states.pass(&device)?.as_ref() == Some(&pass),
+        "{name}: a scrub has been at it in the meantime: run this again"
+    );
     let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));
     let mut log = RepairLog::open(&log_path, &name)?;
     let blocks = match &mirror {
@@ -100,8 +104,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             through_array(&device, &mut *chosen.verifier, &bad, &mut log)?
         }
     };
-    let errors = left(&pass.known_errors(), &blocks);
-    checkpoint.replace(pass, errors.clone())?;
+    // What this pass has not read again yet, it still will.
+    (pass.errors, pass.errors_before) = (left(&pass.errors, &blocks), left(&pass.errors_before, &blocks));
+    let errors = pass.known_errors();
+    checkpoint.replace(pass)?;
     let repaired = Repaired { device: name, source, blocks, log: log_path };
     repaired.print(&device, arguments.json)?;
     Ok(if errors.is_empty() { Exit::Clean } else { Exit::ErrorsFound })

@@ -13,6 +13,7 @@ use idlewise_linux::Replacement;
 
 use crate::exit::UsageError;
 use crate::input::list;
+use crate::output;
 
 /// Where a trace goes, and as what.
 #[derive(clap::Args)]
@@ -45,7 +46,7 @@ impl OutArguments {
 impl OutArguments {
     /// Several files cannot all go to standard output.
     pub fn check_parts(&self, several: bool) -> anyhow::Result<()> {
-        if several && self.out.as_os_str() == "-" {
+        if several && output::is_stdout(&self.out) {
             return Err(UsageError("--out -: several files need a name, to which their parts are added".into()).into());
         }
         Ok(())
@@ -115,7 +116,7 @@ impl TraceFile {
 
 impl Sink {
     fn open(path: &Path) -> io::Result<Self> {
-        if path.as_os_str() == "-" {
+        if output::is_stdout(path) {
             return Ok(Self::Stdout(BufWriter::new(Shown(io::stdout()))));
         }
         let file = BufWriter::new(Replacement::new(path)?);

@@ -67,6 +67,9 @@ impl Job {
         let mut checkpoint = self.states.open(device, self.order, self.restart)?;
         let surface = Surface { size: device.size, block: device.block };
         say_how_it_begins(device, &checkpoint, bar);
+        if claim.is_limited() {
+            bar.say("another scrub of this disk is only seen if its checkpoints are in the same folder");
+        }
         let order = self.order.make(surface, checkpoint.place());
         let mut order = order.map_err(|problem| UsageError(format!("{}: {problem}", device.path.display())))?;
         let chosen = self.choose(device)?;

@@ -211,7 +211,7 @@ impl Written {
                 self.zero_responses
             );
         }
-        if self.files.iter().any(|file| file == "-") {
+        if self.files.iter().any(|file| output::is_stdout(file.as_ref())) {
             return Ok(Exit::Clean);
         }
         if json {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::path::{Folder, belongs, is, refused};
@@ -15,23 +15,37 @@ use super::path::{Folder, belongs, is, refused};
 pub struct Hold(#[expect(dead_code, reason = "held, never used")] File);
 
 impl Hold {
-    /// Takes the lock of this name in a folder that is the caller's or root's; `None` if another process holds it.
+    /// Takes the lock of this name in a folder that is the caller's or root's; `None` if another process holds it. A file that
+    /// others may open is no lock: it makes room for one.
     ///
     /// # Errors
-    /// What the file system says, or that the file is not ours alone.
+    /// What the file system says, or whose the file is.
     pub(crate) fn take(folder: &Folder, name: &OsStr) -> io::Result<Option<Self>> {
         const MODE: Mode = Mode::from_raw_mode(0o600);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(folder, name, flags, MODE)?);
-        let stat = fstat(&file)?;
-        belongs(&stat)?;
-        if !is(&stat, FileType::RegularFile) || stat.st_mode & 0o077 != 0 {
-            return Err(refused("others may open this lock: remove it".into()));
-        }
-        match lock(&file) {
-            Ok(()) => Ok(Some(Self(file))),
-            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::ACCESS)) => Ok(None),
-            Err(error) => Err(error),
+        loop {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = File::from(openat(folder, name, flags, MODE)?);
+            let stat = fstat(&file)?;
+            belongs(&stat)?;
+            if !is(&stat, FileType::RegularFile) {
+                return Err(refused("is no regular file".into()));
+            }
+            if stat.st_mode & 0o077 != 0 {
+                folder.remove(name)?;
+                continue;
+            }
+            match lock(&file) {
+                Ok(()) => {}
+                Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::ACCESS)) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+            // It may have made room for another meanwhile.
+            let now = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            if now.is_ok_and(|now| (now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino)) {
+                return Ok(Some(Self(file)));
+            }
         }
     }
 }
@@ -53,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holds_it_and_what_others_may_open_is_no_lock() {
+    fn one_holds_it_and_what_others_may_open_makes_room() {
         let folder = tempfile::tempdir().unwrap();
         let take = || Hold::take(&Folder::own(folder.path()).unwrap(), OsStr::new("x.lock"));
         let first = take().unwrap().unwrap();
@@ -63,6 +77,7 @@ mod tests {
         let file = folder.path().join("x.lock");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(take().unwrap_err().to_string().contains("others may open this lock"));
+        assert!(take().unwrap().is_some());
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

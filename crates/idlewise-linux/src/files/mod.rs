@@ -17,20 +17,23 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Our own files are smaller by far.
-const LARGEST: u64 = 256 << 20;
+/// Our own files are smaller: a checkpoint of half a million bad stretches is.
+const LARGEST: u64 = 64 << 20;
 
-/// Reads a file of ours, whoever may have put something else there: no link is followed, no pipe waited for.
+/// Reads a file like ours, whoever may have put something else there: no link is followed, no pipe waited for.
 pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    content_of(File::options().read(true).custom_flags(flags.bits() as i32).open(path)?)
+}
+
+fn content_of(file: File) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file"));
     }
     let mut content = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut content)?;
     if content.len() as u64 > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "is larger than 256 MiB"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "is larger than 64 MiB"));
     }
     Ok(content)
 }

@@ -12,12 +12,10 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fchmod, fstat, fstatfs, mkdirat, openat, readlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 
 /// Links on one path, at most: as many as the kernel follows.
 const LINKS: usize = 40;
-/// Whoever is neither the owner nor in the group may write.
-const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
 /// An opened folder: what is done in it is done there, whatever becomes of the path that led to it.
@@ -48,8 +46,10 @@ pub enum Found {
 enum Way {
     /// Any. Only links are held against their owners.
     Any,
-    /// Those that no other user can replace, and missing ones are made.
+    /// Those that no other user can replace.
     Own,
+    /// The same, and missing ones are made.
+    OwnNew,
 }
 
 impl Spot {
@@ -70,20 +70,47 @@ impl Folder {
     /// # Errors
     /// What the file system says, or whose folder is in the way.
     pub fn own(path: &Path) -> io::Result<Self> {
-        let Spot { folder, name, found } = walk(path, Way::Own)?;
+        Self::at(walk(path, Way::OwnNew)?)
+    }
+
+    /// The same; nothing where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::own`].
+    pub fn own_if_there(path: &Path) -> io::Result<Option<Self>> {
+        match walk(path, Way::Own) {
+            Ok(Spot { found: Found::Nothing, .. }) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            spot => Self::at(spot?).map(Some),
+        }
+    }
+
+    fn at(spot: Spot) -> io::Result<Self> {
+        let Spot { folder, name, found } = spot;
         match found {
             Found::Nothing => folder.make(&name),
             Found::OpenFile => Err(Errno::NOTDIR.into()),
             Found::Thing(stat) if !is(&stat, FileType::Directory) => Err(Errno::NOTDIR.into()),
             Found::Thing(stat) => {
                 belongs(&stat)?;
-                if stat.st_mode & OTHERS_WRITE != 0 {
-                    return Err(refused("everyone may write to this folder".into()));
+                if others_may_write(&stat) {
+                    return Err(refused("others may write to this folder".into()));
                 }
                 // Of the root, or of `.`, nothing is left to open.
                 if name.is_empty() { Ok(folder) } else { folder.open_folder(&name).map(Self) }
             }
         }
+    }
+
+    /// Reads a file of ours in it.
+    ///
+    /// # Errors
+    /// What the file system says, or what the file is.
+    pub fn read(&self, name: &OsStr) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&self.0, name, flags, Mode::empty())?;
+        belongs(&fstat(&file)?)?;
+        super::content_of(file.into())
     }
 
     /// The same folder, opened once more.
@@ -126,6 +153,13 @@ impl Folder {
         }
     }
 
+    /// Whether it is the folder of /proc with what this process has open.
+    pub fn is_of_this_process(&self) -> bool {
+        let own = openat(CWD, "/proc/self/fd", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).and_then(fstat);
+        let same = |own: Stat, this: Stat| (own.st_dev, own.st_ino) == (this.st_dev, this.st_ino);
+        own.and_then(|own| Ok(same(own, fstat(&self.0)?))).unwrap_or(false)
+    }
+
     /// Number of the device that its file system is on.
     pub fn device(&self) -> io::Result<u64> {
         Ok(fstat(&self.0)?.st_dev)
@@ -151,6 +185,12 @@ pub fn is(stat: &Stat, kind: FileType) -> bool {
 /// Whether it is the caller's or root's.
 pub fn is_ours(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == geteuid().as_raw()
+}
+
+/// Whether anyone but the owner may write. A group of the caller's own is no other; of root's, only root's.
+fn others_may_write(folder: &Stat) -> bool {
+    let own = if geteuid().is_root() { 0 } else { getegid().as_raw() };
+    folder.st_mode & 0o002 != 0 || (folder.st_mode & 0o020 != 0 && folder.st_gid != own)
 }
 
 /// Refuses what belongs to another user.
@@ -181,7 +221,7 @@ fn walk(path: &Path, way: Way) -> io::Result<Spot> {
         at.push(&name);
         let thing = match openat(&folder, &name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
             Err(Errno::NOENT) if last => return Ok(Spot { folder, name, found: Found::Nothing }),
-            Err(Errno::NOENT) if way == Way::Own => {
+            Err(Errno::NOENT) if way == Way::OwnNew => {
                 folder = folder.make(&name)?;
                 continue;
             }
@@ -203,13 +243,11 @@ fn walk(path: &Path, way: Way) -> io::Result<Spot> {
                 at.pop();
             }
             FileType::Directory if !last => {
-                if way == Way::Own {
-                    // Where names are protected, others cannot move ours.
-                    let open_to_all = stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0;
-                    if !is_ours(&stat) || open_to_all {
-                        let why = if open_to_all { "everyone may write to" } else { "belongs to another user" };
-                        return Err(refused(format!("on the way to it, {}: {why}", at.display())));
-                    }
+                // Where names are protected, others cannot move ours.
+                let open_to_all = others_may_write(&stat) && stat.st_mode & STICKY == 0;
+                if way != Way::Any && (!is_ours(&stat) || open_to_all) {
+                    let why = if open_to_all { "others may write to it" } else { "belongs to another user" };
+                    return Err(refused(format!("on the way to it, {}: {why}", at.display())));
                 }
                 folder = Folder(thing);
             }

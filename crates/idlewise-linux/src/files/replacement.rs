@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -95,7 +95,14 @@ impl Folder {
     pub(crate) fn replace(&self, name: &OsStr, content: &[u8], mode: Mode, lasting: bool) -> io::Result<()> {
         let mut file = Beside::new(self.again()?, name.to_owned(), Some(mode))?;
         file.file.write_all(content)?;
-        file.commit(lasting)
+        // Whoever writes in it holds a lock, so that one name is enough for all that is on its way, also after a crash.
+        let mut on_its_way = OsString::from(".");
+        on_its_way.push(name);
+        match self.remove(&on_its_way) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        file.commit_by(lasting, Some(on_its_way))
     }
 }
 
@@ -115,6 +122,9 @@ pub fn append(path: &Path) -> io::Result<File> {
     let stat = fstat(&file)?;
     only_a_file(&stat)?;
     belongs(&stat)?;
+    if stat.st_nlink > 1 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "has another name as well (a hard link)"));
+    }
     Ok(file)
 }
 
@@ -140,7 +150,17 @@ fn straight(spot: Spot) -> io::Result<Replacement> {
         }
         _ => OFlags::empty(),
     };
-    // At the end, where that is a file after all, such as the one behind /dev/stdout.
+    // What is written there already stays, and what is written later comes behind.
+    let standard: Option<OwnedFd> = match spot.name.to_str() {
+        _ if !matches!(spot.found, Found::OpenFile) => None,
+        Some("1") => Some(io::stdout().as_fd().try_clone_to_owned()?),
+        Some("2") => Some(io::stderr().as_fd().try_clone_to_owned()?),
+        _ => None,
+    };
+    if let Some(standard) = standard.filter(|_| spot.folder.is_of_this_process()) {
+        return Ok(Replacement::Straight(standard.into()));
+    }
+    // At the end, where that is a file after all.
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
     let file = File::from(openat(&spot.folder, &spot.name, flags, Mode::empty())?);
     let stat = fstat(&file)?;
@@ -179,7 +199,12 @@ impl Beside {
     }
 
     /// Puts the file in its place.
-    pub fn commit(mut self, lasting: bool) -> io::Result<()> {
+    pub fn commit(self, lasting: bool) -> io::Result<()> {
+        self.commit_by(lasting, None)
+    }
+
+    /// The same; on its way it has this name, if one is given.
+    fn commit_by(mut self, lasting: bool, name: Option<OsString>) -> io::Result<()> {
         if lasting {
             self.file.sync_all()?;
         }
@@ -190,10 +215,16 @@ impl Beside {
                 return sync(&self.folder);
             }
             // Only a name can take the place of another.
-            self.temporary = Some(with_a_new_name(|name| self.link(name))?.1);
+            self.temporary = Some(match name {
+                Some(name) => self.link(&name).map(|()| name)?,
+                None => with_a_new_name(|name| self.link(name))?.1,
+            });
         }
         let Some(temporary) = &self.temporary else { return Ok(()) };
-        renameat(&self.folder, temporary, &self.folder, &self.name)?;
+        renameat(&self.folder, temporary, &self.folder, &self.name).map_err(|errno| match errno {
+            Errno::BUSY => io::Error::other("is a mount of its own, which cannot be replaced: write to a folder"),
+            _ => errno.into(),
+        })?;
         self.temporary = None;
         sync(&self.folder)
     }

@@ -22,6 +22,9 @@ use crate::memory::Buffer;
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Longest request that is played: memory for it is set aside and locked.
+const LONGEST: usize = 64 << 20;
+
 /// What to do with the writes of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writes {
@@ -117,6 +120,9 @@ pub enum ReplayError {
     /// A request is as long as the device.
     #[error(transparent)]
     TooLong(#[from] TooLong),
+    /// A request takes more memory than is set aside.
+    #[error("a request of {0}: at most 64MiB are played at once")]
+    Long(Bytes),
     /// A closed loop needs response times.
     #[error(transparent)]
     NoResponseTimes(#[from] NoResponseTimes),
@@ -156,6 +162,9 @@ pub fn replay(
         on_time.map(|(_, stretch)| Schedule::new(requests, &causality, stretch)).collect();
 
     let longest = requests.length.iter().max().map_or(0, |&length| length as usize);
+    if longest > LONGEST {
+        return Err(ReplayError::Long(Bytes(longest as u64)));
+    }
     // Freed only when it is certain that nothing is in flight: after a panic of the player it is not.
     let buffers = ManuallyDrop::new((in_place(longest), writable.as_ref().map(|_| in_place(longest))));
     let (sink, zeros) = (&buffers.0, buffers.1.as_ref());

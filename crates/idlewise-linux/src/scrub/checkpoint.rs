@@ -159,12 +159,12 @@ impl Checkpoint {
         self.save(&place, &left, &errors, state, &Progress { doing, ..Progress::default() })
     }
 
-    /// Saves a pass that was there before, with other unreadable blocks.
+    /// Saves a pass that was there before, some of whose unreadable blocks have been repaired.
     ///
     /// # Errors
     /// What the file system says; the checkpoint before is then still there.
-    pub fn replace(&mut self, pass: Pass, errors: Vec<BadBlocks>) -> Result<(), CheckpointError> {
-        self.pass = Pass { errors, errors_before: Vec::new(), ..pass };
+    pub fn replace(&mut self, pass: Pass) -> Result<(), CheckpointError> {
+        self.pass = pass;
         self.write()
     }
 

@@ -32,6 +32,7 @@ pub struct Claim {
     /// Number of the file system that the folder is on.
     file_system: u64,
     told: Nanos,
+    limited: bool,
     _hold: Hold,
 }
 
@@ -56,8 +57,7 @@ const PAUSE: Nanos = Nanos::from_secs(2);
 const VERSION: u32 = 1;
 
 impl Claim {
-    /// Claims the disk that `device` lies on. Where another user than root has no folder for this session, the claim is among the
-    /// checkpoints, in `states`.
+    /// Claims the disk that `device` lies on. Where there is no folder for claims, it is among the checkpoints, in `states`.
     ///
     /// # Errors
     /// [`CheckpointError::Busy`] if another scrub has, or what the file system says of the folder of claims.
@@ -66,10 +66,19 @@ impl Claim {
         let name = format!("{major}-{minor}");
         let path = device.path.display().to_string();
         if !geteuid().is_root() && note(Path::new(SYSTEM), &name).is_some_and(|note| note.process.is_alive()) {
-            return Err(CheckpointError::Busy { device: path, lock: format!("{SYSTEM}/{name}.json") });
+            return Err(CheckpointError::Busy { device: path, lock: format!("{SYSTEM}/{name}.note") });
         }
-        let folder = own_folder().filter(|folder| geteuid().is_root() || Folder::own(folder).is_ok());
-        Self::in_folder(&folder.unwrap_or_else(|| states.path().into()), &name, &path, &device.identity)
+        let folder = own_folder().filter(|folder| Folder::own(folder).is_ok());
+        let limited = folder.is_none();
+        let folder = folder.unwrap_or_else(|| states.path().into());
+        let mut claim = Self::in_folder(&folder, &name, &path, &device.identity)?;
+        claim.limited = limited;
+        Ok(claim)
+    }
+
+    /// Whether only a scrub with the same folder of checkpoints sees it.
+    pub fn is_limited(&self) -> bool {
+        self.limited
     }
 
     fn in_folder(path: &Path, name: &str, device: &str, identity: &str) -> Result<Self, CheckpointError> {
@@ -87,8 +96,15 @@ impl Claim {
             run: RunSoFar::default(),
         };
         let file_system = folder.device().map_err(io_error)?;
-        let claim =
-            Self { folder, name: format!("{name}.json").into(), note, file_system, told: Nanos::ZERO, _hold: hold };
+        let claim = Self {
+            folder,
+            name: format!("{name}.note").into(),
+            note,
+            file_system,
+            told: Nanos::ZERO,
+            limited: false,
+            _hold: hold,
+        };
         claim.write().map_err(io_error)?;
         Ok(claim)
     }
@@ -125,7 +141,7 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
     let folders: BTreeSet<PathBuf> = [PathBuf::from(SYSTEM)].into_iter().chain(own_folder()).chain(states).collect();
     let names = |folder: &PathBuf| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-        entries.filter(|path| path.extension() == Some(OsStr::new("json"))).collect::<Vec<_>>()
+        entries.filter(|path| path.extension() == Some(OsStr::new("note"))).collect::<Vec<_>>()
     };
     let paths = folders.iter().flat_map(names);
     paths.filter_map(|path| parse(&path)).filter(|note| note.process.is_alive()).collect()
@@ -133,7 +149,7 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
 
 /// The note of a disk.
 fn note(folder: &Path, name: &str) -> Option<Note> {
-    parse(&folder.join(name).with_extension("json"))
+    parse(&folder.join(name).with_extension("note"))
 }
 
 fn parse(path: &Path) -> Option<Note> {
@@ -171,7 +187,7 @@ mod tests {
         assert_eq!((&*read.run.doing, &*read.identity, read.verified_bytes), ("idle-wait", "wwn-1", 7));
         assert!(read.process.is_alive());
         let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode("8-0.json"), mode("8-0.lock")), (0o644, 0o600));
+        assert_eq!((mode("8-0.note"), mode("8-0.lock")), (0o644, 0o600));
         drop(first);
         assert!(note(folder.path(), "8-0").is_none());
         assert!(claim("8-0").is_ok());

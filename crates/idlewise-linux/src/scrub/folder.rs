@@ -80,7 +80,9 @@ impl StateFolder {
     pub fn pass(&self, device: &Device) -> Result<Option<Pass>, CheckpointError> {
         let subject = Subject::of(device, Order::SEQUENTIAL);
         let path = self.file(&device.identity);
-        let Some(pass) = read(&path, &subject)? else { return Ok(None) };
+        let io_error = |error| CheckpointError::Io { path: self.0.display().to_string(), error };
+        let Some(folder) = Folder::own_if_there(&self.0).map_err(io_error)? else { return Ok(None) };
+        let Some(pass) = read(&folder, &path, &subject)? else { return Ok(None) };
         match subject.is_other(&pass) {
             Some(why) => Err(CheckpointError::OtherDisk { path: path.display().to_string(), why }),
             None => Ok(Some(pass)),
@@ -117,7 +119,7 @@ impl StateFolder {
         let busy = || CheckpointError::Busy { device: subject.device.into(), lock: lock.display().to_string() };
         let hold = held.ok_or_else(busy)?;
         // What a damaged checkpoint knew is lost when a new pass is asked for.
-        let kept = if restart { read(&path, subject).ok().flatten() } else { read(&path, subject)? };
+        let kept = if restart { read(&folder, &path, subject).ok().flatten() } else { read(&folder, &path, subject)? };
         let (begun, pass) = match kept {
             None => (Begun::Anew, subject.new_pass(None)),
             Some(before) => match subject.is_other(&before) {
@@ -210,9 +212,10 @@ impl<'a> Subject<'a> {
     }
 }
 
-fn read(path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
+/// Reads the checkpoint at `path`, which is in `folder`.
+fn read(folder: &Folder, path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
     let name = || path.display().to_string();
-    let text = match read_file(path) {
+    let text = match folder.read(path.file_name().unwrap_or_default()) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CheckpointError::Io { path: name(), error }),

@@ -175,6 +175,7 @@ impl<'r, 'a> Run<'r, 'a> {
             }
             let Some(size) = self.turn()? else { continue };
             let Some(extent) = self.stretch(size) else {
+                self.settled = Settled { place: self.order.place(), left: self.narrowing.left() };
                 return Ok(State::Complete);
             };
             if let Some(failure) = self.verify(extent)? {

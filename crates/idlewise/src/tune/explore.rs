@@ -143,8 +143,8 @@ impl Question<'_> {
         let seen = Seen { after_short: histogram(self.disks), ..Seen::default() };
         let cumulative = seen.after_short.cumulative();
         let requests: u64 = self.disks.iter().map(|disk| disk.requests).sum();
-        let busy: u64 = self.disks.iter().map(|disk| disk.busy().0).sum();
-        let service = busy as f64 / requests.max(1) as f64;
+        let busy: f64 = self.disks.iter().map(|disk| disk.busy().0 as f64).sum();
+        let service = busy / requests.max(1) as f64;
         let at = |factor: f64| {
             let penalty = Nanos((factor * service) as u64);
             let delaying = delaying_share(self.relative_delay, self.mean_response(), penalty);
