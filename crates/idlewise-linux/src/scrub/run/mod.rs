@@ -1,22 +1,22 @@
 //! One run of a scrub: one request after another, each when the policy says so.
 
+mod failing;
+mod saving;
+
 use std::time::Duration;
 
-use idlewise::order::{Extent, Place, ScanOrder};
+use idlewise::order::{Extent, ScanOrder};
 use idlewise::policy::{Decision, Policy};
 use idlewise::{Bytes, Nanos};
 
 use super::faults::Narrowing;
+use failing::Failing;
+use saving::Settled;
+
 use super::lane::{Lane, TICK};
-use super::{BadBlocks, Checkpoint, Doing, Left, Measured, Pacing, Progress, Report, ScrubError, State};
-use crate::device::verify::Fault;
+use super::{Checkpoint, Doing, Measured, Pacing, Progress, Report, ScrubError, State};
 use crate::monitor::now;
 
-/// Places that are tried: a disk with one dead head of two still answers at one of them, all but surely.
-const PLACES: u64 = 16;
-/// After as many failures in a row, or as long without a success, places that should be readable are tried: is it the
-/// medium, or is the device gone?
-const SUSPICIOUS: (u64, Nanos) = (256, Nanos::from_secs(60));
 /// Time between two looks for others that check the same disk.
 const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(10);
 
@@ -60,19 +60,6 @@ pub struct Run<'r, 'a> {
     failure: Option<String>,
 }
 
-/// How far a pass is.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Settled {
-    place: Place,
-    left: Left,
-}
-
-impl Settled {
-    fn verified(&self) -> u64 {
-        self.place.visited.saturating_sub(self.left.bytes())
-    }
-}
-
 /// The idle interval that the policy was told of.
 struct Interval {
     since: Nanos,
@@ -84,14 +71,6 @@ struct Interval {
     held_until: Nanos,
     /// When our last request in it ended.
     own_until: Nanos,
-}
-
-/// A row of failures without a success.
-struct Failing {
-    count: u64,
-    tried: Nanos,
-    settled: Settled,
-    bad: Vec<BadBlocks>,
 }
 
 impl<'r, 'a> Run<'r, 'a> {
@@ -309,112 +288,6 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         self.settled = Settled { place: self.order.place(), left: self.narrowing.left() };
         Ok(None)
-    }
-
-    /// Takes in how a stretch went.
-    fn settle(&mut self, extent: Extent, result: Result<(), Fault>) -> Result<Option<String>, ScrubError> {
-        let (kind, at) = match result {
-            Ok(()) => {
-                (self.last_good, self.failing) = (Some(extent), None);
-                self.narrowing.verified();
-                return Ok(None);
-            }
-            Err(Fault::Device(failure)) => return Ok(Some(failure)),
-            Err(Fault::Refused(_)) if self.narrowing.refused(extent) => return Ok(None),
-            Err(Fault::Refused(failure)) => return Ok(Some(failure)),
-            Err(Fault::Passing { kind }) => (kind, None),
-            Err(Fault::Unreadable { kind, at }) => (kind, at),
-        };
-        let passing = matches!(result, Err(Fault::Passing { .. }));
-        self.count_failure();
-        if let Some(pause) = Some(extent).filter(|_| passing).and_then(|extent| self.narrowing.again(extent)) {
-            self.retries += 1;
-            self.not_before = Nanos(now().0 + pause.0);
-            return Ok(None);
-        }
-        // What does not pass after all may be the medium, or the device.
-        if self.device_is_gone(passing && self.narrowing.settled())? {
-            return Ok(Some(format!("nothing on it can be read any more ({kind})")));
-        }
-        if let Some(offset) = self.narrowing.failed(extent, kind, at) {
-            self.order.unreadable(offset);
-        }
-        Ok(None)
-    }
-
-    /// Counts a failure, and remembers how things stood before the first of its row.
-    fn count_failure(&mut self) {
-        let (settled, bad) = (&self.settled, self.narrowing.bad());
-        let failing = self.failing.get_or_insert_with(|| Failing {
-            count: 0,
-            tried: now(),
-            settled: settled.clone(),
-            bad: bad.to_vec(),
-        });
-        failing.count += 1;
-    }
-
-    /// After many failures in a row, or when `suspected`, tries places that should be readable. If none is, what failed in that
-    /// row is forgotten: the medium is not to blame, and the next run begins there again.
-    fn device_is_gone(&mut self, suspected: bool) -> Result<bool, ScrubError> {
-        let Some(failing) = &mut self.failing else { return Ok(false) };
-        let (many, long) = SUSPICIOUS;
-        if !suspected && !failing.count.is_multiple_of(many) && now().since(failing.tried) < long {
-            return Ok(false);
-        }
-        failing.tried = now();
-        let block = u64::from(self.lane.device.block);
-        let blocks = self.lane.device.size.0 / block;
-        let good = self.last_good.map_or(0, |extent| extent.offset.0 / block);
-        // In between, at no regular distance of anything: heads and stripes take turns.
-        let spread = (0..PLACES).map(|place| (2 * place + 1) * blocks / (2 * PLACES) + place * place);
-        for place in [good, blocks - 1].into_iter().chain(spread).map(|place| place.min(blocks - 1)) {
-            let extent = Extent { offset: Bytes(place * block), length: Bytes(block) };
-            if self.lane.verify(extent, &mut |_, _| Ok(()))?.0.is_ok() {
-                return Ok(false);
-            }
-        }
-        if let Some(Failing { settled, bad, .. }) = self.failing.take() {
-            self.narrowing = Narrowing::new(self.lane.device.block, self.lane.device.size, &bad, &settled.left);
-            self.settled = settled;
-        }
-        Ok(true)
-    }
-
-    /// Saves the checkpoint. One that cannot be saved is told and tried again: a full disk elsewhere ends no scrub of days.
-    fn save(&mut self, state: State, doing: Doing) {
-        let progress = self.progress(doing);
-        let Settled { place, left } = &self.settled;
-        let saved = self.checkpoint.save(place, left, self.narrowing.bad(), state, &progress);
-        self.saved = now();
-        self.unsaved = saved.err().map(|error| error.to_string());
-        if self.unsaved.is_none() {
-            self.kept = self.settled.clone();
-        }
-    }
-
-    fn progress(&self, doing: Doing) -> Progress {
-        Progress {
-            doing,
-            verified: Bytes(self.settled.verified()),
-            verified_now: Bytes(self.settled.verified().saturating_sub(self.resumed_at)),
-            size: self.lane.device.size,
-            elapsed: now().since(self.began),
-            bad_blocks: self.narrowing.bad_blocks(),
-            retries: self.retries,
-            measured: *self.lane.foreground.measured(),
-            plan: self.pacing.parameters().or(self.used),
-            unsaved: self.unsaved.clone(),
-        }
-    }
-
-    /// Tells whoever watches, and every now and then the checkpoint, if there is anything new: to save is to write to a disk.
-    fn tell(&mut self, doing: Doing) {
-        let progress = self.progress(doing.clone());
-        (self.watch)(&progress);
-        if now().since(self.saved) >= self.checkpoint.pause() && self.settled != self.kept {
-            self.save(State::Running, doing);
-        }
     }
 
     fn report(&self, state: State) -> Report {

@@ -1,0 +1,129 @@
+//! What the BPF program and this process share: its variables, and the layouts of what it writes.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+
+use idlewise::{Bytes, Nanos};
+
+use super::skeleton::types::bss;
+use crate::monitor::{Event, EventKind, EventOp};
+
+const SECTOR: u64 = 512;
+/// Size of the program's `struct event`.
+const RECORD: usize = 40;
+pub const REQ_OP_READ: u8 = 0;
+pub const REQ_OP_WRITE: u8 = 1;
+/// The disk's own commands, which no counter of the kernel knows.
+pub const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
+/// Bits of the program's `own_range` for the length.
+const LENGTH_BITS: u32 = 20;
+
+/// The program's variables, in memory that it and this process share. Each is one word that is read and written at once, and
+/// none says anything about another, so that no order between them is needed.
+pub struct Shared(pub NonNull<bss>);
+
+// SAFETY: it only gives out atomics, which any thread may use.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    pub fn own_range(&self) -> &AtomicU64 {
+        // SAFETY: an aligned word of a mapping that is there as long as the skeleton, which outlives `self`; on this side
+        // it is only ever reached through atomics, and the program reads it as one word.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.0.as_ptr()).own_range) }
+    }
+
+    pub fn own_command(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.0.as_ptr()).own_command) }
+    }
+
+    pub fn own_writes(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.0.as_ptr()).own_writes) }
+    }
+
+    pub fn foreground_open(&self) -> &AtomicI64 {
+        // SAFETY: as above; the program changes it by atomic additions, as this side does.
+        unsafe { AtomicI64::from_ptr(&raw mut (*self.0.as_ptr()).foreground_open) }
+    }
+
+    pub fn lost_events(&self) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.0.as_ptr()).lost_events) }
+    }
+}
+
+/// A range of bytes as the program reads it; none where the word cannot hold it, beyond 8 PiB or longer than 512 MiB.
+pub fn own_range(begin: u64, end: u64) -> u64 {
+    let (begin, length) = (begin / SECTOR, end / SECTOR - begin / SECTOR);
+    let fits = begin < 1 << (u64::BITS - LENGTH_BITS) && length < 1 << LENGTH_BITS;
+    if fits { begin << LENGTH_BITS | length } else { 0 }
+}
+
+/// What heals must know of the program's `struct open_request`.
+pub struct OpenRequest {
+    pub arrival: Nanos,
+    pub op: u8,
+    pub own: bool,
+}
+
+impl OpenRequest {
+    pub fn decode(value: &[u8]) -> Option<Self> {
+        let value: &[u8; 32] = value.try_into().ok()?;
+        let arrival = Nanos(u64::from_ne_bytes(std::array::from_fn(|index| value[index])));
+        Some(Self { arrival, op: value[28], own: value[29] != 0 })
+    }
+}
+
+/// Reads a `struct event`; `None` for a record of another size.
+pub fn decode(record: &[u8]) -> Option<Event> {
+    let record: &[u8; RECORD] = record.try_into().ok()?;
+    let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| record[at + index]));
+    let [.., kind, op, own, _] = *record;
+    Some(Event {
+        at: Nanos(word(0)),
+        arrival: Nanos(word(8)),
+        kind: if kind == 0 { EventKind::Arrival } else { EventKind::Completion },
+        issue: Some(Nanos(word(16))).filter(|&issue| issue > Nanos::ZERO),
+        offset: Bytes(word(24).saturating_mul(SECTOR)),
+        length: u32::from_ne_bytes(std::array::from_fn(|index| record[32 + index])),
+        op: match op {
+            REQ_OP_READ => EventOp::Read,
+            REQ_OP_WRITE => EventOp::Write,
+            _ => EventOp::Other,
+        },
+        own: own != 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_one_word_or_none() {
+        assert_eq!(own_range(8 * SECTOR, 24 * SECTOR), 8 << 20 | 16);
+        assert_eq!(own_range(0, 0), 0);
+        assert_eq!(own_range(0, 512 << 20), 0, "too long");
+        let far = ((1 << 44) - 1) * SECTOR;
+        assert_eq!(own_range(far, far + SECTOR), u64::MAX << 20 | 1);
+        assert_eq!(own_range(far + SECTOR, far + 2 * SECTOR), 0, "too far");
+    }
+
+    #[test]
+    fn decodes_the_programs_record() {
+        let mut record = Vec::new();
+        for word in [500u64, 400, 450, 8] {
+            record.extend(word.to_ne_bytes());
+        }
+        record.extend(4096u32.to_ne_bytes());
+        record.extend([1, REQ_OP_WRITE, 0, 0]);
+        let event = decode(&record).unwrap();
+        assert_eq!((event.at, event.arrival, event.offset), (Nanos(500), Nanos(400), Bytes(4096)));
+        assert_eq!(event.issue, Some(Nanos(450)));
+        assert_eq!((event.length, event.kind, event.op), (4096, EventKind::Completion, EventOp::Write));
+        record[38] = 1;
+        assert!(decode(&record).unwrap().own);
+        assert_eq!(decode(&record[1..]), None);
+    }
+}

@@ -1,0 +1,59 @@
+//! How far a pass is, and keeping that.
+
+use idlewise::Bytes;
+use idlewise::order::Place;
+
+use super::Run;
+use crate::monitor::now;
+use crate::scrub::{Doing, Left, Progress, State};
+
+/// How far a pass is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Settled {
+    pub place: Place,
+    pub left: Left,
+}
+
+impl Settled {
+    pub fn verified(&self) -> u64 {
+        self.place.visited.saturating_sub(self.left.bytes())
+    }
+}
+
+impl Run<'_, '_> {
+    /// Saves the checkpoint. One that cannot be saved is told and tried again: a full disk elsewhere ends no scrub of days.
+    pub(super) fn save(&mut self, state: State, doing: Doing) {
+        let progress = self.progress(doing);
+        let Settled { place, left } = &self.settled;
+        let saved = self.checkpoint.save(place, left, self.narrowing.bad(), state, &progress);
+        self.saved = now();
+        self.unsaved = saved.err().map(|error| error.to_string());
+        if self.unsaved.is_none() {
+            self.kept = self.settled.clone();
+        }
+    }
+
+    pub(super) fn progress(&self, doing: Doing) -> Progress {
+        Progress {
+            doing,
+            verified: Bytes(self.settled.verified()),
+            verified_now: Bytes(self.settled.verified().saturating_sub(self.resumed_at)),
+            size: self.lane.device.size,
+            elapsed: now().since(self.began),
+            bad_blocks: self.narrowing.bad_blocks(),
+            retries: self.retries,
+            measured: *self.lane.foreground.measured(),
+            plan: self.pacing.parameters().or(self.used),
+            unsaved: self.unsaved.clone(),
+        }
+    }
+
+    /// Tells whoever watches, and every now and then the checkpoint, if there is anything new: to save is to write to a disk.
+    pub(super) fn tell(&mut self, doing: Doing) {
+        let progress = self.progress(doing.clone());
+        (self.watch)(&progress);
+        if now().since(self.saved) >= self.checkpoint.pause() && self.settled != self.kept {
+            self.save(State::Running, doing);
+        }
+    }
+}
