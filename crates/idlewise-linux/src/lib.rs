@@ -8,6 +8,8 @@
 pub mod capture;
 pub mod device;
 pub mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod memory;
 pub mod monitor;
 pub mod probe;

@@ -5,7 +5,7 @@ mod node;
 pub(crate) mod occupied;
 pub(crate) mod read_cache;
 mod sg;
-mod stack;
+pub(crate) mod stack;
 mod sysfs;
 pub mod verify;
 

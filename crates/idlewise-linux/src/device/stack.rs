@@ -37,7 +37,7 @@ fn reaches(sys: &Path, mounts: &str, file_system: u64, disk: (u32, u32)) -> bool
 }
 
 /// By the kernel's list of mounts (proc_pid_mountinfo(5)): the third field is the number, the first behind the dash the type.
-fn has_no_disk(mounts: &str, number: u64) -> bool {
+pub fn has_no_disk(mounts: &str, number: u64) -> bool {
     let number = format!("{}:{}", major(number), minor(number));
     mounts.lines().filter(|line| line.split(' ').nth(2) == Some(&number)).any(|line| {
         let kind = line.split_once(" - ").and_then(|(_, behind)| behind.split(' ').next());

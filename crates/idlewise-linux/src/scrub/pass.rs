@@ -206,7 +206,7 @@ impl Pass {
     }
 
     /// Reads the text of a checkpoint of any version.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Version {
             version: Option<u64>,

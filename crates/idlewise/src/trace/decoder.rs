@@ -11,10 +11,10 @@ use super::inputs::Input;
 use super::{Bad, Columns, CsvLayout, TraceError};
 use crate::Nanos;
 
-/// Read at a time.
-const BLOCK: usize = 4 << 20;
+/// Read at a time; while fuzzing so little that short inputs are of several.
+const BLOCK: usize = if cfg!(fuzzing) { 1 << 10 } else { 4 << 20 };
 /// A piece for one thread is not smaller.
-const SMALLEST_PIECE: usize = 128 << 10;
+const SMALLEST_PIECE: usize = if cfg!(fuzzing) { 256 } else { 128 << 10 };
 /// Records are mostly longer.
 const SHORTEST_RECORD: usize = 40;
 /// Longer lines are no records, see `formats::lines`.

@@ -6,7 +6,7 @@ pub(super) mod nvme;
 mod nvme_ring;
 mod read;
 mod scsi;
-mod sense;
+pub(crate) mod sense;
 
 pub use read::DirectRead;
 
