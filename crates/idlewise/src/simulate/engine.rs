@@ -74,12 +74,13 @@ impl Simulation {
     /// Runs the next interval and the busy period behind it. `written` are the WRITEs of the busy period before it: when each
     /// completed, and where it was.
     pub fn interval(&mut self, interval: &Interval, written: impl Iterator<Item = (Nanos, Bytes)>) {
-        let busy_before = interval.busy_before.0 + std::mem::take(&mut self.joined);
+        let busy_before = interval.busy_before.0.saturating_add(std::mem::take(&mut self.joined));
         self.clock = self.clock.saturating_add(busy_before).saturating_add(interval.length.0);
         self.wrote(written);
-        let busy = self.since_arrival + busy_before + self.carried;
+        // A request of a slow disk may delay by centuries.
+        let busy = self.since_arrival.saturating_add(busy_before).saturating_add(self.carried);
         if self.carried > 0 && interval.length.0 <= self.carried {
-            self.since_arrival += busy_before + interval.length.0;
+            self.since_arrival = self.since_arrival.saturating_add(busy_before).saturating_add(interval.length.0);
             self.carried -= interval.length.0;
         } else {
             let length = interval.length.0 - self.carried;
@@ -111,7 +112,7 @@ impl Simulation {
 
     fn wrote(&mut self, written: impl Iterator<Item = (Nanos, Bytes)>) {
         for (at, offset) in written {
-            let at = Nanos(at.0 + self.carried);
+            let at = Nanos(at.0.saturating_add(self.carried));
             self.works().for_each(|work| work.foreground_wrote(at, offset));
         }
     }
@@ -217,7 +218,7 @@ mod tests {
     /// 1,000 bytes take `time`, and every further 1,000 as much again.
     fn model(time: u64) -> DiskModel {
         let point = |size, time| Point { size: Bytes(size), time: Nanos(time) };
-        let verify = vec![point(1_000, time), point(2_000, 2 * time)];
+        let verify = vec![point(1_000, time), point(2_000, time.saturating_mul(2))];
         DiskModel { name: "test".into(), verify, read: None, write: None }
     }
 
@@ -257,6 +258,16 @@ mod tests {
         assert_eq!(outcome.delay_sum, 6 + 2 * 3 + 19);
         assert_eq!(outcome.longest_delay, Nanos(19));
         assert_eq!(outcome.used_idle, 60 + 47);
+    }
+
+    /// The end of the clock is the end of every time.
+    #[test]
+    fn a_request_longer_than_the_clock_delays_to_its_end() {
+        let disk = disk(&[(0, 10, true), (100, 150, true), (300, 10, true), (400, 10, true)]);
+        let lane = || vec![Lane::new(boxed(waiting(30)), Box::new(Scrub::new(Service::OfSize(model(u64::MAX)))))];
+        let outcome = run(&[disk], |_| lane()).outcome;
+        assert_eq!((outcome.background_requests, outcome.used_idle), (1, 60));
+        assert_eq!(outcome.longest_delay, Nanos(u64::MAX - 90));
     }
 
     #[test]
