@@ -1,5 +1,6 @@
 # make demo    the whole product on an emulated disk, in about five minutes
 # make test    every test; those that need root or a tool say so when they are skipped
+# make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make install the command, into PREFIX/bin
@@ -14,7 +15,7 @@ RUST_PACKAGES := cargo-web rustc-web rust-web-clippy rustfmt-web
 RUST := 1.88
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: tables demo experiments acceleration test lint setup build install bench clean
+.PHONY: tables demo experiments acceleration test fuzz lint setup build install bench clean
 
 demo: setup
 	cargo build --release --locked --quiet --workspace
@@ -36,6 +37,9 @@ test: setup
 	cargo build --locked --quiet -p idlewise-testbed
 	cargo test --locked --workspace
 	cargo build --locked --quiet -p idlewise-cli --no-default-features
+
+fuzz: setup
+	./fuzz/run.sh $(or $(SECONDS),60)
 
 lint: setup
 	cargo fmt --all --check

@@ -21,7 +21,7 @@ RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-
 # Lines of program and target: without TARGET a program says what it holds.
 all() {
     for program in formats files state commands; do
-        env -u TARGET "$bins/$program" | sed "s/^/$program /"
+        env -u TARGET "$bins/$program" 2>/dev/null | sed "s/^/$program /"
     done
 }
 
