@@ -199,6 +199,10 @@ impl Activities {
 
     fn mean_pass_s(&self, run: &Run) -> f64 {
         let times = run.details.last().map(|detail| &detail.times).filter(|times| times.count() > 0);
+        if run.outcome.scrubbed == Bytes(0) {
+            // Nor has a trace of no time a rate.
+            return f64::INFINITY;
+        }
         let rate = run.outcome.scrubbed.0 as f64 / (run.foreground.span as f64 / 1e9);
         times.map_or(self.capacity.0 as f64 / rate, |times| times.total() as f64 / 1e9 / times.count() as f64)
     }
@@ -339,6 +343,10 @@ mod tests {
         let idle = activities.run(&disks, Running::Scrub, Until::Passes(1), &lanes, &|_| ());
         let passes = idle.passes.unwrap();
         assert_eq!((passes.mean_s, idle.times, passes.never), (f64::INFINITY, 1, vec!["d".to_string()]));
+        let mut moment = IdlenessBuilder::new("d");
+        moment.request(Nanos(0), Nanos(0));
+        let at_once = activities.run(&[moment.finish()], Running::Scrub, Until::Passes(1), &lanes, &|_| ());
+        assert_eq!(at_once.passes.unwrap().mean_s, f64::INFINITY);
         activities.capacity = Bytes(1_000_000_000);
         let lanes = |disk: &Idleness| vec![Lane::new(waiting(), activities.scrub(disk))];
         let once = activities.run(&disks, Running::Scrub, Until::Times(1), &lanes, &|_| ()).passes.unwrap();
