@@ -9,7 +9,7 @@ use crate::reading::Read;
 use crate::{Result, Unstructured};
 
 pub fn run(mut from: Unstructured) -> Result<()> {
-    let (model, with_page) = (model(&mut from)?, from.ratio(1u8, 16u8)?);
+    let (model, with_page) = (model(&mut from)?, from.ratio(1u8, 64u8)?);
     let Some(read) = Read::short(&file(from)?) else { return Ok(()) };
     let Some(disks) = read.idleness(&model, Keep::default()) else { return Ok(()) };
     for disk in &disks {

@@ -10,13 +10,13 @@ use crate::reading::Read;
 use crate::{Result, Unstructured};
 
 /// Sizes by waits look at each interval.
-const MOST_REQUESTS: usize = 12;
+const MOST_REQUESTS: usize = 8;
 
 pub fn run(mut from: Unstructured) -> Result<()> {
     let model = model(&mut from)?;
     let goal = Goal { mean_slowdown: time(&mut from)?, max_slowdown: time(&mut from)? };
     let arrivals = if from.arbitrary()? { Arrivals::AnyMoment } else { Arrivals::Recorded };
-    let (with_steps, context) = (from.ratio(1u8, 8u8)?, from.arbitrary()?);
+    let (with_steps, context) = (from.ratio(1u8, 32u8)?, from.arbitrary()?);
     let Some(read) = Read::short(&file(from)?).filter(|read| read.len() <= MOST_REQUESTS) else { return Ok(()) };
     let Some(disks) = read.idleness(&model, Keep::default()) else { return Ok(()) };
     if let Ok(plan) = tune(&disks, &model, &goal, arrivals, &|_| ()) {
