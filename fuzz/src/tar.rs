@@ -30,7 +30,7 @@ pub fn archive(from: &mut Unstructured, levels: u8) -> Result<Vec<u8>> {
             }
             _ => (from.choose(FORMATS)?.sample)(),
         };
-        let content = wrapped(&content, from)?;
+        let content = if from.ratio(1u8, 8u8)? { wrapped(&content, from)? } else { content };
         let mut header = if from.arbitrary()? { Header::new_gnu() } else { Header::new_ustar() };
         let kind = KINDS[usize::from(from.int_in_range(0..=15u8)?) % KINDS.len()];
         // More often than not a file.

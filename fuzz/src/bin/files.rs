@@ -14,10 +14,7 @@ const TARGETS: [(&str, Make); 5] = [
     ("parquet", |from| Ok(Some([b"PAR1", from.bytes(from.len())?].concat()))),
     ("parquet-pages", parquet::file),
     ("srt-records", |from| srt::trace(from).map(Some)),
-    ("tar", |from| {
-        let archive = tar::archive(from, 2)?;
-        compressed::wrapped(&archive, from).map(Some)
-    }),
+    ("tar", |from| tar::archive(from, 2).map(Some)),
     ("compressed", |from| {
         let content = if from.arbitrary()? {
             (from.choose(FORMATS)?.sample)()

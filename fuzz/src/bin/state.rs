@@ -14,7 +14,9 @@ use idlewise_linux::fuzzing::{Sense, has_no_disk, pass};
 use idlewise_linux::scrub::{Note, Pass};
 use libfuzzer_sys::fuzz_target;
 
-const TARGETS: [(&str, fn(&[u8])); 8] = [
+type Read = fn(&[u8]);
+
+const TARGETS: [(&str, Read); 8] = [
     ("model", |bytes| text(bytes, model)),
     ("plan", |bytes| text(bytes, plan)),
     ("sampling-plan", |bytes| text(bytes, sampling_plan)),

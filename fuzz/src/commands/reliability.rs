@@ -27,7 +27,7 @@ pub fn run(mut from: Unstructured) -> Result<()> {
     let Some(disks) = read.idleness(&model, Keep { writes, ..Keep::default() }) else { return Ok(()) };
     let parameters = Parameters { request_size: Some(SMALLEST), ..parameters };
     // Passes are counted one by one.
-    let of_pass = capacity.0 / SMALLEST.0 * model.verify_time(SMALLEST).0;
+    let of_pass = model.verify_time(SMALLEST).0.saturating_mul(capacity.0 / SMALLEST.0);
     if disks.iter().any(|disk| disk.span().0 / of_pass > MOST_PASSES) {
         return Ok(());
     }
