@@ -34,8 +34,9 @@ impl Cdh {
     /// Adds the same time so many times.
     pub fn add_many(&mut self, time: Nanos, times: u64) {
         self.counts.resize(COUNT, 0);
-        self.counts[bin(time)] += times;
-        self.count += times;
+        let count = &mut self.counts[bin(time)];
+        *count = count.saturating_add(times);
+        self.count = self.count.saturating_add(times);
         self.total += u128::from(time.0) * u128::from(times);
         self.longest = self.longest.max(time);
     }
@@ -43,8 +44,8 @@ impl Cdh {
     /// Adds all times of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
-        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
-        self.count += other.count;
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count = count.saturating_add(*more));
+        self.count = self.count.saturating_add(other.count);
         self.total += other.total;
         self.longest = self.longest.max(other.longest);
     }

@@ -60,9 +60,15 @@ impl Scrub {
 impl Passes {
     /// So many bytes were verified until `at`.
     fn verified(&mut self, mut bytes: u64, at: Nanos) {
-        while bytes >= self.left {
+        if bytes >= self.left {
             bytes -= std::mem::replace(&mut self.left, self.capacity);
             self.detail.times.add(at.since(self.began));
+            // Those that the same request ends besides take no time.
+            let besides = bytes / self.capacity;
+            if besides > 0 {
+                self.detail.times.add_many(Nanos::ZERO, besides);
+            }
+            bytes %= self.capacity;
             self.began = at;
         }
         self.left -= bytes;
@@ -111,5 +117,10 @@ mod tests {
         assert_eq!(scrub.detail().times.count(), 2);
         scrub.serve(Nanos(300), Bytes(10_000), 1, 1_000);
         assert_eq!((scrub.detail().times.count(), scrub.detail().times.total()), (6, 127 + 20 + 160));
+        // As many as there are bytes are not counted one by one.
+        let mut bytewise = Scrub::new(scrub.service.clone()).timing_passes(Bytes(1), Nanos(0));
+        bytewise.serve(Nanos(0), Bytes(u64::MAX), 1, 1);
+        bytewise.serve(Nanos(1), Bytes(u64::MAX), 1, 1);
+        assert_eq!(bytewise.detail().times.count(), u64::MAX);
     }
 }
