@@ -146,20 +146,77 @@ fn parquet(volume: &str, junk: &str) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// No rows, and a schema of columns each in the one before it.
-fn deep_parquet(depth: usize) -> Vec<u8> {
-    // Version 1; a list of structures, each with a name and a child, and one of a type without; no rows, no row groups.
-    let mut footer = vec![0x15, 0x02, 0x19, 0xfc];
-    let mut length = depth + 1;
-    while length > 0 {
-        footer.push((length & 0x7f) as u8 | if length > 0x7f { 0x80 } else { 0 });
-        length >>= 7;
+/// A number as Thrift writes it; with its sign in the last bit where it may have one.
+fn number(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
     }
-    (0..depth).for_each(|_| footer.extend([0x35, 0x00, 0x18, 1, b'a', 0x15, 0x02, 0x00]));
-    footer.extend([0x15, 0x04, 0x25, 0x00, 0x18, 1, b'a', 0x00]);
-    footer.extend([0x16, 0x00, 0x19, 0x0c, 0x00]);
-    let length = (footer.len() as u32).to_le_bytes();
-    [b"PAR1", &footer[..], &length, b"PAR1"].concat()
+    bytes.push(number as u8);
+    bytes
+}
+
+fn signed(value: i64) -> Vec<u8> {
+    number(((value << 1) ^ (value >> 63)) as u64)
+}
+
+/// The head of a list of so many structures.
+fn structures(count: usize) -> Vec<u8> {
+    [vec![0xfc], number(count as u64)].concat()
+}
+
+/// A schema of columns each in the one before it, which say that they have so many, and one of a type.
+fn nested_columns(depth: usize, children: i64) -> Vec<u8> {
+    let group = [&[0x35, 0x00, 0x18, 1, b'a', 0x15], &signed(children)[..], &[0x00]].concat();
+    [structures(depth + 1), group.repeat(depth), vec![0x15, 0x04, 0x25, 0x00, 0x18, 1, b'a', 0x00]].concat()
+}
+
+/// Each field of these with the byte for its step and its type: version, schema, rows, row groups.
+fn footer(schema_type: u8, schema: &[u8], groups_type: u8, groups: &[u8]) -> Vec<u8> {
+    [&[0x15, 0x02, 0x10 | schema_type], schema, &[0x16, 0x00, 0x10 | groups_type], groups, &[0x00]].concat()
+}
+
+fn with_footer(body: &[u8], footer: &[u8]) -> Vec<u8> {
+    [b"PAR1", body, footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat()
+}
+
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const NO_GROUPS: &[u8] = &[0x0c];
+
+fn deep_parquet(depth: usize) -> Vec<u8> {
+    with_footer(&[], &footer(LIST, &nested_columns(depth, 1), LIST, NO_GROUPS))
+}
+
+/// One request, whose first page says its size in a field of this type.
+fn page_parquet(size_type: u8) -> Vec<u8> {
+    const COLUMNS: [(&[u8], i64, &[u8]); 4] =
+        [(b"arrival", 2, &[0; 8]), (b"offset", 2, &[0; 8]), (b"length", 1, &[0; 4]), (b"op", 6, b"\x04\0\0\0read")];
+    let (mut body, mut chunks) = (Vec::new(), Vec::new());
+    let mut schema = [structures(5), vec![0x48, 1, b's', 0x15, 0x08, 0x00]].concat();
+    for (name, kind, data) in COLUMNS {
+        let at = signed(4 + body.len() as i64);
+        let size = signed(data.len() as i64);
+        let page = [
+            &[0x15, 0, 0x10 | size_type][..],
+            &size,
+            &[0x15],
+            &size,
+            &[0x2c, 0x15, 0x02, 0x15, 0x00, 0x15, 0x06, 0x15, 0x06, 0x00, 0x00],
+            data,
+        ]
+        .concat();
+        let (kind, length) = (signed(kind), signed(page.len() as i64));
+        body.extend(&page);
+        let text = [&[name.len() as u8], name].concat();
+        let sizes = [&[0x15, 0x00, 0x16, 0x02, 0x16], &length[..], &[0x16], &length, &[0x26], &at, &[0x00]].concat();
+        let column = [&[0x15], &kind[..], &[0x19, 0x15, 0x00, 0x19, 0x18], &text, &sizes].concat();
+        chunks.extend([&[0x26], &at[..], &[0x1c], &column, &[0x00]].concat());
+        schema.extend([&[0x15], &kind[..], &[0x25, 0x00, 0x18], &text, &[0x00]].concat());
+    }
+    let groups = [structures(1), vec![0x19], structures(4), chunks, vec![0x16, 0x02, 0x16, 0x02, 0x00]].concat();
+    with_footer(&body, &footer(LIST, &schema, LIST, &groups))
 }
 
 fn bomb() -> Vec<u8> {
@@ -211,6 +268,26 @@ fn files() -> Vec<Hostile> {
         file("name.parquet", parquet(&"n".repeat(30_000), "j"), &[], "more than 255 bytes"),
         file("deep.parquet", deep_parquet(100_000), &[], "a schema of more than 1000 columns"),
         file("nested.parquet", deep_parquet(900), &[], "deeper than 10"),
+        file(
+            "set.parquet",
+            with_footer(&[], &footer(SET, &nested_columns(4_000, 1), LIST, NO_GROUPS)),
+            &[],
+            "FileMetaData.schema of another type",
+        ),
+        file(
+            "negative.parquet",
+            with_footer(&[], &footer(LIST, &nested_columns(900, 1 - (1 << 32)), LIST, NO_GROUPS)),
+            &[],
+            "-4294967295 where 2147483647 is the most",
+        ),
+        file(
+            "groups.parquet",
+            with_footer(&[], &footer(LIST, &nested_columns(1, 1), 6, &structures((1 << 31) - 1))),
+            &[],
+            "FileMetaData.row_groups of another type",
+        ),
+        file("pages.parquet", page_parquet(5), &[], ""),
+        file("page-size.parquet", page_parquet(6), &[], "PageHeader.uncompressed_page_size of another type"),
         file(
             "footer.parquet",
             [&b"PAR1"[..], &u32::MAX.to_le_bytes(), b"PAR1"].concat(),

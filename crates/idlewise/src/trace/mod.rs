@@ -24,7 +24,6 @@ mod reader;
 mod spool;
 pub mod store;
 pub mod synth;
-mod thrift;
 mod volumes;
 pub mod write;
 

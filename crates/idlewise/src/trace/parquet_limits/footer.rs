@@ -1,0 +1,63 @@
+//! The footer: its size, that every field in it is of its type, and the shape of the schema.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+
+use super::layout::FILE;
+use super::read_at;
+use super::thrift::{Compact, Seen};
+
+/// Bytes of the footer: enough for thousands of row groups.
+const LONGEST_FOOTER: u64 = 4 << 20;
+/// Columns and groups of columns in the schema.
+const MOST_ELEMENTS: usize = 1_000;
+/// Groups within groups.
+const DEEPEST: usize = 10;
+
+/// Checks the size of the footer, its fields, and the shape of the schema in it.
+pub fn check_footer(file: &mut File) -> Result<(), String> {
+    let damaged = || "a damaged Parquet file".to_string();
+    let size = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
+    let tail = read_at(file, size.checked_sub(8).ok_or_else(damaged)?, 8)?;
+    let length = u64::from(u32::from_le_bytes(tail[..4].try_into().map_err(|_| damaged())?));
+    if length > LONGEST_FOOTER {
+        return Err(format!("a footer of {length} bytes; at most {LONGEST_FOOTER} are read"));
+    }
+    let footer = read_at(file, size.checked_sub(8 + length).ok_or_else(damaged)?, length)?;
+    // How many children each element of the schema has.
+    let mut schema: Vec<i64> = Vec::new();
+    let mut compact = Compact::new(&footer);
+    let whole = compact.walk(&FILE, &mut |seen| match seen {
+        Seen::Begin("SchemaElement") => schema.push(0),
+        Seen::Number("num_children", children) => schema.last_mut().into_iter().for_each(|last| *last = children),
+        _ => {}
+    });
+    whole.map_err(|wrong| format!("a damaged Parquet file: {wrong} in its footer"))?;
+    check_shape(&schema)
+}
+
+/// Holds the schema to its limits, given how many children each element has.
+fn check_shape(schema: &[i64]) -> Result<(), String> {
+    if schema.len() > MOST_ELEMENTS {
+        return Err(format!("a schema of more than {MOST_ELEMENTS} columns"));
+    }
+    // Children that are still to come of each group that holds the element.
+    let mut open: Vec<i64> = Vec::new();
+    for (index, &children) in schema.iter().enumerate() {
+        let left = schema.len() - index - 1;
+        if usize::try_from(children).ok().is_none_or(|children| children > left) {
+            return Err(format!("a damaged Parquet file: a column of {children} columns where {left} are left"));
+        }
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+        open.last_mut().into_iter().for_each(|left| *left -= 1);
+        if children > 0 {
+            open.push(children);
+        }
+        if open.len() > DEEPEST {
+            return Err(format!("columns within columns deeper than {DEEPEST}"));
+        }
+    }
+    Ok(())
+}
