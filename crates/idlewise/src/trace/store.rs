@@ -32,6 +32,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::decoder::{BadRecords, Batches};
@@ -52,8 +53,8 @@ const VERSION_KEY: &str = "idlewise.version";
 const RESOLUTION_KEY: &str = "idlewise.resolution_ns";
 const ORIGIN_KEY: &str = "idlewise.origin_ns";
 
-/// The schema of a trace that comes from there.
-fn schema(provenance: &Provenance) -> SchemaRef {
+/// The schema of a trace.
+fn schema() -> SchemaRef {
     let field = |name: &str, kind: DataType, nullable: bool, unit: &str| {
         Field::new(name, kind, nullable).with_metadata(HashMap::from([("unit".to_string(), unit.to_string())]))
     };
@@ -67,10 +68,13 @@ fn schema(provenance: &Provenance) -> SchemaRef {
         field("op", names(DataType::Int8), false, "read or write"),
         field("volume", names(DataType::Int32), false, "name"),
     ];
-    let metadata =
-        [(VERSION_KEY, VERSION), (RESOLUTION_KEY, provenance.resolution.0), (ORIGIN_KEY, provenance.origin.0)];
-    let metadata = metadata.map(|(key, value)| (key.to_string(), value.to_string()));
-    Arc::new(Schema::new_with_metadata(fields, HashMap::from(metadata)))
+    Arc::new(Schema::new(fields))
+}
+
+/// What the file says of a trace that comes from there.
+fn stated(provenance: &Provenance) -> Vec<KeyValue> {
+    let stated = [(VERSION_KEY, VERSION), (RESOLUTION_KEY, provenance.resolution.0), (ORIGIN_KEY, provenance.origin.0)];
+    stated.map(|(key, value)| KeyValue::new(key.to_string(), value.to_string())).into()
 }
 
 /// Writes a trace as Parquet.
@@ -89,14 +93,15 @@ impl<W: Write + Send> ParquetWriter<W> {
         let properties = ["arrival", "issue", "completion", "offset"].into_iter().fold(
             WriterProperties::builder()
                 .set_compression(Compression::ZSTD(ZstdLevel::default()))
-                .set_max_row_group_row_count(Some(GROUP)),
+                .set_max_row_group_row_count(Some(GROUP))
+                .set_key_value_metadata(Some(stated(provenance))),
             |properties, column| {
                 properties
                     .set_column_dictionary_enabled(column.into(), false)
                     .set_column_encoding(column.into(), Encoding::DELTA_BINARY_PACKED)
             },
         );
-        let schema = schema(provenance);
+        let schema = schema();
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties.build()))?;
         Ok(Self { schema, writer })
     }
@@ -179,9 +184,11 @@ impl ParquetBatches {
     fn of_file(mut file: File) -> Result<Self, String> {
         let problem = |error: ParquetError| error.to_string();
         parquet_limits::check_footer(&mut file)?;
-        let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(problem)?;
-        let metadata = found.schema().metadata();
-        let number = |key: &str| metadata.get(key).and_then(|value| value.parse::<u64>().ok());
+        // Arrow's own schema, a few bytes of which may stand for very many columns, says nothing that a trace needs.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let found = ArrowReaderMetadata::load(&file, options).map_err(problem)?;
+        let stated = found.metadata().file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
+        let number = |key: &str| stated.iter().find(|stated| stated.key == key)?.value.as_ref()?.parse::<u64>().ok();
         if let Some(version) = number(VERSION_KEY).filter(|&version| version > VERSION) {
             return Err(format!("a trace of version {version}; this idlewise reads up to version {VERSION}"));
         }
@@ -348,6 +355,7 @@ fn texts(batch: &RecordBatch, name: &str) -> Result<Option<Texts>, String> {
 #[cfg(test)]
 mod tests {
     use arrow_array::StructArray;
+    use parquet::arrow::arrow_writer::ArrowWriterOptions;
     use parquet::file::properties::WriterVersion;
 
     use super::*;
@@ -422,6 +430,20 @@ mod tests {
                 WriterProperties::builder().set_compression(codec).set_writer_version(WriterVersion::PARQUET_2_0);
             assert_eq!(read(&requests(300, "v", junk(300), properties.build())).unwrap().len(), 300);
         }
+    }
+
+    #[test]
+    fn what_a_file_says_of_arrows_types_is_not_looked_at() {
+        let numbers = || Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
+        let op = Arc::new(StringArray::from(vec!["read", "write"])) as ArrayRef;
+        let columns = [("arrival", numbers()), ("offset", numbers()), ("length", numbers()), ("op", op)];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let stated = KeyValue::new("ARROW:schema".to_string(), "nonsense".to_string());
+        let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![stated])).build();
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        assert_eq!(read(&writer.into_inner().unwrap()).unwrap().len(), 2);
     }
 
     #[test]
