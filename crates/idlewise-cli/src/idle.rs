@@ -1,5 +1,6 @@
 //! `idlewise idle`: how idle disks were.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use idlewise::Nanos;
@@ -118,11 +119,16 @@ fn by_volume(input: &Input) -> Vec<Report> {
 
 /// What each report is called in a column: its file's name, and its volume where a trace has several reports.
 fn names(reports: &[Report]) -> Vec<String> {
+    let mut of_trace: HashMap<&str, usize> = HashMap::new();
+    reports.iter().for_each(|report| *of_trace.entry(&report.source.trace).or_default() += 1);
     let name = |report: &Report| {
         let file = report.source.trace.rsplit('/').next().unwrap_or_default();
         let stem = file.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(file);
-        let several = reports.iter().filter(|other| other.source.trace == report.source.trace).count() > 1;
-        if several { format!("{stem} {}", report.profile.sequence_volume) } else { stem.to_string() }
+        if of_trace[&*report.source.trace] > 1 {
+            format!("{stem} {}", report.profile.sequence_volume)
+        } else {
+            stem.to_string()
+        }
     };
     reports.iter().map(name).collect()
 }
