@@ -1,5 +1,6 @@
 //! `idlewise trace convert` and `merge`: the same requests in another format, of one trace or of several.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
@@ -66,6 +67,9 @@ pub struct Written {
     zero_responses: u64,
 }
 
+/// Files that are written at once: most systems let a process have 1,024 open.
+const MOST_FILES: usize = 900;
+
 /// What all of the commands that write traces list.
 pub fn both_helps() -> String {
     format!("{}\n\n{}", targets_help(), formats_help())
@@ -109,9 +113,10 @@ fn write(
 pub struct Parts {
     out: PathBuf,
     target: Target,
-    /// In the order of their first requests.
-    files: Vec<(PathBuf, TraceFile)>,
-    index: HashMap<PathBuf, usize>,
+    /// Those that are written to.
+    open: HashMap<PathBuf, TraceFile>,
+    /// All of them, in the order of their first requests.
+    paths: Vec<PathBuf>,
     /// The files of volumes, where each has its own.
     volumes: HashMap<String, PathBuf>,
     requests: u64,
@@ -125,8 +130,8 @@ impl Parts {
         Self {
             out,
             target,
-            files: Vec::new(),
-            index: HashMap::new(),
+            open: HashMap::new(),
+            paths: Vec::new(),
             volumes: HashMap::new(),
             requests: 0,
             had_responses: false,
@@ -136,18 +141,29 @@ impl Parts {
 
     /// Writes requests to the file at `path`, new or begun.
     pub fn write(&mut self, path: PathBuf, columns: &Columns, provenance: &Provenance) -> anyhow::Result<()> {
-        let index = match self.index.get(&path) {
-            Some(&index) => index,
-            None => {
-                self.files.push((path.clone(), TraceFile::create(&path, self.target, provenance)?));
-                self.index.insert(path, self.files.len() - 1);
-                self.files.len() - 1
+        if !self.open.contains_key(&path) && self.open.len() == MOST_FILES {
+            anyhow::bail!(
+                "{}: more than {MOST_FILES} volumes, a file each: name one of them with --volume",
+                self.out.display()
+            );
+        }
+        let file = match self.open.entry(path) {
+            Entry::Occupied(begun) => begun.into_mut(),
+            Entry::Vacant(new) => {
+                let file = TraceFile::create(new.key(), self.target, provenance)?;
+                self.paths.push(new.key().clone());
+                new.insert(file)
             }
         };
         self.requests += columns.len() as u64;
         self.unknown_responses += (columns.len() - columns.responses().count()) as u64;
         self.had_responses |= columns.has_responses();
-        self.files[index].1.write(columns)
+        file.write(columns)
+    }
+
+    /// Puts the files so far in their places: there will be no more requests for them.
+    pub fn finish_open(&mut self) -> anyhow::Result<()> {
+        self.open.drain().try_for_each(|(_, file)| file.finish())
     }
 
     fn write_volumes(&mut self, columns: Columns, provenance: &Provenance) -> anyhow::Result<()> {
@@ -175,7 +191,7 @@ impl Parts {
         let numbered = (2..).map(|number| self.part_path(&format!("{volume}-{number}")));
         let path = std::iter::once(self.part_path(volume))
             .chain(numbered)
-            .find(|path| !self.index.contains_key(path))
+            .find(|path| !self.open.contains_key(path))
             .unwrap_or_default();
         self.volumes.insert(volume.into(), path.clone());
         path
@@ -187,13 +203,10 @@ impl Parts {
     }
 
     /// Puts all files in their places.
-    pub fn finish(self) -> anyhow::Result<Written> {
+    pub fn finish(mut self) -> anyhow::Result<Written> {
         let responses_dropped = self.had_responses && !self.target.keeps_responses();
-        let mut files = Vec::new();
-        for (path, file) in self.files {
-            file.finish()?;
-            files.push(path.display().to_string());
-        }
+        self.finish_open()?;
+        let files = self.paths.iter().map(|path| path.display().to_string()).collect();
         let zero_responses = if self.target.name() == "msr" { self.unknown_responses } else { 0 };
         Ok(Written { format: self.target.name(), requests: self.requests, files, responses_dropped, zero_responses })
     }

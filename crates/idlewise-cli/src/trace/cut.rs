@@ -68,6 +68,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
                 cutter.write(path, columns, provenance)?;
             }
             if !rest.is_empty() {
+                cutter.parts.finish_open()?;
                 cutter.part += 1;
                 cutter.begin = None;
             }
