@@ -11,6 +11,8 @@ use super::inputs::HEAD;
 const MAGIC: (usize, &[u8]) = (257, b"ustar");
 /// Bytes between two members: headers and long names, which are read as a whole.
 const BETWEEN: u64 = 1 << 20;
+/// Characters that a member's name is told with.
+const LONGEST_NAME: usize = 255;
 /// So much of a compressed member is sure to give its first bytes: a block of bzip2 is shorter.
 const BLOCK: u64 = 1 << 20;
 
@@ -28,23 +30,43 @@ pub fn each_member(
     let mut archive = tar::Archive::new(Metered { read: archive, left: left.clone() });
     for entry in archive.entries()? {
         let mut entry = entry?;
-        // What follows is passed on or over in pieces.
+        let kind = entry.header().entry_type();
+        // A file with holes takes less in the archive than it has bytes.
+        let stored = if kind.is_gnu_sparse() { entry.header().entry_size()? } else { entry.size() };
+        // What follows is passed on in pieces, or over.
         left.set(u64::MAX);
-        if entry.header().entry_type() == tar::EntryType::Regular {
-            let name = entry.path()?.display().to_string();
+        let name = shortened(&entry.path()?.display().to_string());
+        if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
             let mut first = Vec::new();
             entry.by_ref().take(BLOCK).read_to_end(&mut first)?;
-            let mut head = Vec::new();
-            // A piece of a compressed file ends early, which is no error yet.
-            if let Ok((read, _)) = decompressed(&first[..]) {
-                let _ = read.take(HEAD as u64).read_to_end(&mut head);
-            }
+            let head = head(&first).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
             member(&name, &head, &mut Cursor::new(&first).chain(&mut entry))?;
+        } else if !kind.is_dir() && !kind.is_pax_global_extensions() {
+            member(&name, &[], &mut io::empty())?;
         }
-        io::copy(&mut entry, &mut io::sink())?;
-        left.set(BETWEEN);
+        let read = u64::MAX - left.get();
+        left.set(BETWEEN.saturating_add(stored.saturating_sub(read)));
     }
     Ok(())
+}
+
+/// The first bytes of a member, decompressed.
+fn head(first: &[u8]) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let read = decompressed(first).and_then(|(read, _)| read.take(HEAD as u64).read_to_end(&mut head));
+    match read {
+        // A piece of a compressed file ends early, which is no error yet.
+        Err(error) if first.len() as u64 == BLOCK && error.kind() == io::ErrorKind::UnexpectedEof => Ok(head),
+        read => read.map(|_| head),
+    }
+}
+
+/// A name whose end is told where it is long: there the file is named.
+fn shortened(name: &str) -> String {
+    match name.char_indices().rev().nth(LONGEST_NAME - 1) {
+        Some((begin, _)) if begin > 0 => format!("...{}", &name[begin..]),
+        _ => name.into(),
+    }
 }
 
 /// Gives no more than so many bytes.
