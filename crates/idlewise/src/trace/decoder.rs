@@ -2,7 +2,7 @@
 //! while the next ones are read and decompressed.
 
 use std::collections::VecDeque;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 
 use rayon::prelude::*;
 
@@ -11,8 +11,13 @@ use super::inputs::Input;
 use super::{Bad, Columns, CsvLayout, TraceError};
 use crate::Nanos;
 
-/// Read at a time; while fuzzing so little that short inputs are of several.
+/// Read at a time, of all inputs together.
+const BLOCKS: usize = 64 << 20;
+/// Of one input; while fuzzing so little that short inputs are of several blocks.
 const BLOCK: usize = if cfg!(fuzzing) { 1 << 10 } else { 4 << 20 };
+const SMALLEST_BLOCK: usize = if cfg!(fuzzing) { 1 << 10 } else { 16 << 10 };
+/// Of more inputs none is read ahead.
+const MOST_AHEAD: usize = 64;
 /// A piece for one thread is not smaller.
 const SMALLEST_PIECE: usize = if cfg!(fuzzing) { 256 } else { 128 << 10 };
 /// Records are mostly longer.
@@ -71,6 +76,10 @@ pub struct Decoder<'a> {
     read: Box<dyn Read + Send + 'a>,
     recipe: Recipe<'a>,
     skip_bad: bool,
+    /// Bytes that are read at a time.
+    block: usize,
+    /// Whether the next block is read while one is parsed.
+    ahead: bool,
     /// The parser and what it has parsed, where one must see all of the input.
     serial: (Box<dyn Parser>, Columns),
     /// Bytes read and not yet parsed.
@@ -94,14 +103,17 @@ struct Piece {
 }
 
 impl<'a> Decoder<'a> {
-    pub fn new(input: Input<'a>, recipe: Recipe<'a>, skip_bad: bool) -> Self {
+    /// A decoder of one of so many inputs, which share the memory.
+    pub fn new(input: Input<'a>, recipe: Recipe<'a>, skip_bad: bool, inputs: usize) -> Self {
         Self {
             name: input.name,
-            read: Box::new(Cursor::new(input.head).chain(input.rest)),
+            read: input.rest,
+            block: (BLOCKS / (2 * inputs)).clamp(SMALLEST_BLOCK, BLOCK),
+            ahead: inputs <= MOST_AHEAD,
             serial: ((recipe.parser)(), Columns::default()),
             recipe,
             skip_bad,
-            window: Window::default(),
+            window: Window { len: input.head.len(), memory: input.head },
             spare: Window::default(),
             ended: false,
             lines: 0,
@@ -111,7 +123,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn fill(&mut self) -> Result<(), TraceError> {
-        let read = self.window.read_block(&mut self.read);
+        let read = self.window.read_block(&mut self.read, self.block);
         self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
         Ok(())
     }
@@ -134,6 +146,9 @@ impl<'a> Decoder<'a> {
         }
         // What a parser leaves at the end it can make nothing of.
         self.window.keep_from(if self.ended { self.window.bytes().len() } else { start });
+        if !self.ahead {
+            self.window.shrink();
+        }
         if !columns.is_empty() {
             self.ready.push_back(columns.take());
         }
@@ -142,7 +157,7 @@ impl<'a> Decoder<'a> {
 
     /// Pieces of the window go to parsers of their own, while the next block is read.
     fn next_in_pieces(&mut self) -> Result<(), TraceError> {
-        if self.window.bytes().is_empty() {
+        if self.window.bytes().is_empty() || !self.ahead && !self.ended {
             self.fill()?;
         }
         let read = self.window.bytes();
@@ -155,13 +170,18 @@ impl<'a> Decoder<'a> {
         let (now, later) = read.split_at(whole_lines);
         let next = &mut self.spare;
         next.begin_with(later);
-        let (recipe, skip_bad, read, ended) = (&self.recipe, self.skip_bad, &mut self.read, self.ended);
+        let (recipe, skip_bad, read, block) = (&self.recipe, self.skip_bad, &mut self.read, self.block);
+        let (ended, pause) = (self.ended, self.ended || !self.ahead);
         let (read, pieces) = rayon::join(
-            || if ended { Ok(true) } else { next.read_block(read) },
+            || if pause { Ok(ended) } else { next.read_block(read, block) },
             || cut(now).into_par_iter().map(|piece| parse(recipe, piece, skip_bad)).collect::<Vec<_>>(),
         );
         self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
         std::mem::swap(&mut self.window, &mut self.spare);
+        if pause {
+            self.window.shrink();
+            self.spare = Window::default();
+        }
         for piece in pieces {
             if let Some(bad) = piece.stopped_at {
                 return Err(TraceError::Bad { path: self.name.clone(), bad: bad.after(self.lines) });
@@ -258,6 +278,12 @@ impl Window {
         self.len -= start;
     }
 
+    /// Gives back the memory that holds nothing.
+    fn shrink(&mut self) {
+        self.memory.truncate(self.len);
+        self.memory.shrink_to_fit();
+    }
+
     fn make_room(&mut self, len: usize) {
         if self.memory.len() < len {
             self.memory.resize(len, 0);
@@ -265,8 +291,8 @@ impl Window {
     }
 
     /// Reads another block behind what is there; true at the end of the input.
-    fn read_block(&mut self, read: &mut dyn Read) -> io::Result<bool> {
-        let full = self.len + BLOCK;
+    fn read_block(&mut self, read: &mut dyn Read, block: usize) -> io::Result<bool> {
+        let full = self.len + block;
         self.make_room(full);
         while self.len < full {
             match read.read(&mut self.memory[self.len..full]) {

@@ -18,6 +18,8 @@ pub const HEAD: usize = 64 << 10;
 const MOST_LEVELS: usize = 2;
 /// Traces that are read as one.
 const MOST_INPUTS: usize = 4_096;
+/// Compressed inputs that are unpacked while they are read; each takes memory for what it may refer back to.
+const MOST_COMPRESSED: usize = 16;
 /// Some editors put it before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a list in a message so many are named; more are only counted.
@@ -44,8 +46,12 @@ pub type ShareDone<'a> = &'a (dyn Fn(f64) + Sync);
 #[derive(Default)]
 pub struct Inputs<'a> {
     pub all: Vec<Input<'a>>,
-    /// Names of what was found in a folder or an archive and is no trace.
-    pub passed_over: Vec<String>,
+    /// Names of the first of what was found in a folder or an archive and is no trace.
+    passed_over: Vec<String>,
+    /// All of it.
+    passed_over_count: usize,
+    /// Compressed ones.
+    compressed: usize,
     /// Whether some come from a folder or an archive, which may hold other things than traces.
     found: bool,
 }
@@ -102,8 +108,13 @@ pub fn open_bytes<'a>(name: &str, bytes: &'a [u8], looks: Looks) -> Result<Input
 
 /// Names, of which the first are enough for people.
 pub fn name_some(names: &[impl Borrow<str>]) -> String {
+    name_first(names, names.len())
+}
+
+/// The first of so many names.
+fn name_first(names: &[impl Borrow<str>], count: usize) -> String {
     let named = names[..names.len().min(NAMED)].join(", ");
-    if names.len() > NAMED { format!("{named} and {} more", names.len() - NAMED) } else { named }
+    if count > NAMED { format!("{named} and {} more", count - NAMED) } else { named }
 }
 
 /// `usr_0` of `traces/usr_0.csv.gz`; more of the name where others among `all` are called so too.
@@ -171,17 +182,44 @@ impl<'a> Inputs<'a> {
             return self.unpack(&name, Cursor::new(head).chain(rest), looks, &inner);
         }
         if self.found && !(looks.claims)(&head) {
-            self.passed_over.push(name);
+            self.pass_over(name);
             return Ok(());
         }
         if self.all.len() == MOST_INPUTS {
             return Err(io::Error::other(format!("more than {MOST_INPUTS} traces at once: merge some of them first")));
         }
+        let rest = self.unpacked(rest, compression, looks)?;
         // What is read at any place needs no second descriptor, and what is read from front to end no first one.
         let file = file.filter(|_| compression.is_none() && ParquetBatches::claims(&head));
         let rest = if file.is_some() { Box::new(io::empty()) } else { rest };
         self.all.push(Input { name, compression: inner.compression, head, rest, file });
         Ok(())
+    }
+
+    /// What was found and is no trace, if anything.
+    pub fn passed_over(&self) -> Option<String> {
+        (self.passed_over_count > 0).then(|| name_first(&self.passed_over, self.passed_over_count))
+    }
+
+    fn pass_over(&mut self, name: String) {
+        self.passed_over_count += 1;
+        if self.passed_over.len() < NAMED {
+            self.passed_over.push(name);
+        }
+    }
+
+    /// The content of an input behind its head: what unpacks it takes memory, so of many each is unpacked into a temporary file.
+    fn unpacked(
+        &mut self,
+        mut rest: Box<dyn Read + Send + 'a>,
+        compression: Option<&'static str>,
+        looks: Looks,
+    ) -> io::Result<Box<dyn Read + Send + 'a>> {
+        self.compressed += usize::from(compression.is_some());
+        if compression.is_none() || self.compressed <= MOST_COMPRESSED {
+            return Ok(rest);
+        }
+        Ok(Box::new(looks.spool.part(&mut rest)?))
     }
 
     /// Each member that may be a trace becomes an unnamed temporary file: an archive is read once from front to end, but its members
@@ -197,11 +235,15 @@ impl<'a> Inputs<'a> {
             let member = format!("{name}:{member}");
             let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
             if !archive::claims(head) && !(looks.claims)(head) {
-                self.passed_over.push(member);
+                self.pass_over(member);
                 return Ok(());
             }
-            let file = looks.spool.file(content)?;
-            self.open(member, file.try_clone()?, Some(file), looks, inner)
+            if ParquetBatches::claims(head) {
+                let file = looks.spool.file(content)?;
+                return self.open(member, file.try_clone()?, Some(file), looks, inner);
+            }
+            let part = looks.spool.part(content)?;
+            self.open(member, part, None, looks, inner)
         })
     }
 }

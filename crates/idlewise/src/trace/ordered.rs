@@ -7,8 +7,10 @@ use super::decoder::{BadRecords, Batches};
 use super::{Columns, ReadOptions, TraceError};
 use crate::{Bytes, Nanos};
 
-/// Where the batches of an input overlap in time, so many requests are held back to put them in order.
+/// Where the batches of an input overlap in time, so many requests are held back to put them in order; of all inputs together
+/// four times as many.
 const HELD: usize = 1 << 19;
+const FEWEST_HELD: usize = 1 << 9;
 
 /// Bytes that a request takes in memory while requests are sorted.
 const REQUEST: u64 = 64;
@@ -44,6 +46,8 @@ pub struct Ordered<'a> {
     /// What counts as time zero; the first arrival, once it is known, where traces are aligned.
     origin: Option<Nanos>,
     held: Columns,
+    /// So many are held back.
+    most_held: usize,
     given_until: Nanos,
     was_sorted: bool,
 }
@@ -55,6 +59,7 @@ impl<'a> Ordered<'a> {
         prefix: Option<String>,
         options: &ReadOptions,
         room: &Room,
+        inputs: usize,
     ) -> Self {
         Self {
             name,
@@ -63,6 +68,7 @@ impl<'a> Ordered<'a> {
             prefix,
             origin: if options.aligned { None } else { Some(Nanos::ZERO) },
             held: Columns::default(),
+            most_held: (4 * HELD / inputs).clamp(FEWEST_HELD, HELD),
             given_until: Nanos::ZERO,
             was_sorted: true,
         }
@@ -102,7 +108,7 @@ impl<'a> Ordered<'a> {
             }
             self.hold(batch)?;
             self.was_sorted &= self.held.sort_by_arrival();
-            if self.held.len() >= HELD {
+            if self.held.len() >= self.most_held {
                 let rest = self.held.split_off(self.held.len() / 2);
                 return self.give(rest).map(Some);
             }
@@ -167,7 +173,7 @@ impl<'a> Merged<'a> {
         };
         let mut merged = Columns::default();
         for (input, head) in self.inputs.iter().zip(&mut self.heads) {
-            let Some(columns) = head else { continue };
+            let Some(columns) = head.as_mut().filter(|columns| first(columns) <= until) else { continue };
             let rest = columns.split_off(columns.arrival.partition_point(|&arrival| arrival <= until));
             let part = std::mem::replace(columns, rest);
             merged.append(part).ok_or_else(|| TraceError::TooManyVolumes(input.name.clone()))?;
@@ -209,7 +215,7 @@ mod tests {
     }
 
     fn within(batches: &[Vec<u64>], options: &ReadOptions, room: &Room) -> Ordered<'static> {
-        Ordered::new("t".into(), Box::new(Given(batches.iter().cloned().collect())), None, options, room)
+        Ordered::new("t".into(), Box::new(Given(batches.iter().cloned().collect())), None, options, room, 1)
     }
 
     fn all(merged: &mut Merged) -> Result<Vec<u64>, TraceError> {

@@ -111,15 +111,16 @@ impl<'a> Reader<'a> {
         let inputs = open(Looks { claims: &claims, spool: &spool })?;
         let mut provenance = Provenance::default();
         let (mut ordered, mut of_events) = (Vec::new(), Vec::new());
+        provenance.passed_over = inputs.passed_over();
         let names: Vec<String> = inputs.all.iter().map(|input| input.name.clone()).collect();
         let room = Room::new(options.memory_limit);
         for input in inputs.all {
             let (input_name, compression) = (input.name.clone(), input.compression);
-            let opened = open_input(input, options, &spool)?;
+            let opened = open_input(input, options, &spool, names.len())?;
             provenance.add(&opened, compression);
             let prefix = options.by_file.then(|| inputs::short_name(&input_name, &names).to_string());
             of_events.push(opened.events);
-            ordered.push(Ordered::new(input_name, opened.batches, prefix, options, &room));
+            ordered.push(Ordered::new(input_name, opened.batches, prefix, options, &room, names.len()));
         }
         if ordered.is_empty() {
             return Err(unknown(name));
@@ -128,7 +129,6 @@ impl<'a> Reader<'a> {
         if of_events.contains(&!events) {
             return Err(TraceError::Mixed(name));
         }
-        provenance.passed_over = (!inputs.passed_over.is_empty()).then(|| inputs::name_some(&inputs.passed_over));
         Ok(Self {
             name,
             merged: Merged::new(ordered),
@@ -276,7 +276,12 @@ struct OpenedInput<'a> {
     batches: Box<dyn Batches + 'a>,
 }
 
-fn open_input<'a>(input: Input<'a>, options: &ReadOptions<'a>, spool: &Spool) -> Result<OpenedInput<'a>, TraceError> {
+fn open_input<'a>(
+    input: Input<'a>,
+    options: &ReadOptions<'a>,
+    spool: &Spool,
+    inputs: usize,
+) -> Result<OpenedInput<'a>, TraceError> {
     if input.head.is_empty() {
         return Err(TraceError::Nothing(input.name));
     }
@@ -287,7 +292,7 @@ fn open_input<'a>(input: Input<'a>, options: &ReadOptions<'a>, spool: &Spool) ->
     }
     let recipe = Recipe::of(&input.head, options.columns).ok_or_else(|| unknown(input.name.clone()))?;
     let (format, resolution, events) = (recipe.name, recipe.resolution, recipe.events);
-    let batches = Box::new(Decoder::new(input, recipe, options.skip_bad));
+    let batches = Box::new(Decoder::new(input, recipe, options.skip_bad, inputs));
     Ok(OpenedInput { format, resolution, events, batches })
 }
 
@@ -436,6 +441,41 @@ mod tests {
         let aligned = parse_bytes("t.tgz", &archive, &options).unwrap();
         assert_eq!(arrivals(&aligned), [0, 0, 800]);
         assert_eq!(aligned.columns.volumes, ["late:b_0", "early:a_0"]);
+    }
+
+    #[test]
+    fn members_of_every_kind_are_read_or_named() {
+        use tar::EntryType::{Continuous, Directory, Link, Regular};
+        let mut archive = tar::Builder::new(Vec::new());
+        let long = format!("{}.csv", "n".repeat(10_000));
+        for (name, kind, bytes) in
+            [("a.csv", Continuous, MSR), ("folder", Directory, ""), ("b.csv", Link, ""), (&long, Regular, "")]
+        {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(bytes.len() as u64);
+            header.set_cksum();
+            archive.append_data(&mut header, name, bytes.as_bytes()).unwrap();
+        }
+        let trace = parse_bytes("t.tar", &archive.into_inner().unwrap(), &ReadOptions::default()).unwrap();
+        let shown = format!("t.tar:b.csv, t.tar:...{}.csv", "n".repeat(251));
+        assert_eq!((trace.len(), trace.provenance.passed_over), (2, Some(shown)));
+    }
+
+    #[test]
+    fn a_member_that_cannot_be_unpacked_is_an_error() {
+        let packed = gzip(MSR.as_bytes());
+        let archive = tar(&[("a.csv", MSR.as_bytes()), ("b.csv.gz", &packed[..12])]);
+        let error = parse_bytes("t.tar", &archive, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.starts_with("t.tar: b.csv.gz: "), "{error}");
+    }
+
+    #[test]
+    fn many_compressed_members_are_one_trace() {
+        let packed = gzip(MSR.as_bytes());
+        let names: Vec<String> = (0..100).map(|at| format!("{at}.csv.gz")).collect();
+        let members: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &packed[..])).collect();
+        assert_eq!(parse_bytes("t.tar", &tar(&members), &ReadOptions::default()).unwrap().len(), 200);
     }
 
     #[test]
