@@ -43,7 +43,9 @@ const COMMANDS: &[&str] = &[
     "trace cut F --from 1us --out O.csv",
     "trace merge F F --by-file --out O.iolog",
     "idle F",
+    "trace cut F --at-gaps 1s --out O.csv",
     "idle F --report O.html",
+    "idle F --by-volume",
     "simulate F --policy fixed-delay --delay 16ms --request-size 64KiB --budget 1ms",
     "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --service 1ms",
     "compare F",
@@ -172,9 +174,9 @@ fn nested_columns(depth: usize, children: i64) -> Vec<u8> {
     [structures(depth + 1), group.repeat(depth), vec![0x15, 0x04, 0x25, 0x00, 0x18, 1, b'a', 0x00]].concat()
 }
 
-/// Each field of these with the byte for its step and its type: version, schema, rows, row groups.
+/// Each field of these with the byte for its step and its type: version, schema, a row, row groups.
 fn footer(schema_type: u8, schema: &[u8], groups_type: u8, groups: &[u8]) -> Vec<u8> {
-    [&[0x15, 0x02, 0x10 | schema_type], schema, &[0x16, 0x00, 0x10 | groups_type], groups, &[0x00]].concat()
+    [&[0x15, 0x02, 0x10 | schema_type], schema, &[0x16, 0x02, 0x10 | groups_type], groups, &[0x00]].concat()
 }
 
 fn with_footer(body: &[u8], footer: &[u8]) -> Vec<u8> {
@@ -239,6 +241,26 @@ fn many_members() -> Vec<u8> {
     tar(empty.chain([("hm.csv.gz".to_string(), names(2, |_| "hm".into()))]))
 }
 
+/// Traces that begin together, each compressed in an archive or as it is.
+fn together(count: usize, lines: usize, pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let line = |at: usize| format!("{},hm,0,Read,{at}0000,4096,100\n", 128_166_372_003_061_629 + 1_000 * at);
+    let member = pack((0..lines).map(line).collect::<String>().as_bytes());
+    let archive = tar((0..count).map(|at| (format!("hm{at}.csv"), member.clone())));
+    gzip(|out| out.write_all(&archive).unwrap())
+}
+
+/// Traces, and as many files that are none, with names of a megabyte.
+fn long_members() -> Vec<u8> {
+    let name = |at: usize| format!("{}{at}", "n".repeat(1_000_000));
+    let members = (0..300).map(|at| {
+        let content =
+            if at % 2 == 0 { b"128166372003061629,hm,0,Read,0,4096,100\n".to_vec() } else { b"none".to_vec() };
+        (name(at), content)
+    });
+    let archive = tar(members);
+    gzip(|out| out.write_all(&archive).unwrap())
+}
+
 /// Two requests behind a header that tells the sector sizes of far too many disks.
 fn srt() -> Vec<u8> {
     let mut bytes = b"$$TR_IOREC-1.3\ntracedate = \"Sat\";\ndisks = {\n".to_vec();
@@ -297,6 +319,16 @@ fn files() -> Vec<Hostile> {
         file("bomb.tar.bz2", bomb(), &[], "not a trace"),
         file("nested.tgz", nested(50), &[], "2 levels are read"),
         file("many-members.tar", many_members(), &[], ""),
+        file("together.tgz", together(4_096, 100, |text| text.to_vec()), &[], ""),
+        file("together-compressed.tgz", together(800, 1_000, |text| gzip(|out| out.write_all(text).unwrap())), &[], ""),
+        file("too-many-together.tgz", together(4_097, 1, |text| text.to_vec()), &[], "more than 4096 traces at once"),
+        file("long-members.tgz", long_members(), &[], ""),
+        file(
+            "cut-member.tar",
+            tar(std::iter::once(("hm.csv.gz".into(), names(9, |_| "hm".into())[..12].to_vec()))),
+            &[],
+            "hm.csv.gz: ",
+        ),
         file("sectors.srt", srt(), &[], ""),
         file(
             "header.srt.gz",
@@ -326,6 +358,26 @@ fn every_command_ends_on_every_hostile_file() {
             });
         }
     });
+}
+
+#[test]
+fn parts_of_a_trace_are_not_all_open_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let holes: String = (0..600u64).map(|at| format!("{},0,4096,R\n", at * 3_600_000_000_000)).collect();
+    let file = Hostile { name: "holes.csv", bytes: holes.into_bytes(), options: &["--columns", TABLE], error: "" };
+    std::fs::write(folder.path().join(file.name), &file.bytes).unwrap();
+    let output = run(folder.path(), "trace cut F --at-gaps 30min --out O.csv", &file);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 601);
+
+    let path = folder.path().join("many.csv.gz");
+    std::fs::write(&path, names(901, |at| format!("h{at}"))).unwrap();
+    let out = folder.path().join("volumes").join("v.csv");
+    std::fs::create_dir(out.parent().unwrap()).unwrap();
+    let paths = [path.display().to_string(), out.display().to_string()];
+    let output = common::run(&["trace", "convert", &paths[0], "--by-volume", "--out", &paths[1]]);
+    assert!(stderr(&output).contains("more than 900 volumes"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(out.parent().unwrap()).unwrap().count(), 0);
 }
 
 #[test]
