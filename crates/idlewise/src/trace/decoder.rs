@@ -157,7 +157,8 @@ impl<'a> Decoder<'a> {
 
     /// Pieces of the window go to parsers of their own, while the next block is read.
     fn next_in_pieces(&mut self) -> Result<(), TraceError> {
-        if self.window.bytes().is_empty() || !self.ahead && !self.ended {
+        let paused = !self.ahead && !self.ended && self.window.bytes().len() < self.block;
+        if self.window.bytes().is_empty() || paused {
             self.fill()?;
         }
         let read = self.window.bytes();
@@ -172,10 +173,17 @@ impl<'a> Decoder<'a> {
         next.begin_with(later);
         let (recipe, skip_bad, read, block) = (&self.recipe, self.skip_bad, &mut self.read, self.block);
         let (ended, pause) = (self.ended, self.ended || !self.ahead);
-        let (read, pieces) = rayon::join(
-            || if pause { Ok(ended) } else { next.read_block(read, block) },
-            || cut(now).into_par_iter().map(|piece| parse(recipe, piece, skip_bad)).collect::<Vec<_>>(),
-        );
+        let pieces = cut(now);
+        let parse = |piece| parse(recipe, piece, skip_bad);
+        let (read, pieces) = if pause && pieces.len() <= 1 {
+            // In one thread: what others free is not given back to this one.
+            (Ok(ended), pieces.into_iter().map(parse).collect())
+        } else {
+            rayon::join(
+                || if pause { Ok(ended) } else { next.read_block(read, block) },
+                || pieces.into_par_iter().map(parse).collect::<Vec<_>>(),
+            )
+        };
         self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
         std::mem::swap(&mut self.window, &mut self.spare);
         if pause {

@@ -177,6 +177,7 @@ impl<'a> Inputs<'a> {
         if head.starts_with(BYTE_ORDER_MARK) {
             head.drain(..BYTE_ORDER_MARK.len());
         }
+        head.shrink_to_fit();
         let inner = Outer { archives: outer.archives + 1, compression: compression.or(outer.compression) };
         if archive::claims(&head) {
             return self.unpack(&name, Cursor::new(head).chain(rest), looks, &inner);
