@@ -162,8 +162,11 @@ impl<'a> Decoder<'a> {
             self.fill()?;
         }
         let read = self.window.bytes();
-        let whole_lines = match memchr::memrchr(b'\n', read) {
-            _ if self.ended => read.len(),
+        // Of many inputs no more than a block, even of the first bytes: rows take about as much memory as text.
+        let part = if self.ahead { read } else { &read[..read.len().min(self.block)] };
+        let end = memchr::memrchr(b'\n', part).or_else(|| memchr::memrchr(b'\n', read));
+        let whole_lines = match end {
+            _ if self.ended && (part.len() == read.len() || end.is_none()) => read.len(),
             Some(end) => end + 1,
             None if read.len() > LONGEST_LINE => read.len(),
             None => return self.fill(),
