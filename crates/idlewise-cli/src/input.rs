@@ -1,5 +1,7 @@
 //! The arguments that say which trace and which disk, and their reading.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -327,17 +329,28 @@ impl Source {
     }
 }
 
+/// A text that people write or look at: no file of ours is larger.
+pub fn text_file(path: &Path) -> anyhow::Result<String> {
+    const LARGEST: u64 = 16 << 20;
+    let name = || path.display().to_string();
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    read.with_context(name)?;
+    anyhow::ensure!(text.len() as u64 <= LARGEST, "{}: is larger than 16 MiB", name());
+    Ok(text)
+}
+
 /// The disk model in a file, or the default one.
 pub fn disk_model(path: Option<&Path>) -> anyhow::Result<DiskModel> {
     let Some(path) = path else {
         return Ok(DiskModel::ultrastar_15k450());
     };
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = text_file(path)?;
     DiskModel::from_toml(&text).with_context(|| path.display().to_string())
 }
 
 /// The plan in a file.
 pub fn plan_file(path: &Path) -> anyhow::Result<PlanFile> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = text_file(path)?;
     PlanFile::from_toml(&text).with_context(|| path.display().to_string())
 }

@@ -17,7 +17,7 @@ use idlewise_linux::replay::{DEVICE_CACHE, Loop, Options, Played, Sample, Segmen
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
-use crate::input::{ReadArguments, formats_help};
+use crate::input::{ReadArguments, formats_help, text_file};
 use crate::live::{open_device, stop_flag};
 use crate::output::{self, say};
 use crate::progress::Progress;
@@ -251,7 +251,7 @@ impl Arguments {
             );
         }
         let name = || self.trace.display().to_string();
-        let text = std::fs::read_to_string(&self.trace).with_context(name)?;
+        let text = text_file(&self.trace)?;
         Ok(Some(Plan::from_toml(&text).with_context(name)?))
     }
 

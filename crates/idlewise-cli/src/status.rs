@@ -51,7 +51,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let folders = StateFolder::readable(arguments.state_dir.clone());
     let (mut all, notes) = (Vec::new(), notes(&folders));
     for folder in folders {
-        for Listed { pass, running } in folder.list()? {
+        // One that cannot be read hides no other.
+        let listed = folder.list().unwrap_or_else(|error| {
+            say!("idlewise: {error}");
+            Vec::new()
+        });
+        for Listed { pass, running } in listed {
             match pass {
                 Ok(pass) => all.push(Status::new(pass, running, &notes)),
                 Err(error) => say!("idlewise: {error}"),

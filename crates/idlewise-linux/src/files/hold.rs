@@ -22,7 +22,8 @@ impl Hold {
     /// What the file system says, or whose the file is.
     pub(crate) fn take(folder: &Folder, name: &OsStr) -> io::Result<Option<Self>> {
         const MODE: Mode = Mode::from_raw_mode(0o600);
-        loop {
+        const TRIES: u32 = 100;
+        for _ in 0..TRIES {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = File::from(openat(folder, name, flags, MODE)?);
             let stat = fstat(&file)?;
@@ -47,6 +48,7 @@ impl Hold {
                 return Ok(Some(Self(file)));
             }
         }
+        Err(refused("others may open every lock here: does this file system keep modes?".into()))
     }
 }
 

@@ -68,11 +68,14 @@ impl Claim {
         if !geteuid().is_root() && note(Path::new(SYSTEM), &name).is_some_and(|note| note.process.is_alive()) {
             return Err(CheckpointError::Busy { device: path, lock: format!("{SYSTEM}/{name}.note") });
         }
-        let folder = own_folder().filter(|folder| Folder::own(folder).is_ok());
-        let limited = folder.is_none();
-        let folder = folder.unwrap_or_else(|| states.path().into());
-        let mut claim = Self::in_folder(&folder, &name, &path, &device.identity)?;
-        claim.limited = limited;
+        let claimed = own_folder().map(|folder| Self::in_folder(&folder, &name, &path, &device.identity));
+        match claimed {
+            // Full, read-only or another user's.
+            None | Some(Err(CheckpointError::Claim { .. })) => {}
+            Some(claimed) => return claimed,
+        }
+        let mut claim = Self::in_folder(states.path(), &name, &path, &device.identity)?;
+        claim.limited = true;
         Ok(claim)
     }
 
@@ -105,7 +108,8 @@ impl Claim {
             limited: false,
             _hold: hold,
         };
-        claim.write().map_err(io_error)?;
+        // The lock is what counts.
+        let _ = claim.write();
         Ok(claim)
     }
 

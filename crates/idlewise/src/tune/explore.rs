@@ -113,7 +113,8 @@ impl Question<'_> {
     /// hardly an interval is longer.
     pub fn plane(&self, progress: &(dyn Fn(f64) + Sync)) -> Plane {
         let lengths = histogram(self.disks);
-        let (low, high) = (self.service.0 as f64 / 4.0, lengths.quantile(0.999).0.max(2 * self.service.0) as f64);
+        let (low, high) =
+            (self.service.0 as f64 / 4.0, lengths.quantile(0.999).0.max(self.service.0.saturating_mul(2)) as f64);
         let grid = |low: f64| (0..STEPS).map(move |k| low * (high / low).powf(k as f64 / (STEPS - 1) as f64));
         let waits: Vec<Nanos> = std::iter::once(0.0).chain(grid(low)).map(|wait| Nanos(wait as u64)).collect();
         let periods: Vec<Nanos> =

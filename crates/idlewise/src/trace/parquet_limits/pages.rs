@@ -22,8 +22,8 @@ const HEADER: u64 = 256;
 const LONGEST_HEADER: u64 = 1 << 20;
 /// Encodings of pages that refer to the dictionary.
 const REFERRING: [i64; 2] = [2, 8];
-/// The encoding that lets a row repeat the one before it in a bit, however long.
-const REPEATING: i64 = 7;
+/// The encoding that spells every value out.
+const PLAIN: i64 = 0;
 /// Rows of a batch.
 const ROWS: usize = 1 << 16;
 /// Bytes of names in a batch.
@@ -34,6 +34,7 @@ const HEADERS: [&str; 4] = ["DataPageHeader", "an empty structure", "DictionaryP
 /// Checks each page of these columns, and says how many rows may be read at a time.
 pub fn check_pages(file: &mut File, metadata: &ParquetMetaData, columns: &[usize]) -> Result<usize, String> {
     let mut rows = ROWS;
+    check_places(metadata)?;
     for group in metadata.row_groups() {
         for &index in columns {
             let Some(chunk) = group.columns().get(index) else { continue };
@@ -41,6 +42,15 @@ pub fn check_pages(file: &mut File, metadata: &ParquetMetaData, columns: &[usize
         }
     }
     Ok(rows)
+}
+
+/// Columns that share their pages would have them read once for each.
+fn check_places(metadata: &ParquetMetaData) -> Result<(), String> {
+    let chunks = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let mut places: Vec<(u64, u64)> = chunks.map(ColumnChunkMetaData::byte_range).collect();
+    places.sort_unstable();
+    let overlap = places.windows(2).find(|pair| pair[0].0.saturating_add(pair[0].1) > pair[1].0);
+    overlap.map_or(Ok(()), |pair| Err(format!("a damaged Parquet file: two columns at byte {}", pair[1].0)))
 }
 
 /// The pages of a column in a row group.
@@ -75,17 +85,23 @@ impl Pages<'_> {
                     "column '{name}': a page of {largest} bytes at byte {at}; at most {most} are read"
                 ));
             }
+            // What a dictionary holds is set aside for all its values at once.
+            if page.is_dictionary && page.values.saturating_mul(self.width()) > page.uncompressed {
+                return Err(format!("a damaged page at byte {at}"));
+            }
             if self.chunk.column_type() == Type::BYTE_ARRAY {
                 let most = (LONGEST_NAME as i64 + BESIDE_NAME).saturating_mul(page.values).saturating_add(SLACK);
                 match page.encoding {
                     _ if page.uncompressed > most => return long_name(at),
                     _ if page.is_dictionary => dictionary = page.uncompressed as usize,
-                    REPEATING => {
+                    PLAIN => spelt_out = true,
+                    encoding if REFERRING.contains(&encoding) => {}
+                    // Others say in a few bits how many there are, or repeat the one before, however long.
+                    encoding => {
                         return Err(format!(
-                            "column '{name}' is encoded as DELTA_BYTE_ARRAY; plain or with a dictionary is read"
+                            "column '{name}' has strings in encoding {encoding}; plain or with a dictionary is read"
                         ));
                     }
-                    encoding => spelt_out |= !REFERRING.contains(&encoding),
                 }
             }
             let data = at.saturating_add(header);
@@ -96,6 +112,17 @@ impl Pages<'_> {
         }
         // Where only some pages refer to the dictionary, its names are written out for each row.
         Ok(if spelt_out && dictionary > 0 { (NAMES / dictionary).clamp(1, ROWS) } else { ROWS })
+    }
+
+    /// Bytes that a value takes at least where it is spelt out.
+    fn width(&self) -> i64 {
+        match self.chunk.column_type() {
+            Type::BOOLEAN => 0,
+            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
+            Type::INT64 | Type::DOUBLE => 8,
+            Type::INT96 => 12,
+            Type::FIXED_LEN_BYTE_ARRAY => i64::from(self.chunk.column_descr().type_length().max(1)),
+        }
     }
 
     /// Whoever unpacks the page goes on for as long as there is more, whatever its header says.
