@@ -422,9 +422,11 @@ mod tests {
                 read(&requests(200, &"n".repeat(256), junk(200), properties().build())).unwrap_err().to_string();
             assert!(error.contains("255 bytes"), "{error}");
         }
-        let repeating = plain().set_column_encoding("volume".into(), Encoding::DELTA_BYTE_ARRAY).build();
-        let error = read(&requests(2, &long, junk(2), repeating).to_vec()).unwrap_err().to_string();
-        assert!(error.contains("bytes") || error.contains("DELTA_BYTE_ARRAY"), "{error}");
+        for encoding in [Encoding::DELTA_BYTE_ARRAY, Encoding::DELTA_LENGTH_BYTE_ARRAY] {
+            let properties = plain().set_column_encoding("volume".into(), encoding).build();
+            let error = read(&requests(2, "v", junk(2), properties)).unwrap_err().to_string();
+            assert!(error.contains("column 'volume' has strings in encoding"), "{error}");
+        }
         for codec in [Compression::GZIP(Default::default()), Compression::SNAPPY, Compression::LZ4_RAW] {
             let properties =
                 WriterProperties::builder().set_compression(codec).set_writer_version(WriterVersion::PARQUET_2_0);
