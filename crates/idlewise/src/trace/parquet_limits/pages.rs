@@ -35,10 +35,11 @@ const HEADERS: [&str; 4] = ["DataPageHeader", "an empty structure", "DictionaryP
 pub fn check_pages(file: &mut File, metadata: &ParquetMetaData, columns: &[usize]) -> Result<usize, String> {
     let mut rows = ROWS;
     check_places(metadata)?;
+    let several = metadata.row_groups().len() > 1;
     for group in metadata.row_groups() {
         for &index in columns {
             let Some(chunk) = group.columns().get(index) else { continue };
-            rows = rows.min(Pages { file, chunk }.check()?);
+            rows = rows.min(Pages { file, chunk, several }.check()?);
         }
     }
     Ok(rows)
@@ -57,6 +58,8 @@ fn check_places(metadata: &ParquetMetaData) -> Result<(), String> {
 struct Pages<'a> {
     file: &'a mut File,
     chunk: &'a ColumnChunkMetaData,
+    /// Whether a batch may reach into another row group.
+    several: bool,
 }
 
 impl Pages<'_> {
@@ -110,8 +113,9 @@ impl Pages<'_> {
             }
             at = data.saturating_add(page.compressed as u64);
         }
-        // Where only some pages refer to the dictionary, its names are written out for each row.
-        Ok(if spelt_out && dictionary > 0 { (NAMES / dictionary).clamp(1, ROWS) } else { ROWS })
+        // Where only some pages refer to the dictionary, or a batch to two of them, names are written out for each row.
+        let written_out = (spelt_out || self.several) && dictionary > 0;
+        Ok(if written_out { (NAMES / dictionary).clamp(1, ROWS) } else { ROWS })
     }
 
     /// Bytes that a value takes at least where it is spelt out.
