@@ -5,7 +5,7 @@ mod common;
 use std::io::Write;
 use std::process::Stdio;
 
-use common::{close, idlewise, json, real_trace, run, stderr, stdout};
+use common::{close, idlewise, json, real_trace, repository, run, stderr, stdout};
 
 /// Two sessions, an hour apart, of two volumes.
 const TRACE: &str = "0,a,0,Read,0,4096,100
@@ -53,6 +53,55 @@ fn parquet_keeps_everything_and_text_what_it_can() {
     assert_eq!(std::fs::read_to_string(folder.path("back.csv")).unwrap(), TRACE);
     let lost = run(&["trace", "convert", &trace, "-o", &folder.path("t.spc")]);
     assert!(stderr(&lost).contains("spc does not keep response times"), "{}", stderr(&lost));
+}
+
+#[test]
+fn parquet_is_what_pyarrow_reads_and_what_it_writes_is_read() {
+    let python = repository().join("target/oracle/bin/python");
+    let check = repository().join("tests/oracle/parquet_check.py");
+    let pyarrow =
+        |arguments: &[&str]| std::process::Command::new(&python).arg(&check).args(arguments).output().unwrap();
+    if !std::process::Command::new(&python).args(["-c", "import pyarrow"]).status().is_ok_and(|status| status.success())
+    {
+        eprintln!("SKIPPED: no pyarrow; tests/oracle/setup.sh installs it");
+        return;
+    }
+    let folder = Folder::new();
+    let written = folder.path("t.parquet");
+    folder.run(&["trace", "convert", &folder.path("trace.csv"), "-o", &written]);
+    let read: serde_json::Value = serde_json::from_str(&stdout(&pyarrow(&["check", &written]))).unwrap();
+    assert_eq!(read["types"], serde_json::json!(["int64", "int64", "int64", "uint64", "uint32", "string", "string"]));
+    let metadata = ["version", "origin_ns", "unit.arrival", "unit.offset"];
+    let metadata = metadata.map(|key| read["metadata"][format!("idlewise.{key}")].as_str().unwrap());
+    assert_eq!(metadata, ["1", "0", "ns", "bytes"]);
+    let rows: Vec<String> = read["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let number = |name: &str| row[name].as_u64().unwrap();
+            let op = if row["op"] == "read" { "Read" } else { "Write" };
+            let (volume, disk) = row["volume"].as_str().unwrap().split_once('_').unwrap();
+            let (at, end) = (number("arrival"), number("completion"));
+            let (offset, length) = (number("offset"), number("length"));
+            format!("{},{volume},{disk},{op},{offset},{length},{}\n", at / 100, (end - at) / 100)
+        })
+        .collect();
+    assert_eq!(rows.concat(), TRACE);
+
+    let ways = folder.path("ways");
+    std::fs::create_dir(&ways).unwrap();
+    let wrote = pyarrow(&["write", &written, &ways]);
+    assert!(wrote.status.success(), "{}", stderr(&wrote));
+    let mut read = 0;
+    for entry in std::fs::read_dir(&ways).unwrap() {
+        let path = entry.unwrap().path().display().to_string();
+        let back = folder.path("back.csv");
+        folder.run(&["trace", "convert", &path, "-o", &back]);
+        assert_eq!(std::fs::read_to_string(&back).unwrap(), TRACE, "{path}");
+        read += 1;
+    }
+    assert_eq!(read, 8);
 }
 
 #[test]

@@ -1,17 +1,16 @@
 //! Files made to hurt: every command that reads traces ends on each of them, in little memory, and says what was wrong in a line.
 
 mod common;
+#[path = "common/crafted.rs"]
+mod crafted;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use common::stderr;
-use parquet::arrow::ArrowWriter;
+use crafted::Pages;
 
 /// Address space of a command, in KiB: as documented, and what its code and its threads' stacks take.
 const MEMORY: u32 = 640 << 10;
@@ -126,101 +125,6 @@ fn names(count: usize, name: impl Fn(usize) -> String) -> Vec<u8> {
     gzip(|out| (0..count).for_each(|at| out.write_all(line(at).as_bytes()).unwrap()))
 }
 
-/// Requests with a column that nobody asked for, and of volumes of this name: each a long string that a dictionary holds once.
-fn parquet(volume: &str, junk: &str) -> Vec<u8> {
-    const ROWS: usize = 1 << 16;
-    let numbers = || Arc::new(Int64Array::from_iter_values(0..ROWS as i64)) as ArrayRef;
-    let same = |text: &str| {
-        let (keys, values) = (Int32Array::from(vec![0; ROWS]), StringArray::from(vec![text]));
-        Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values)).unwrap()) as ArrayRef
-    };
-    let columns = [
-        ("arrival", numbers()),
-        ("offset", numbers()),
-        ("length", numbers()),
-        ("op", same("read")),
-        ("volume", same(volume)),
-        ("junk", same(junk)),
-    ];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.into_inner().unwrap()
-}
-
-/// A number as Thrift writes it; with its sign in the last bit where it may have one.
-fn number(mut number: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while number > 0x7f {
-        bytes.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-    bytes
-}
-
-fn signed(value: i64) -> Vec<u8> {
-    number(((value << 1) ^ (value >> 63)) as u64)
-}
-
-/// The head of a list of so many structures.
-fn structures(count: usize) -> Vec<u8> {
-    [vec![0xfc], number(count as u64)].concat()
-}
-
-/// A schema of columns each in the one before it, which say that they have so many, and one of a type.
-fn nested_columns(depth: usize, children: i64) -> Vec<u8> {
-    let group = [&[0x35, 0x00, 0x18, 1, b'a', 0x15], &signed(children)[..], &[0x00]].concat();
-    [structures(depth + 1), group.repeat(depth), vec![0x15, 0x04, 0x25, 0x00, 0x18, 1, b'a', 0x00]].concat()
-}
-
-/// Each field of these with the byte for its step and its type: version, schema, a row, row groups.
-fn footer(schema_type: u8, schema: &[u8], groups_type: u8, groups: &[u8]) -> Vec<u8> {
-    [&[0x15, 0x02, 0x10 | schema_type], schema, &[0x16, 0x02, 0x10 | groups_type], groups, &[0x00]].concat()
-}
-
-fn with_footer(body: &[u8], footer: &[u8]) -> Vec<u8> {
-    [b"PAR1", body, footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat()
-}
-
-const LIST: u8 = 9;
-const SET: u8 = 10;
-const NO_GROUPS: &[u8] = &[0x0c];
-
-fn deep_parquet(depth: usize) -> Vec<u8> {
-    with_footer(&[], &footer(LIST, &nested_columns(depth, 1), LIST, NO_GROUPS))
-}
-
-/// One request, whose first page says its size in a field of this type.
-fn page_parquet(size_type: u8) -> Vec<u8> {
-    const COLUMNS: [(&[u8], i64, &[u8]); 4] =
-        [(b"arrival", 2, &[0; 8]), (b"offset", 2, &[0; 8]), (b"length", 1, &[0; 4]), (b"op", 6, b"\x04\0\0\0read")];
-    let (mut body, mut chunks) = (Vec::new(), Vec::new());
-    let mut schema = [structures(5), vec![0x48, 1, b's', 0x15, 0x08, 0x00]].concat();
-    for (name, kind, data) in COLUMNS {
-        let at = signed(4 + body.len() as i64);
-        let size = signed(data.len() as i64);
-        let page = [
-            &[0x15, 0, 0x10 | size_type][..],
-            &size,
-            &[0x15],
-            &size,
-            &[0x2c, 0x15, 0x02, 0x15, 0x00, 0x15, 0x06, 0x15, 0x06, 0x00, 0x00],
-            data,
-        ]
-        .concat();
-        let (kind, length) = (signed(kind), signed(page.len() as i64));
-        body.extend(&page);
-        let text = [&[name.len() as u8], name].concat();
-        let sizes = [&[0x15, 0x00, 0x16, 0x02, 0x16], &length[..], &[0x16], &length, &[0x26], &at, &[0x00]].concat();
-        let column = [&[0x15], &kind[..], &[0x19, 0x15, 0x00, 0x19, 0x18], &text, &sizes].concat();
-        chunks.extend([&[0x26], &at[..], &[0x1c], &column, &[0x00]].concat());
-        schema.extend([&[0x15], &kind[..], &[0x25, 0x00, 0x18], &text, &[0x00]].concat());
-    }
-    let groups = [structures(1), vec![0x19], structures(4), chunks, vec![0x16, 0x02, 0x16, 0x02, 0x00]].concat();
-    with_footer(&body, &footer(LIST, &schema, LIST, &groups))
-}
-
 fn bomb() -> Vec<u8> {
     let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
     let zeros = vec![0; 100 << 20];
@@ -247,6 +151,11 @@ fn together(count: usize, lines: usize, pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<
     let member = pack((0..lines).map(line).collect::<String>().as_bytes());
     let archive = tar((0..count).map(|at| (format!("hm{at}.csv"), member.clone())));
     gzip(|out| out.write_all(&archive).unwrap())
+}
+
+/// An archive of so many copies of a Parquet file.
+fn many(count: usize, member: &[u8]) -> Vec<u8> {
+    tar((0..count).map(|at| (format!("{at}.parquet"), member.to_vec())))
 }
 
 /// Traces, and as many files that are none, with names of a megabyte.
@@ -286,30 +195,58 @@ fn files() -> Vec<Hostile> {
         file("long-names.csv.gz", names(1_000, |at| format!("{at}{}", "n".repeat(30_000))), &[], "at most 255 bytes"),
         file("many-names.csv.gz", names(65_000, |at| format!("h{at}")), &[], ""),
         file("too-many-names.csv.gz", names(70_000, |at| format!("h{at}")), &[], "65,536 volumes"),
-        file("junk.parquet", parquet("v", &"j".repeat(30_000)), &[], ""),
-        file("name.parquet", parquet(&"n".repeat(30_000), "j"), &[], "more than 255 bytes"),
-        file("deep.parquet", deep_parquet(100_000), &[], "a schema of more than 1000 columns"),
-        file("nested.parquet", deep_parquet(900), &[], "deeper than 10"),
+        file("junk.parquet", crafted::parquet("v", &"j".repeat(30_000)), &[], ""),
+        file("name.parquet", crafted::parquet(&"n".repeat(30_000), "j"), &[], "more than 255 bytes"),
+        file("deep.parquet", crafted::nested(100_000), &[], "a schema of more than 1000 columns"),
+        file("nested.parquet", crafted::nested(900), &[], "deeper than 10"),
         file(
             "set.parquet",
-            with_footer(&[], &footer(SET, &nested_columns(4_000, 1), LIST, NO_GROUPS)),
+            crafted::with_footer(
+                &[],
+                &crafted::footer(crafted::SET, &crafted::nested_columns(4_000, 1), crafted::LIST, crafted::NO_GROUPS),
+            ),
             &[],
             "FileMetaData.schema of another type",
         ),
         file(
             "negative.parquet",
-            with_footer(&[], &footer(LIST, &nested_columns(900, 1 - (1 << 32)), LIST, NO_GROUPS)),
+            crafted::with_footer(
+                &[],
+                &crafted::footer(
+                    crafted::LIST,
+                    &crafted::nested_columns(900, 1 - (1 << 32)),
+                    crafted::LIST,
+                    crafted::NO_GROUPS,
+                ),
+            ),
             &[],
             "-4294967295 where 2147483647 is the most",
         ),
         file(
             "groups.parquet",
-            with_footer(&[], &footer(LIST, &nested_columns(1, 1), 6, &structures((1 << 31) - 1))),
+            crafted::with_footer(
+                &[],
+                &crafted::footer(crafted::LIST, &crafted::nested_columns(1, 1), 6, &crafted::structures((1 << 31) - 1)),
+            ),
             &[],
             "FileMetaData.row_groups of another type",
         ),
-        file("pages.parquet", page_parquet(5), &[], ""),
-        file("page-size.parquet", page_parquet(6), &[], "PageHeader.uncompressed_page_size of another type"),
+        file("pages.parquet", Pages::default().file(), &[], ""),
+        file(
+            "page-size.parquet",
+            Pages { size_type: 6, ..Pages::default() }.file(),
+            &[],
+            "PageHeader.uncompressed_page_size of another type",
+        ),
+        file(
+            "dictionary.parquet",
+            Pages { dictionary_of: Some((1 << 31) - 1), ..Pages::default() }.file(),
+            &[],
+            "a damaged page at byte 4",
+        ),
+        file("one-place.parquet", Pages { all_at_once: true, ..Pages::default() }.file(), &[], "two columns at byte 4"),
+        file("large-pages.tar", many(9, &Pages { beyond: 50 << 20, ..Pages::default() }.file()), &[], ""),
+        file("many-parquet.tar", many(300, &Pages { beyond: 1 << 20, ..Pages::default() }.file()), &[], ""),
         file(
             "footer.parquet",
             [&b"PAR1"[..], &u32::MAX.to_le_bytes(), b"PAR1"].concat(),

@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use common::{json, real_trace, run, stderr, stdout};
+use common::{json, real_trace, repository, run, stderr, stdout};
 
 /// Those whose requests all have response times, so that the oracle needs no disk model.
 const RECORDED: [&str; 5] = [
@@ -22,10 +22,6 @@ fn synthetic(folder: &Path, name: &str, arguments: &[&str]) -> String {
     let output = run(&[&["trace", "synth", "--out", &path], arguments].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     path
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn against_oracle(traces: &[String]) {

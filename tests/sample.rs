@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use common::{close, json, real_trace, run, stderr, stdout};
@@ -141,7 +141,7 @@ fn wrong_arguments_are_named() {
 /// Every feature, the weighted means and each clustering, computed anew.
 #[test]
 fn numbers_are_numpys_and_scikit_learns() {
-    let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let repository = common::repository();
     let python = repository.join("target/oracle/bin/python");
     let has = |module: &str| Command::new(&python).args(["-c", module]).output().is_ok_and(|o| o.status.success());
     if !has("import sklearn") {

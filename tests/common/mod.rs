@@ -14,6 +14,11 @@ pub fn idlewise(arguments: &[&str]) -> Command {
     command
 }
 
+/// Where the project is.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 /// Runs the command to its end.
 pub fn run(arguments: &[&str]) -> Output {
     idlewise(arguments).output().expect("the command starts")

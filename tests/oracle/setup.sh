@@ -1,11 +1,12 @@
 #!/bin/sh
-# What some tests would like and skip without: scipy, scikit-learn and statsmodels as oracles, in target/oracle, and a browser
+# What some tests would like and skip without: scipy, scikit-learn, statsmodels and pyarrow as oracles, in target/oracle, and a browser
 # for the page.
 # Nothing here may fail a build: machines without a package index exist.
 cd "$(dirname "$0")/../.." || exit 0
-if ! target/oracle/bin/python -c "import scipy, sklearn, statsmodels" 2>/dev/null; then
-    python3 -m venv target/oracle && target/oracle/bin/pip install -q scipy==1.17.1 scikit-learn==1.9.1 statsmodels==0.15.0 ||
-        echo "oracle: no scipy, scikit-learn and statsmodels here; their tests will be skipped" >&2
+if ! target/oracle/bin/python -c "import scipy, sklearn, statsmodels, pyarrow" 2>/dev/null; then
+    python3 -m venv target/oracle && target/oracle/bin/pip install -q scipy==1.17.1 scikit-learn==1.9.1 statsmodels==0.15.0 \
+        pyarrow==26.0.1 ||
+        echo "oracle: no scipy, scikit-learn, statsmodels and pyarrow here; their tests will be skipped" >&2
 fi
 if ! command -v chromium >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1 ||

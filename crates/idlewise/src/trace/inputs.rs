@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compression::decompressed;
-use super::spool::Spool;
+use super::spool::{Part, Spool};
 use super::store::ParquetBatches;
 use super::{TraceError, archive};
 
@@ -35,8 +35,8 @@ pub struct Input<'a> {
     pub head: Vec<u8>,
     /// All others.
     pub rest: Box<dyn Read + Send + 'a>,
-    /// The file itself, where it holds the bytes as they are.
-    pub file: Option<File>,
+    /// The whole at any place, where a file holds the bytes as they are.
+    pub file: Option<Part>,
 }
 
 /// Told how much of all input has been read, from 0 to 1.
@@ -88,8 +88,8 @@ pub fn open_all<'a>(
             (None, Box::new(io::stdin()))
         } else {
             let file = File::open(path).map_err(|error| io_error(path, error))?;
-            let again = file.try_clone().map_err(|error| io_error(path, error))?;
-            (Some(again), Box::new(file))
+            let part = Part::of_file(&file).map_err(|error| io_error(path, error))?;
+            (part, Box::new(file))
         };
         let counted = Counted { read, meter: meter.clone() };
         inputs.open(name, counted, file, looks, &Outer::default()).map_err(|error| io_error(path, error))?;
@@ -167,7 +167,7 @@ impl<'a> Inputs<'a> {
         &mut self,
         name: String,
         read: impl Read + Send + 'a,
-        file: Option<File>,
+        file: Option<Part>,
         looks: Looks,
         outer: &Outer,
     ) -> io::Result<()> {
@@ -239,12 +239,8 @@ impl<'a> Inputs<'a> {
                 self.pass_over(member);
                 return Ok(());
             }
-            if ParquetBatches::claims(head) {
-                let file = looks.spool.file(content)?;
-                return self.open(member, file.try_clone()?, Some(file), looks, inner);
-            }
             let part = looks.spool.part(content)?;
-            self.open(member, part, None, looks, inner)
+            self.open(member, part.clone(), Some(part), looks, inner)
         })
     }
 }

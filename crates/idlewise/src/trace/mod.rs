@@ -19,7 +19,6 @@ mod gaps;
 mod inputs;
 mod matcher;
 mod ordered;
-mod parquet_limits;
 mod reader;
 mod spool;
 pub mod store;

@@ -286,7 +286,7 @@ fn open_input<'a>(
         return Err(TraceError::Nothing(input.name));
     }
     if ParquetBatches::claims(&input.head) {
-        let parquet = ParquetBatches::open(input, spool)?;
+        let parquet = ParquetBatches::open(input, spool, inputs)?;
         let resolution = parquet.resolution();
         return Ok(OpenedInput { format: "parquet", resolution, events: false, batches: Box::new(parquet) });
     }

@@ -2,8 +2,9 @@
 
 use std::cell::{Cell, OnceCell};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use crate::Bytes;
 
@@ -12,7 +13,7 @@ pub struct Spool {
     limit: Bytes,
     left: Cell<u64>,
     /// The file that parts are in, if there are any, and where the last one ends.
-    shared: OnceCell<Arc<Mutex<File>>>,
+    shared: OnceCell<Arc<File>>,
     end: Cell<u64>,
 }
 
@@ -21,20 +22,12 @@ impl Spool {
         Self { limit, left: Cell::new(limit.0), shared: OnceCell::new(), end: Cell::new(0) }
     }
 
-    /// Everything that `read` gives in an unnamed temporary file, at its beginning.
-    pub fn file(&self, read: &mut dyn Read) -> io::Result<File> {
-        let mut file = tempfile::tempfile().map_err(with_folder)?;
-        self.copy(read, &mut file)?;
-        file.rewind()?;
-        Ok(file)
-    }
-
-    /// The same in a part of a file that many share: a file of its own takes a descriptor each.
+    /// Everything that `read` gives, in a part of an unnamed temporary file that all share: a file of its own takes a descriptor each.
     pub fn part(&self, read: &mut dyn Read) -> io::Result<Part> {
         let shared = match self.shared.get() {
             Some(shared) => shared.clone(),
             None => {
-                let new = Arc::new(Mutex::new(tempfile::tempfile().map_err(with_folder)?));
+                let new = Arc::new(tempfile::tempfile().map_err(with_folder)?);
                 self.shared.get_or_init(|| new).clone()
             }
         };
@@ -59,33 +52,53 @@ impl Spool {
     }
 }
 
-/// A part of a temporary file.
+/// A part of a file, or all of it, that is read from its beginning on or at any place.
+#[derive(Clone)]
 pub struct Part {
-    file: Arc<Mutex<File>>,
+    file: Arc<File>,
     at: u64,
     end: u64,
 }
 
 impl Part {
-    fn with_file(&mut self, room: usize, act: impl FnOnce(&mut File, usize) -> io::Result<usize>) -> io::Result<usize> {
-        let room = room.min(usize::try_from(self.end - self.at).unwrap_or(usize::MAX));
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(self.at))?;
-        let count = act(&mut file, room)?;
-        self.at += count as u64;
-        Ok(count)
+    /// All of a file; none where it is a pipe or the like.
+    pub fn of_file(file: &File) -> io::Result<Option<Self>> {
+        let found = file.metadata()?;
+        let part = || Ok(Self { file: Arc::new(file.try_clone()?), at: 0, end: found.len() });
+        found.is_file().then(part).transpose()
+    }
+
+    /// Bytes that are left.
+    pub fn left(&self) -> u64 {
+        self.end - self.at
+    }
+
+    /// Up to so many bytes.
+    pub fn take_all(self, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.take(most).read_to_end(&mut bytes).map(|_| bytes)
+    }
+
+    /// The same from so many bytes further on, as far as there is more.
+    pub fn from(&self, bytes: u64) -> Self {
+        Self { at: self.at.saturating_add(bytes).min(self.end), ..self.clone() }
     }
 }
 
 impl Read for Part {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.with_file(buffer.len(), |file, room| file.read(&mut buffer[..room]))
+        let room = buffer.len().min(usize::try_from(self.left()).unwrap_or(usize::MAX));
+        let count = self.file.read_at(&mut buffer[..room], self.at)?;
+        self.at += count as u64;
+        Ok(count)
     }
 }
 
 impl Write for Part {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.with_file(bytes.len(), |file, room| file.write(&bytes[..room]))
+        let count = self.file.write_at(bytes, self.at)?;
+        self.at += count as u64;
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -115,12 +128,12 @@ mod tests {
     fn all_files_together_keep_the_limit() {
         let spool = Spool::new(Bytes(10));
         let mut text = String::new();
-        spool.file(&mut &b"123456"[..]).unwrap().read_to_string(&mut text).unwrap();
+        spool.part(&mut &b"123456"[..]).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "123456");
         let mut parts = ["78", "90"].map(|text| spool.part(&mut text.as_bytes()).unwrap());
         parts.iter_mut().rev().for_each(|part| assert_eq!(part.read_to_string(&mut text).unwrap(), 2));
         assert_eq!(text, "1234569078");
-        let error = spool.file(&mut io::repeat(0)).unwrap_err().to_string();
+        let error = spool.part(&mut io::repeat(0)).err().unwrap().to_string();
         assert!(error.starts_with("more than 10B of temporary files in /"), "{error}");
     }
 }

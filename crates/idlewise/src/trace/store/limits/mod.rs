@@ -9,15 +9,12 @@ mod layout;
 mod pages;
 mod thrift;
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-
 pub use footer::check_footer;
 pub use pages::check_pages;
 
+use crate::trace::spool::Part;
+
 /// Up to `length` bytes from there.
-fn read_at(file: &mut File, at: u64, length: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.take(length).read_to_end(&mut bytes));
-    read.map_err(|error: io::Error| error.to_string()).map(|_| bytes)
+fn read_at(file: &Part, at: u64, length: u64) -> Result<Vec<u8>, String> {
+    file.from(at).take_all(length).map_err(|error| error.to_string())
 }

@@ -1,6 +1,5 @@
 //! The pages: how large they say they are, and how long the names in them may be.
 
-use std::fs::File;
 use std::io::Read;
 
 use parquet::basic::{Compression, Type};
@@ -9,6 +8,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use super::layout::PAGE;
 use super::read_at;
 use super::thrift::{Compact, Seen};
+use crate::trace::spool::Part;
 use crate::trace::volumes::LONGEST_NAME;
 
 /// Bytes of a page, compressed or not; most writers make pages of 1 MiB.
@@ -20,29 +20,27 @@ const SLACK: i64 = 4 << 10;
 /// Most headers of pages are shorter; what is longer is read again with more of it.
 const HEADER: u64 = 256;
 const LONGEST_HEADER: u64 = 1 << 20;
-/// Encodings of pages that refer to the dictionary.
-const REFERRING: [i64; 2] = [2, 8];
-/// The encoding that spells every value out.
-const PLAIN: i64 = 0;
-/// Rows of a batch.
-const ROWS: usize = 1 << 16;
-/// Bytes of names in a batch.
-const NAMES: usize = 64 << 20;
+/// Encodings of pages of strings that are read: spelt out, and two that refer to the dictionary.
+const STRINGS: [i64; 3] = [0, 2, 8];
+/// Bytes that a value of a dictionary takes in memory.
+const VALUE: i64 = 32;
+/// Strings in a dictionary, each of which takes some memory: volumes have as many names.
+const MOST_STRINGS: i64 = 1 << 16;
 /// The header that each type of page has, by its number.
 const HEADERS: [&str; 4] = ["DataPageHeader", "an empty structure", "DictionaryPageHeader", "DataPageHeaderV2"];
 
-/// Checks each page of these columns, and says how many rows may be read at a time.
-pub fn check_pages(file: &mut File, metadata: &ParquetMetaData, columns: &[usize]) -> Result<usize, String> {
-    let mut rows = ROWS;
+/// Checks each page of these columns; the memory that reading them side by side takes.
+pub fn check_pages(file: &Part, metadata: &ParquetMetaData, columns: &[usize]) -> Result<u64, String> {
     check_places(metadata)?;
-    let several = metadata.row_groups().len() > 1;
-    for group in metadata.row_groups() {
-        for &index in columns {
-            let Some(chunk) = group.columns().get(index) else { continue };
-            rows = rows.min(Pages { file, chunk, several }.check()?);
+    let mut memory = 0;
+    for &index in columns {
+        let mut most = 0;
+        for chunk in metadata.row_groups().iter().filter_map(|group| group.columns().get(index)) {
+            most = most.max(Pages { file, chunk }.check()?);
         }
+        memory += most;
     }
-    Ok(rows)
+    Ok(memory)
 }
 
 /// Columns that share their pages would have them read once for each.
@@ -56,14 +54,13 @@ fn check_places(metadata: &ParquetMetaData) -> Result<(), String> {
 
 /// The pages of a column in a row group.
 struct Pages<'a> {
-    file: &'a mut File,
+    file: &'a Part,
     chunk: &'a ColumnChunkMetaData,
-    /// Whether a batch may reach into another row group.
-    several: bool,
 }
 
 impl Pages<'_> {
-    fn check(mut self) -> Result<usize, String> {
+    /// The memory that they take: of the dictionary, and of the largest page packed and unpacked.
+    fn check(&self) -> Result<u64, String> {
         let name = self.chunk.column_path().string();
         if matches!(self.chunk.compression(), Compression::BROTLI(_) | Compression::LZ4) {
             return Err(format!(
@@ -78,7 +75,7 @@ impl Pages<'_> {
         if self.chunk.column_descr().type_length() > LONGEST_NAME as i32 {
             return long_name(at);
         }
-        let (mut dictionary, mut spelt_out) = (0, false);
+        let (mut dictionary, mut most) = (0, 0);
         while at < end {
             let (page, header) = read_header(self.file, at)?;
             let largest = page.compressed.max(page.uncompressed);
@@ -92,19 +89,25 @@ impl Pages<'_> {
             if page.is_dictionary && page.values.saturating_mul(self.width()) > page.uncompressed {
                 return Err(format!("a damaged page at byte {at}"));
             }
+            if page.is_dictionary {
+                if self.holds_strings() && page.values > MOST_STRINGS {
+                    return Err(format!("column '{name}' has more than {MOST_STRINGS} names in the page at byte {at}"));
+                }
+                dictionary = page.compressed.saturating_add(page.uncompressed) + page.values.saturating_mul(VALUE);
+            } else {
+                most = most.max(page.compressed.saturating_add(page.uncompressed));
+            }
             if self.chunk.column_type() == Type::BYTE_ARRAY {
-                let most = (LONGEST_NAME as i64 + BESIDE_NAME).saturating_mul(page.values).saturating_add(SLACK);
-                match page.encoding {
-                    _ if page.uncompressed > most => return long_name(at),
-                    _ if page.is_dictionary => dictionary = page.uncompressed as usize,
-                    PLAIN => spelt_out = true,
-                    encoding if REFERRING.contains(&encoding) => {}
-                    // Others say in a few bits how many there are, or repeat the one before, however long.
-                    encoding => {
-                        return Err(format!(
-                            "column '{name}' has strings in encoding {encoding}; plain or with a dictionary is read"
-                        ));
-                    }
+                let longest = (LONGEST_NAME as i64 + BESIDE_NAME).saturating_mul(page.values).saturating_add(SLACK);
+                if page.uncompressed > longest {
+                    return long_name(at);
+                }
+                // Others say in a few bits how many there are, or repeat the one before, however long.
+                if !page.is_dictionary && !STRINGS.contains(&page.encoding) {
+                    return Err(format!(
+                        "column '{name}' has strings in encoding {}; plain or with a dictionary is read",
+                        page.encoding
+                    ));
                 }
             }
             let data = at.saturating_add(header);
@@ -113,9 +116,11 @@ impl Pages<'_> {
             }
             at = data.saturating_add(page.compressed as u64);
         }
-        // Where only some pages refer to the dictionary, or a batch to two of them, names are written out for each row.
-        let written_out = (spelt_out || self.several) && dictionary > 0;
-        Ok(if written_out { (NAMES / dictionary).clamp(1, ROWS) } else { ROWS })
+        Ok(u64::try_from(dictionary + most).unwrap_or(u64::MAX))
+    }
+
+    fn holds_strings(&self) -> bool {
+        matches!(self.chunk.column_type(), Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY)
     }
 
     /// Bytes that a value takes at least where it is spelt out.
@@ -130,7 +135,7 @@ impl Pages<'_> {
     }
 
     /// Whoever unpacks the page goes on for as long as there is more, whatever its header says.
-    fn check_gzip(&mut self, at: u64, page: &Page) -> Result<(), String> {
+    fn check_gzip(&self, at: u64, page: &Page) -> Result<(), String> {
         let packed =
             read_at(self.file, at.saturating_add(page.levels as u64), (page.compressed - page.levels).max(0) as u64)?;
         let mut unpacked = flate2::read::MultiGzDecoder::new(&packed[..]).take(page.uncompressed as u64 + 1);
@@ -155,7 +160,7 @@ struct Page {
 }
 
 /// The header at this byte, and its length.
-fn read_header(file: &mut File, at: u64) -> Result<(Page, u64), String> {
+fn read_header(file: &Part, at: u64) -> Result<(Page, u64), String> {
     let mut length = HEADER;
     loop {
         let bytes = read_at(file, at, length)?;

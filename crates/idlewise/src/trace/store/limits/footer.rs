@@ -1,23 +1,23 @@
 //! The footer: its size, that every field in it is of its type, and the shape of the schema.
 
-use std::fs::File;
-use std::io::{Seek, SeekFrom};
-
 use super::layout::FILE;
 use super::read_at;
 use super::thrift::{Compact, Seen};
+use crate::trace::spool::Part;
 
 /// Bytes of the footer: enough for thousands of row groups.
 const LONGEST_FOOTER: u64 = 4 << 20;
+/// Times the footer that what is read from it takes in memory.
+const READ_AS: u64 = 8;
 /// Columns and groups of columns in the schema.
 const MOST_ELEMENTS: usize = 1_000;
 /// Groups within groups.
 const DEEPEST: usize = 10;
 
-/// Checks the size of the footer, its fields, and the shape of the schema in it.
-pub fn check_footer(file: &mut File) -> Result<(), String> {
+/// Checks the size of the footer, its fields, and the shape of the schema in it; the memory that it takes once it is read.
+pub fn check_footer(file: &Part) -> Result<u64, String> {
     let damaged = || "a damaged Parquet file".to_string();
-    let size = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
+    let size = file.left();
     let tail = read_at(file, size.checked_sub(8).ok_or_else(damaged)?, 8)?;
     let length = u64::from(u32::from_le_bytes(tail[..4].try_into().map_err(|_| damaged())?));
     if length > LONGEST_FOOTER {
@@ -33,7 +33,8 @@ pub fn check_footer(file: &mut File) -> Result<(), String> {
         _ => {}
     });
     whole.map_err(|wrong| format!("a damaged Parquet file: {wrong} in its footer"))?;
-    check_shape(&schema)
+    check_shape(&schema)?;
+    Ok(READ_AS * length)
 }
 
 /// Holds the schema to its limits, given how many children each element has.
