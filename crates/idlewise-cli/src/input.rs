@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use idlewise::disk::DiskModel;
+use idlewise::disk::{DiskModel, PRESETS, Preset};
 use idlewise::idle::{Idleness, Keep, Reducer};
 use idlewise::trace::formats::FORMATS;
 use idlewise::trace::{
@@ -16,7 +16,7 @@ use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
-use crate::output::say;
+use crate::output::{self, say};
 use crate::progress::Progress;
 
 /// Mean response of a modelled disk that does not keep up.
@@ -69,8 +69,9 @@ pub struct TraceOnDisk {
 /// The model of a disk.
 #[derive(Args)]
 pub struct DiskArguments {
-    /// Disk model in TOML, as `idlewise probe` writes it [default: Hitachi Ultrastar 15K450]
-    #[arg(long, value_name = "FILE")]
+    /// Disk model: a file that `idlewise probe` wrote, or the name of a kind of drive, such as nearline; `--disk list` shows
+    /// them [default: 15k]
+    #[arg(long, value_name = "FILE|NAME", value_parser = disk_or_list)]
     disk: Option<PathBuf>,
 }
 
@@ -340,11 +341,29 @@ pub fn text_file(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The disk model in a file, or the default one.
+/// A model's file or name; `list` shows the names and ends, as `--help` does.
+fn disk_or_list(text: &str) -> Result<PathBuf, String> {
+    if text == "list" {
+        let lines = PRESETS.iter().map(|preset| (preset.name, preset.about));
+        let ended = output::text(&(list("Disk models", lines) + "\n"));
+        std::process::exit(i32::from(ended.is_err()));
+    }
+    Ok(text.into())
+}
+
+/// The disk model in a file or of a name, or the default one.
 pub fn disk_model(path: Option<&Path>) -> anyhow::Result<DiskModel> {
     let Some(path) = path else {
         return Ok(DiskModel::ultrastar_15k450());
     };
+    let preset = path.to_str().and_then(Preset::named);
+    if let Some(preset) = preset.filter(|_| !path.exists()) {
+        return Ok(preset.model());
+    }
+    if !path.exists() {
+        let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
+        anyhow::bail!("--disk {}: neither a file nor one of {names}", path.display());
+    }
     let text = text_file(path)?;
     DiskModel::from_toml(&text).with_context(|| path.display().to_string())
 }
