@@ -8,6 +8,7 @@
 //! and the data come from here.
 
 mod disk;
+pub mod lab;
 mod server;
 mod tool;
 

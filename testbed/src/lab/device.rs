@@ -96,3 +96,24 @@ impl Device {
         Ok(())
     }
 }
+
+/// Puts the I/O scheduler back that was there before.
+pub struct Restored {
+    device: Device,
+    scheduler: String,
+}
+
+impl Restored {
+    /// Remembers the scheduler of a device.
+    pub fn of(device: &Device) -> anyhow::Result<Self> {
+        Ok(Self { device: device.again()?, scheduler: device.schedulers()?.1 })
+    }
+}
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        if let Err(error) = self.device.set_scheduler(&self.scheduler) {
+            eprintln!("the device keeps its I/O scheduler: {error:#}");
+        }
+    }
+}

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::device::Device;
+use crate::Tool;
 use anyhow::ensure;
 use idlewise::trace::{Op, ReadOptions, open};
-use idlewise_testbed::Tool;
-
-use crate::device::Device;
 
 /// A foreground that can be played again and again.
 pub trait Foreground {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use idlewise::Bytes;
 
-use crate::device::{Buffer, Device, SECTOR};
-use crate::foreground::{Foreground, Played};
-use crate::random::Random;
+use super::device::{Buffer, Device, SECTOR};
+use super::foreground::{Foreground, Played};
+use super::random::Random;
 
 /// Size of every request, of the foreground and of the scrubbers.
 pub const REQUEST: Bytes = Bytes::from_kib(64);

@@ -1,4 +1,11 @@
-//! Measuring one scrubber beside one foreground, with progress.
+//! Measuring what a scrubber does to a foreground on the emulated disk, with progress.
+
+pub mod device;
+pub mod foreground;
+pub mod load;
+pub mod outcome;
+mod random;
+pub mod scrubber;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use idlewise_testbed::{Running, Tool};
+use device::Device;
+use foreground::Foreground;
+use outcome::{Outcome, Run};
+use scrubber::{Reader, Scrubber};
 
-use crate::device::Device;
-use crate::foreground::Foreground;
-use crate::outcome::{Outcome, Run};
-use crate::scrubber::{Fixed, Scrubber};
+use crate::{Running, Tool};
 
 /// What idlewise is asked for.
 pub const GOAL: [&str; 6] = ["--mean-slowdown", "1ms", "--max-slowdown", "50ms", "--observe", "10s"];
@@ -88,6 +95,9 @@ impl Lab {
         scrubber: Scrubber,
         scheduler: &str,
     ) -> anyhow::Result<Outcome> {
+        if self.done == 0 {
+            self.began = Instant::now();
+        }
         let left = self.left().as_secs();
         println!("[{}:{:02} left] {name}", left / 60, left % 60);
         self.device.set_scheduler(scheduler)?;
@@ -99,23 +109,18 @@ impl Lab {
         let mut measured = Vec::new();
         for seed in (self.settings.seed..).take(runs.count as usize) {
             ensure!(!self.stop.load(Ordering::Relaxed), "interrupted");
-            let fixed = self.fixed(scrubber, seed)?;
+            let reader = Reader::start(&self.device, scrubber, seed)?;
             let before = self.device.bytes_read()?;
             let played = foreground.play(runs.seconds, seed)?;
             let scrubbed = (self.device.bytes_read()? - before).saturating_sub(played.read);
             measured.push(Run { played, scrubbed });
-            fixed.map_or(Ok(()), Fixed::finish)?;
+            reader.map_or(Ok(()), Reader::finish)?;
         }
         let said = idlewise.map(|running| running.interrupt().and_then(|()| running.finish())).transpose()?;
         self.done += runs.duration(scrubber);
         let outcome = Outcome { runs: measured, said };
-        println!("    mean response time {}, scrub {}", outcome.response().milliseconds(), outcome.scrub());
+        println!("    mean response time {}, scrub {}", outcome.response().of_runs(runs.count), outcome.scrub());
         Ok(outcome)
-    }
-
-    fn fixed(&self, scrubber: Scrubber, seed: u64) -> anyhow::Result<Option<Fixed>> {
-        let Scrubber::Fixed { delay, idle_class, staggered } = scrubber else { return Ok(None) };
-        Fixed::start(&self.device, delay, idle_class, staggered, seed).map(Some)
     }
 
     fn idlewise(&self) -> anyhow::Result<Running> {

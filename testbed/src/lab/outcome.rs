@@ -3,7 +3,7 @@
 use idlewise::{Nanos, Rate};
 use serde_json::Value;
 
-use crate::foreground::Played;
+use super::foreground::Played;
 
 /// One run.
 pub struct Run {
@@ -38,6 +38,11 @@ impl Mean {
         let value = values.iter().sum::<f64>() / count.max(1.0);
         let squares: f64 = values.iter().map(|x| (x - value).powi(2)).sum();
         Self { value, error: (squares / (count - 1.0).max(1.0) / count.max(1.0)).sqrt() }
+    }
+
+    /// Of seconds, in milliseconds; of one run without an error.
+    pub fn of_runs(self, count: u64) -> String {
+        if count > 1 { self.milliseconds() } else { format!("{:.2} ms", self.value * 1e3) }
     }
 
     /// Of seconds, in milliseconds: `5.31 ± 0.20 ms`.

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::lab::Lab;
-use crate::load::{Load, Synthetic};
-use crate::outcome::Outcome;
-use crate::scrubber::Scrubber;
+use idlewise_testbed::lab::Lab;
+use idlewise_testbed::lab::load::{Load, Synthetic};
+use idlewise_testbed::lab::outcome::Outcome;
+use idlewise_testbed::lab::scrubber::Scrubber;
 
 /// The scheduler of a loop device that nobody has changed; where it does not matter, or is not there to be compared.
 pub const PLAIN: &str = "none";

@@ -4,7 +4,7 @@ use idlewise::report::{Section, Table};
 
 use crate::bars::Bars;
 use crate::cells::{Cells, DELAY, figure_3};
-use crate::outcome::{Outcome, against, megabytes};
+use idlewise_testbed::lab::outcome::{Outcome, against, megabytes};
 
 /// Standard errors that a difference must exceed to be called one: with some schedulers compared, two are too few.
 const SURE: f64 = 3.0;
@@ -81,8 +81,8 @@ fn finding(alone: &Outcome, default: &Outcome, idle: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreground::Played;
-    use crate::outcome::Run;
+    use idlewise_testbed::lab::foreground::Played;
+    use idlewise_testbed::lab::outcome::Run;
 
     fn outcome(responses: [f64; 4]) -> Outcome {
         let played = Played { responses: responses.into(), elapsed: 1.0, bytes: 1, read: 1 };

@@ -4,9 +4,9 @@ use idlewise::report::{Section, Table};
 
 use crate::bars::Bars;
 use crate::cells::{Cell, Cells, PLAIN, figure_6};
-use crate::load::Load;
-use crate::outcome::{Outcome, against, megabytes};
-use crate::scrubber::Scrubber;
+use idlewise_testbed::lab::load::Load;
+use idlewise_testbed::lab::outcome::{Outcome, against, megabytes};
+use idlewise_testbed::lab::scrubber::{Pace, Scrubber};
 
 /// What the paper's figure says that the scrubber read, in MB/s: sequential and staggered, by delay. CFQ's idle class
 /// read 9.2 and 9.0 beside the sequential load; beside the random one it and a delay of 8 ms read 5.3 and 5.3, 4.9 and
@@ -139,7 +139,9 @@ impl Beside<'_> {
 
 /// The paper's scrub throughput, where its figure tells it.
 fn papers(load: Load, scrubber: Scrubber) -> String {
-    let Scrubber::Fixed { delay, idle_class: false, staggered } = scrubber else { return "-".into() };
+    let Scrubber::Reader { pace: Pace::Delay(delay), idle_class: false, staggered, .. } = scrubber else {
+        return "-".into();
+    };
     let found = PAPER.iter().find(|(other, ..)| *other == delay);
     let orders =
         found.and_then(|&(_, sequential, random)| if load == Load::Sequential { Some(sequential) } else { random });
@@ -149,7 +151,7 @@ fn papers(load: Load, scrubber: Scrubber) -> String {
 /// What a row is called.
 fn name(cell: &Cell) -> String {
     match cell.scrubber {
-        Scrubber::Fixed { idle_class: true, .. } => format!("{}, {}", cell.scrubber.label(), cell.scheduler),
+        Scrubber::Reader { idle_class: true, .. } => format!("{}, {}", cell.scrubber.label(), cell.scheduler),
         scrubber => scrubber.label(),
     }
 }

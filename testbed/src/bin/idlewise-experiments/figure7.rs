@@ -6,10 +6,10 @@ use anyhow::ensure;
 use idlewise::report::{Curve, Section, Table, cdf_chart};
 
 use crate::cells::PLAIN;
-use crate::foreground::Replay;
-use crate::lab::{Lab, Runs};
-use crate::outcome::Outcome;
-use crate::scrubber::Scrubber;
+use idlewise_testbed::lab::foreground::Replay;
+use idlewise_testbed::lab::outcome::Outcome;
+use idlewise_testbed::lab::scrubber::Scrubber;
+use idlewise_testbed::lab::{Lab, Runs};
 
 /// The demo's trace.
 pub const RECORDED: &str = "testbed/traces/pgbench.csv.gz";

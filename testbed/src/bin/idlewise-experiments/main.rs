@@ -2,17 +2,10 @@
 
 mod bars;
 mod cells;
-mod device;
 mod figure3;
 mod figure6;
 mod figure7;
-mod foreground;
-mod lab;
-mod load;
-mod outcome;
 mod page;
-mod random;
-mod scrubber;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,9 +19,9 @@ use idlewise_testbed::{EmulatedDisk, Options, Tool};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use cells::Cells;
-use device::Device;
-use lab::{Lab, Runs, Settings};
-use load::Load;
+use idlewise_testbed::lab::device::{Device, Restored};
+use idlewise_testbed::lab::load::Load;
+use idlewise_testbed::lab::{Lab, Runs, Settings};
 
 const REPORT: &str = "docs/experiments.md";
 const SIZE: Bytes = Bytes(8 << 30);
@@ -47,17 +40,6 @@ struct Arguments {
     /// Seed of places and think times
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
     seed: u64,
-}
-
-/// Puts the I/O scheduler back that was there before.
-struct Restored<'a>(&'a Device, String);
-
-impl Drop for Restored<'_> {
-    fn drop(&mut self) {
-        if let Err(error) = self.0.set_scheduler(&self.1) {
-            eprintln!("the device keeps its I/O scheduler: {error:#}");
-        }
-    }
 }
 
 fn main() {
@@ -85,9 +67,8 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let disk = EmulatedDisk::new(&Options { size: SIZE, bad_blocks: Vec::new(), hang: None, timing: true })?;
     let device = Device::open(disk.path())?;
     device.set_rotational()?;
-    let (schedulers, before) = device.schedulers()?;
-    let again = device.again()?;
-    let _restored = Restored(&again, before);
+    let (schedulers, _) = device.schedulers()?;
+    let _restored = Restored::of(&device)?;
     let mut lab = Lab::new(tool, device, folder, settings, stop);
     lab.tool.json(&["probe", lab.device.name()?, "--out", &lab.file("disk.toml")?])?;
     let sections = experiments(&mut lab, &schedulers)?;

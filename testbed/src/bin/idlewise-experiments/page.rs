@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use idlewise::report::{Page, Section};
 
-use crate::lab::{GOAL, Runs, Settings, WARM_UP};
-use crate::load::{CHUNK, Load, REQUEST, THINK, requests};
-use crate::outcome::Mean;
-use crate::scrubber::REGIONS;
+use idlewise_testbed::lab::load::{CHUNK, Load, REQUEST, THINK, requests};
+use idlewise_testbed::lab::outcome::Mean;
+use idlewise_testbed::lab::scrubber::REGIONS;
+use idlewise_testbed::lab::{GOAL, Runs, Settings, WARM_UP};
 
 /// Everything as a page.
 pub fn page(sections: Vec<Section>) -> Page {
