@@ -158,6 +158,31 @@ fn many(count: usize, member: &[u8]) -> Vec<u8> {
     tar((0..count).map(|at| (format!("{at}.parquet"), member.to_vec())))
 }
 
+/// A small file that says that unpacking it takes a dictionary of `(2 | code & 1) << (code / 2 + 11)` bytes.
+fn xz(text: &[u8], code: u8) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+    encoder.write_all(text).unwrap();
+    let mut bytes = encoder.finish().unwrap();
+    // Behind the header of the stream stands that of the block, with a sum of its own.
+    let block = &mut bytes[12..24];
+    block[4] = code;
+    let mut sum = flate2::Crc::new();
+    sum.update(&block[..8]);
+    block[8..].copy_from_slice(&sum.sum().to_le_bytes());
+    bytes
+}
+
+/// Fourteen traces with dictionaries of 192 MiB and two with a window of 128 MiB.
+fn large_windows() -> Vec<u8> {
+    let text = b"128166372003061629,hm,0,Read,0,4096,100\n128166372003071629,hm,0,Read,0,4096,100\n";
+    let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    zstd.window_log(27).unwrap();
+    zstd.write_all(text).unwrap();
+    let zstd = zstd.finish().unwrap();
+    let members = (0..16).map(|at| (format!("hm{at}.csv"), if at % 8 == 7 { zstd.clone() } else { xz(text, 31) }));
+    tar(members)
+}
+
 /// Traces, and as many files that are none, with names of a megabyte.
 fn long_members() -> Vec<u8> {
     let name = |at: usize| format!("{}{at}", "n".repeat(1_000_000));
@@ -258,6 +283,14 @@ fn files() -> Vec<Hostile> {
         file("many-members.tar", many_members(), &[], ""),
         file("together.tgz", together(4_096, 100, |text| text.to_vec()), &[], ""),
         file("together-compressed.tgz", together(800, 1_000, |text| gzip(|out| out.write_all(text).unwrap())), &[], ""),
+        file("thousands-compressed.tgz", together(3_000, 2, |text| gzip(|out| out.write_all(text).unwrap())), &[], ""),
+        file("windows.tar", large_windows(), &[], ""),
+        file(
+            "window.csv.xz",
+            xz(b"1,hm,0,Read,0,4096,100\n", 37),
+            &[],
+            "takes 1537 MiB of memory to unpack; at most 256",
+        ),
         file("too-many-together.tgz", together(4_097, 1, |text| text.to_vec()), &[], "more than 4096 traces at once"),
         file("long-members.tgz", long_members(), &[], ""),
         file(

@@ -21,9 +21,11 @@ pub fn claims(head: &[u8]) -> bool {
     head.get(MAGIC.0..).is_some_and(|at| at.starts_with(MAGIC.1))
 }
 
-/// Calls `member` with name, first bytes and content of every file in the archive. The first bytes are decompressed.
+/// Calls `member` with name, first bytes and content of every file in the archive. The first bytes are decompressed, in no more
+/// than `memory` bytes.
 pub fn each_member(
     archive: impl Read,
+    memory: u64,
     mut member: impl FnMut(&str, &[u8], &mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
     let left = Rc::new(Cell::new(BETWEEN));
@@ -39,7 +41,8 @@ pub fn each_member(
         if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
             let mut first = Vec::new();
             entry.by_ref().take(BLOCK).read_to_end(&mut first)?;
-            let head = head(&first).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+            let head =
+                head(&first, memory).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
             member(&name, &head, &mut Cursor::new(&first).chain(&mut entry))?;
         } else if !kind.is_dir() && !kind.is_pax_global_extensions() {
             member(&name, &[], &mut io::empty())?;
@@ -51,9 +54,9 @@ pub fn each_member(
 }
 
 /// The first bytes of a member, decompressed.
-fn head(first: &[u8]) -> io::Result<Vec<u8>> {
+fn head(first: &[u8], memory: u64) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    let read = decompressed(first).and_then(|(read, _)| read.take(HEAD as u64).read_to_end(&mut head));
+    let read = decompressed(first, memory).and_then(|(read, _)| read.take(HEAD as u64).read_to_end(&mut head));
     match read {
         // A piece of a compressed file ends early, which is no error yet.
         Err(error) if first.len() as u64 == BLOCK && error.kind() == io::ErrorKind::UnexpectedEof => Ok(head),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::compression::decompressed;
 use super::spool::{Part, Spool};
+use super::compression::{Compressed, MEMORY, decompressed};
 use super::store::ParquetBatches;
 use super::{TraceError, archive};
 
@@ -18,8 +18,6 @@ pub const HEAD: usize = 64 << 10;
 const MOST_LEVELS: usize = 2;
 /// Traces that are read as one.
 const MOST_INPUTS: usize = 4_096;
-/// Compressed inputs that are unpacked while they are read; each takes memory for what it may refer back to.
-const MOST_COMPRESSED: usize = 16;
 /// Some editors put it before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a list in a message so many are named; more are only counted.
@@ -50,8 +48,8 @@ pub struct Inputs<'a> {
     passed_over: Vec<String>,
     /// All of it.
     passed_over_count: usize,
-    /// Compressed ones.
-    compressed: usize,
+    /// Bytes of memory that those take which are unpacked while they are read.
+    memory: u64,
     /// Whether some come from a folder or an archive, which may hold other things than traces.
     found: bool,
 }
@@ -171,14 +169,14 @@ impl<'a> Inputs<'a> {
         looks: Looks,
         outer: &Outer,
     ) -> io::Result<()> {
-        let (mut rest, compression) = decompressed(read)?;
+        let (mut rest, compressed) = decompressed(read, outer.memory_left())?;
         let mut head = Vec::new();
         rest.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
         if head.starts_with(BYTE_ORDER_MARK) {
             head.drain(..BYTE_ORDER_MARK.len());
         }
         head.shrink_to_fit();
-        let inner = Outer { archives: outer.archives + 1, compression: compression.or(outer.compression) };
+        let inner = outer.with(compressed);
         if archive::claims(&head) {
             return self.unpack(&name, Cursor::new(head).chain(rest), looks, &inner);
         }
@@ -189,9 +187,9 @@ impl<'a> Inputs<'a> {
         if self.all.len() == MOST_INPUTS {
             return Err(io::Error::other(format!("more than {MOST_INPUTS} traces at once: merge some of them first")));
         }
-        let rest = self.unpacked(rest, compression, looks)?;
+        let rest = self.unpacked(rest, compressed, looks)?;
         // What is read at any place needs no second descriptor, and what is read from front to end no first one.
-        let file = file.filter(|_| compression.is_none() && ParquetBatches::claims(&head));
+        let file = file.filter(|_| compressed.is_none() && ParquetBatches::claims(&head));
         let rest = if file.is_some() { Box::new(io::empty()) } else { rest };
         self.all.push(Input { name, compression: inner.compression, head, rest, file });
         Ok(())
@@ -209,15 +207,16 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The content of an input behind its head: what unpacks it takes memory, so of many each is unpacked into a temporary file.
+    /// The content of an input behind its head: what unpacks it takes memory, beyond which it is unpacked into a temporary file.
     fn unpacked(
         &mut self,
         mut rest: Box<dyn Read + Send + 'a>,
-        compression: Option<&'static str>,
+        compressed: Option<Compressed>,
         looks: Looks,
     ) -> io::Result<Box<dyn Read + Send + 'a>> {
-        self.compressed += usize::from(compression.is_some());
-        if compression.is_none() || self.compressed <= MOST_COMPRESSED {
+        let memory = self.memory + compressed.map_or(0, |how| how.memory);
+        if memory <= MEMORY {
+            self.memory = memory;
             return Ok(rest);
         }
         Ok(Box::new(looks.spool.part(&mut rest)?))
@@ -232,7 +231,7 @@ impl<'a> Inputs<'a> {
             )));
         }
         self.found = true;
-        archive::each_member(archive, |member, head, content| {
+        archive::each_member(archive, inner.memory_left(), |member, head, content| {
             let member = format!("{name}:{member}");
             let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
             if !archive::claims(head) && !(looks.claims)(head) {
@@ -251,6 +250,20 @@ struct Outer {
     archives: usize,
     /// How the innermost was compressed.
     compression: Option<&'static str>,
+    /// Bytes of memory that unpacking all of them takes.
+    memory: u64,
+}
+
+impl Outer {
+    fn with(&self, compressed: Option<Compressed>) -> Self {
+        let (name, memory) = (compressed.map(|how| how.name), compressed.map_or(0, |how| how.memory));
+        Self { archives: self.archives + 1, compression: name.or(self.compression), memory: self.memory + memory }
+    }
+
+    /// For what is in it.
+    fn memory_left(&self) -> u64 {
+        MEMORY.saturating_sub(self.memory)
+    }
 }
 
 /// How much has been read.
