@@ -364,6 +364,46 @@ fn status_neither_hangs_nor_believes_everything() {
     assert!(!output.stdout.contains(&0x1b) && !said.contains('\u{1b}'), "{said}");
 }
 
+/// In a folder of traces, links of N's are named and passed over, and so is what is no file but looks like one.
+#[test]
+fn root_what_lies_among_traces_is_read_only_if_n_has_not_planted_it() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: another user's links need root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(file("sticky")).unwrap();
+    fs::set_permissions(file("sticky"), fs::Permissions::from_mode(0o1777)).unwrap();
+    for name in ["secret", "sticky/own.csv", "sda.blktrace.0"] {
+        fs::write(file(name), TRACE).unwrap();
+    }
+    // Its arguments are a trace, as far as reading /proc goes.
+    let mut process = Command::new("sleep").arg0(TRACE).arg("60").spawn().unwrap();
+    std::os::unix::fs::symlink(format!("/proc/{}/cmdline", process.id()), file("sticky/proc.csv")).unwrap();
+    std::os::unix::fs::symlink("../secret", file("sticky/roots.csv")).unwrap();
+    std::os::unix::fs::symlink("ns.csv", file("sticky/twice.csv")).unwrap();
+    let script = "ln -s ../secret ns.csv; ln -s ../secret sda.blktrace.1";
+    let n = Command::new("sh").args(["-ec", script]).current_dir(file("sticky")).uid(N).gid(N).status().unwrap();
+    assert!(n.success());
+    fs::rename(file("sda.blktrace.0"), file("sticky/sda.blktrace.0")).unwrap();
+    let info = |path: PathBuf| {
+        let output = ends_within(Duration::from_secs(20), &mut idlewise(&["trace", "info", path.to_str().unwrap()]));
+        assert!(output.status.success(), "{}", stderr(&output));
+        common::stdout(&output) + &stderr(&output)
+    };
+    let read = info(file("sticky"));
+    let said = info(file("sticky/sda"));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    for name in ["ns.csv", "proc.csv", "sda.blktrace.1", "twice.csv"] {
+        assert!(read.contains(&format!("sticky/{name}")), "{name}: {read}");
+    }
+    assert!(!read.contains("roots.csv") && !read.contains("own.csv"), "{read}");
+    assert!(said.contains("sda.blktrace.1") && !said.contains("sda.blktrace.0, "), "{said}");
+}
+
 /// An interrupted command leaves nothing beside what it was to write.
 #[test]
 fn what_is_interrupted_leaves_nothing() {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::spool::{Part, Spool};
 use super::compression::{Compressed, MEMORY, decompressed};
 use super::store::ParquetBatches;
-use super::{TraceError, archive};
+use super::{TraceError, archive, folder};
 
 /// How much of the content the detection sees.
 pub const HEAD: usize = 64 << 10;
@@ -75,17 +75,21 @@ pub fn open_all<'a>(
     for path in paths {
         let expanded = expand(path).map_err(|error| io_error(path, error))?;
         found |= path.is_dir();
-        files.extend(expanded);
+        files.extend(expanded.into_iter().map(|file| (file == *path, file)));
     }
-    let sizes = files.iter().map(|path| path.metadata().map_or(0, |data| data.len()));
+    let sizes = files.iter().map(|(_, path)| path.metadata().map_or(0, |data| data.len()));
     let meter = Arc::new(Meter { done: AtomicU64::new(0), size: sizes.sum(), progress });
     let mut inputs = Inputs { found, ..Inputs::default() };
-    for path in &files {
+    for (typed, path) in &files {
         let name = path.display().to_string();
         let (file, read): (_, Box<dyn Read + Send>) = if path.as_os_str() == "-" {
             (None, Box::new(io::stdin()))
         } else {
-            let file = File::open(path).map_err(|error| io_error(path, error))?;
+            let opened = if *typed { File::open(path).map(Some) } else { folder::open(path) };
+            let Some(file) = opened.map_err(|error| io_error(path, error))? else {
+                inputs.pass_over(format!("{name} (empty, or another user's link)"));
+                continue;
+            };
             let part = Part::of_file(&file).map_err(|error| io_error(path, error))?;
             (part, Box::new(file))
         };
@@ -137,26 +141,17 @@ fn io_error(path: &Path, error: io::Error) -> TraceError {
 
 fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     if path.is_dir() {
-        return files_in(path, |_| true);
+        return folder::files(path, |_| true);
     }
     if !path.exists() && path.as_os_str() != "-" {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder::of(path);
         let prefix = format!("{}.blktrace.", path.file_name().unwrap_or_default().to_string_lossy());
-        let parts = files_in(folder, |name| name.starts_with(&prefix)).unwrap_or_default();
+        let parts = folder::files(folder, |name| name.starts_with(&prefix)).unwrap_or_default();
         if !parts.is_empty() {
             return Ok(parts);
         }
     }
     Ok(vec![path.into()])
-}
-
-fn files_in(folder: &Path, pass: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
-    let entries = folder.read_dir()?.collect::<io::Result<Vec<_>>>()?;
-    let paths = entries.into_iter().map(|entry| entry.path());
-    let passes = |path: &PathBuf| path.is_file() && path.file_name().is_some_and(|name| pass(&name.to_string_lossy()));
-    let mut files: Vec<_> = paths.filter(passes).collect();
-    files.sort();
-    Ok(files)
 }
 
 impl<'a> Inputs<'a> {

@@ -14,6 +14,7 @@ mod columns;
 mod compression;
 mod decoder;
 mod error;
+mod folder;
 pub mod formats;
 mod gaps;
 mod inputs;
