@@ -183,6 +183,29 @@ fn large_windows() -> Vec<u8> {
     tar(members)
 }
 
+/// A line of a trace, and behind it nothing for so many bytes but the last one.
+fn sparse(size: u64, extended: bool) -> Vec<u8> {
+    let line = b"128166372003061629,hm,0,Read,0,4096,100\n";
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_path("hm.csv").unwrap();
+    header.set_entry_type(tar::EntryType::GNUSparse);
+    header.set_size(if extended { size } else { 513 });
+    let gnu = header.as_gnu_mut().unwrap();
+    gnu.set_real_size(size);
+    for (block, (offset, length)) in gnu.sparse.iter_mut().zip([(0, 512), (size - 1, 1)]) {
+        block.offset[..].copy_from_slice(format!("{offset:011o}\0").as_bytes());
+        block.numbytes[..].copy_from_slice(format!("{length:011o}\0").as_bytes());
+    }
+    header.set_cksum();
+    if extended {
+        archive.append_pax_extensions([("size", &b"513"[..])]).unwrap();
+    }
+    let data = [&line[..], &[b'\n'; 512 - 40], b"\n"].concat();
+    archive.append(&header, &data[..]).unwrap();
+    archive.into_inner().unwrap()
+}
+
 /// Traces, and as many files that are none, with names of a megabyte.
 fn long_members() -> Vec<u8> {
     let name = |at: usize| format!("{}{at}", "n".repeat(1_000_000));
@@ -291,6 +314,8 @@ fn files() -> Vec<Hostile> {
             &[],
             "takes 1537 MiB of memory to unpack; at most 256",
         ),
+        file("hole.tar", sparse(1 << 32, false), &[], "hm.csv: a sparse file with holes of 4.0 GiB: unpack it first"),
+        file("hidden-hole.tar", sparse(1 << 32, true), &[], "hm.csv: a sparse file with holes of 4.0 GiB"),
         file("too-many-together.tgz", together(4_097, 1, |text| text.to_vec()), &[], "more than 4096 traces at once"),
         file("long-members.tgz", long_members(), &[], ""),
         file(

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::compression::decompressed;
 use super::inputs::HEAD;
+use crate::Bytes;
 
 /// Where a tar archive says that it is one.
 const MAGIC: (usize, &[u8]) = (257, b"ustar");
@@ -15,6 +16,8 @@ const BETWEEN: u64 = 1 << 20;
 const LONGEST_NAME: usize = 255;
 /// So much of a compressed member is sure to give its first bytes: a block of bzip2 is shorter.
 const BLOCK: u64 = 1 << 20;
+/// Bytes that a trace may have and the archive has not: a hole costs nothing there and as much as any content here.
+const HOLES: u64 = 1 << 20;
 
 /// Whether the first bytes are of an archive.
 pub fn claims(head: &[u8]) -> bool {
@@ -33,8 +36,8 @@ pub fn each_member(
     for entry in archive.entries()? {
         let mut entry = entry?;
         let kind = entry.header().entry_type();
-        // A file with holes takes less in the archive than it has bytes.
-        let stored = if kind.is_gnu_sparse() { entry.header().entry_size()? } else { entry.size() };
+        let stored = stored(&mut entry)?;
+        let holes = entry.size().saturating_sub(stored);
         // What follows is passed on in pieces, or over.
         left.set(u64::MAX);
         let name = shortened(&entry.path()?.display().to_string());
@@ -43,7 +46,11 @@ pub fn each_member(
             entry.by_ref().take(BLOCK).read_to_end(&mut first)?;
             let head =
                 head(&first, memory).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
-            member(&name, &head, &mut Cursor::new(&first).chain(&mut entry))?;
+            if holes > HOLES {
+                member(&name, &head, &mut Sparse { name: &name, holes: Bytes(holes) })?;
+            } else {
+                member(&name, &head, &mut Cursor::new(&first).chain(&mut entry))?;
+            }
         } else if !kind.is_dir() && !kind.is_pax_global_extensions() {
             member(&name, &[], &mut io::empty())?;
         }
@@ -51,6 +58,29 @@ pub fn each_member(
         left.set(BETWEEN.saturating_add(stored.saturating_sub(read)));
     }
     Ok(())
+}
+
+/// Bytes of a member that are in the archive: of a file with holes fewer than it has.
+fn stored<R: Read>(entry: &mut tar::Entry<R>) -> io::Result<u64> {
+    if !entry.header().entry_type().is_gnu_sparse() {
+        return Ok(entry.size());
+    }
+    // An extended header may state another size than the one in front of the holes, which then says nothing.
+    let extended = entry.pax_extensions()?.into_iter().flatten().flatten().any(|field| field.key_bytes() == b"size");
+    if extended { Ok(0) } else { entry.header().entry_size() }
+}
+
+/// Stands for the content of a file with holes, which are not read.
+struct Sparse<'a> {
+    name: &'a str,
+    holes: Bytes,
+}
+
+impl Read for Sparse<'_> {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        let Self { name, holes } = self;
+        Err(io::Error::other(format!("{name}: a sparse file with holes of {holes}: unpack it first")))
+    }
 }
 
 /// The first bytes of a member, decompressed.
