@@ -315,7 +315,7 @@ fn what_is_no_file_is_written_as_it_is() {
     let file = |name: &str| folder.path().join(name);
     fs::write(file("trace.csv"), TRACE).unwrap();
     let trace = file("trace.csv").display().to_string();
-    for out in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"] {
+    for out in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "-"] {
         for more in [&[][..], &["--json"]] {
             let result = fs::File::create(file("out")).unwrap();
             let arguments = [&["trace", "convert", &trace, "--format", "msr", "--out", out], more].concat();
@@ -362,6 +362,9 @@ fn status_neither_hangs_nor_believes_everything() {
     let said = stderr(&output);
     assert_eq!(said.lines().count(), 5, "{said}");
     assert!(!output.stdout.contains(&0x1b) && !said.contains('\u{1b}'), "{said}");
+    let output = run(&["status", "--state-dir", file("nowhere").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("nowhere: No such file or directory"), "{}", stderr(&output));
 }
 
 /// In a folder of traces, links of N's are named and passed over, and so is what is no file but looks like one.

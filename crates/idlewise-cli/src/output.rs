@@ -37,7 +37,8 @@ fn print(text: &str) -> anyhow::Result<()> {
 
 /// Whether a path is standard output, which a result may go to.
 pub fn is_stdout(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1"];
+    names.iter().any(|name| path == Path::new(name))
 }
 
 /// Prints a value as JSON.

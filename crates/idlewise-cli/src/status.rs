@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use idlewise::report::Table;
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::scrub::{BadBlocks, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
@@ -48,6 +49,10 @@ struct Status {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    // The default one is made by the first scrub; one that was named should be there.
+    if let Some(folder) = arguments.state_dir.as_ref().filter(|folder| *folder != StateFolder::choose(None).path()) {
+        folder.metadata().with_context(|| folder.display().to_string())?;
+    }
     let folders = StateFolder::readable(arguments.state_dir.clone());
     let (mut all, notes) = (Vec::new(), notes(&folders));
     for folder in folders {
