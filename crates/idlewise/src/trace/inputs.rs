@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::spool::{Part, Spool};
 use super::compression::{Compressed, MEMORY, decompressed};
+use super::spool::{Part, Spool};
 use super::store::ParquetBatches;
 use super::{TraceError, archive, folder};
 
