@@ -14,14 +14,16 @@ use crate::output;
 use crate::progress::Progress;
 use crate::trace_file::{OutArguments, TraceFile, targets_help};
 
-/// Record the requests of a device as a trace: arrival, issue and completion. Needs BPF
+/// Record the requests of a disk as a trace, each with the times of its arrival, issue and completion
+///
+/// Needs BPF: root, or CAP_BPF and CAP_PERFMON.
 #[derive(clap::Args)]
 #[command(after_help = targets_help())]
 pub struct Arguments {
     /// Block device, such as /dev/sda
     device: PathBuf,
 
-    /// How long to record; SIGINT ends it earlier
+    /// How long to record; Ctrl-C ends it earlier
     #[arg(long = "for", value_name = "TIME")]
     time: Nanos,
 

@@ -22,7 +22,7 @@ pub enum Exit {
 }
 
 /// The line of `--help` that explains the codes.
-pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found, \
+pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found,\n\
     4 interrupted (run again to go on), 64 usage.";
 
 const COULD_NOT_RUN: u8 = 1;

@@ -16,15 +16,17 @@ use crate::progress::Progress;
 use crate::simulate::seconds;
 use crate::work::WorkArguments;
 
-/// Explore when and for how long background work may run: the delay and the work of every idle wait I and busy period T,
-/// and the pair that keeps a relative delay
+/// Explore when background work may start in an idle interval, and how long it may run
+///
+/// For each idle wait I and busy period T, shows how much work gets done and how much it delays the foreground. Chooses the pair that
+/// gets most done within a relative delay (SIGMETRICS 2009).
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
     #[command(flatten)]
     input: TraceOnDisk,
 
-    /// Added over original mean response time that the foreground may suffer
+    /// Relative delay that the foreground may suffer: the added response time over the original one
     #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
     relative_delay: f64,
 
@@ -35,11 +37,11 @@ pub struct Arguments {
     #[command(flatten)]
     work: WorkArguments,
 
-    /// Choose the pair on this first share of the time, such as 0.5, and try it on the rest
+    /// Choose the pair on this first part of the trace, such as 0.5 of its time, and show what it does on the rest
     #[arg(long, value_name = "SHARE")]
     train: Option<f64>,
 
-    /// Write a page with the two heat maps: one HTML file
+    /// Write an HTML page with the two heat maps
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 

@@ -8,7 +8,6 @@ use anyhow::Context;
 use clap::Args;
 use idlewise::disk::{DiskModel, PRESETS, Preset};
 use idlewise::idle::{Idleness, Keep, Reducer};
-use idlewise::trace::formats::FORMATS;
 use idlewise::trace::{
     self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
 };
@@ -22,33 +21,36 @@ use crate::progress::Progress;
 /// Mean response of a modelled disk that does not keep up.
 const OVERLOADED: Nanos = Nanos::from_secs(1);
 
+/// The heading of options that say how a trace is read.
+const READING: &str = "Reading the trace";
+
 /// How traces are read.
 #[derive(Args)]
 pub struct ReadArguments {
-    /// Leave out records that cannot be read, and count them, instead of stopping at the first
-    #[arg(long)]
+    /// Leave out records that cannot be read, and count them, instead of stopping at the first one
+    #[arg(long, help_heading = READING)]
     skip_bad: bool,
 
-    /// Only this volume; without it all of them, each as its own disk
-    #[arg(long, value_name = "NAME")]
+    /// Read only this volume. By default all volumes are read, each as a disk of its own
+    #[arg(long, value_name = "NAME", help_heading = READING)]
     pub volume: Option<String>,
 
-    /// Read a table whose columns are these, counted from 1, such as
+    /// Read a table with these columns, counted from 1, such as
     /// time=1:us,offset=3:sectors512,length=4:bytes,op=2:R/W,volume=5,response=6:us,separator=tab
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help_heading = READING)]
     columns: Option<CsvLayout>,
 
-    /// Most bytes of temporary files, which members of archives are unpacked to, and Parquet that is compressed or comes
-    /// from standard input [default: half of what is free in the folder of temporary files]
-    #[arg(long, value_name = "SIZE")]
+    /// Use at most so much space for temporary files, to which archives are unpacked [default: half of the free space of their
+    /// folder]
+    #[arg(long, value_name = "SIZE", help_heading = READING)]
     spool_limit: Option<Bytes>,
 }
 
 /// One trace.
 #[derive(Args)]
 pub struct TraceArguments {
-    /// Block I/O trace: files that are one trace together, folders, tar archives or - for standard input; plain or compressed
-    /// (gzip, xz, zstd, bzip2). The format, one of those below, is told by the content
+    /// Block I/O trace: a file, several files that are one trace together, a folder, a tar archive, or - for standard input. The
+    /// format is found by the content; files may be compressed
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
 
@@ -71,17 +73,14 @@ pub struct TraceOnDisk {
 pub struct DiskArguments {
     /// Disk model: a file that `idlewise probe` wrote, or the name of a kind of drive, such as nearline; `--disk list` shows
     /// them [default: 15k]
-    #[arg(long, value_name = "FILE|NAME", value_parser = disk_or_list)]
+    #[arg(long, value_name = "FILE|NAME", value_parser = disk_or_list, help_heading = READING)]
     disk: Option<PathBuf>,
 }
 
-/// The part of `--help` that lists the trace formats.
+/// The part of `--help` that says where the trace formats are listed.
 pub fn formats_help() -> String {
-    list("Trace formats", FORMATS.iter().map(|format| (format.name, format.about)).chain([PARQUET]))
+    "`idlewise trace formats` lists the formats of traces.".into()
 }
-
-const PARQUET: (&str, &str) =
-    ("parquet", "what `trace convert` and `capture` write: arrival, issue and completion in ns");
 
 /// A list for `--help`, from a table.
 pub fn list<'a>(title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {

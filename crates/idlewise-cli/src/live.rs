@@ -16,12 +16,12 @@ use signal_hook::flag;
 /// The choice of a monitor on the command line.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum MonitorName {
-    /// eBPF, or diskstats where it cannot load
+    /// BPF, or diskstats where BPF cannot be loaded
     #[default]
     Auto,
-    /// Every request, on the block tracepoints (CAP_BPF and CAP_PERFMON, or root)
+    /// See every request, through BPF (needs root, or CAP_BPF and CAP_PERFMON)
     Bpf,
-    /// Counters, polled: coarse, but works everywhere
+    /// Poll the kernel's counters: coarse, but works everywhere
     Diskstats,
 }
 

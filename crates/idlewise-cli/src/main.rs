@@ -8,6 +8,7 @@ mod idle;
 mod input;
 mod live;
 mod output;
+mod overview;
 mod parity;
 mod policy;
 mod probe;
@@ -24,12 +25,11 @@ mod trace_file;
 mod tune;
 mod work;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// Background disk work that fits into the gaps: when it may run, and in what size of request, from the disk's own idle
-/// times.
+/// Scrub disks, and run other background work, while nobody needs them
 #[derive(Parser)]
-#[command(name = "idlewise", version, max_term_width = 110, after_help = exit::HELP)]
+#[command(name = "idlewise", version, max_term_width = 110)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -56,7 +56,8 @@ enum Command {
 fn main() -> std::process::ExitCode {
     quiet_parquet();
     allow_many_files();
-    let arguments = match Arguments::try_parse() {
+    let parsed = overview::with_groups(Arguments::command()).try_get_matches();
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };

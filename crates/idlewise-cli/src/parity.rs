@@ -6,23 +6,26 @@ use idlewise::{Bytes, Nanos};
 
 use crate::exit::UsageError;
 
+/// The heading of these options.
+pub const PARITY: &str = "Parity updates";
+
 /// Updates of intra-disk parity.
 #[derive(Args)]
 pub struct ParityArguments {
     /// Mean time of the READ of a parity update, exponentially distributed [default: 10ms]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, help_heading = PARITY, value_name = "TIME")]
     parity_read: Option<Nanos>,
 
-    /// Mean time of its WRITE [default: 5ms]
-    #[arg(long, value_name = "TIME")]
+    /// Mean time of its WRITE, exponentially distributed [default: 5ms]
+    #[arg(long, help_heading = PARITY, value_name = "TIME")]
     parity_write: Option<Nanos>,
 
     /// Size of a segment that has a parity of its own [default: 512KiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, help_heading = PARITY, value_name = "SIZE")]
     segment: Option<Bytes>,
 
-    /// Let the WRITE of an update follow its READ whatever the policy says, unless the foreground comes
-    #[arg(long)]
+    /// Let the WRITE of an update follow its READ even if the policy would stop, unless a foreground request arrives
+    #[arg(long, help_heading = PARITY)]
     whole_updates: bool,
 }
 

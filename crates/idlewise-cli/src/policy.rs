@@ -12,74 +12,77 @@ use idlewise::{Bytes, Nanos};
 use crate::exit::UsageError;
 use crate::input::{formats_help, list, plan_file};
 
+/// The heading of these options.
+const POLICY: &str = "Policy";
+
 /// A policy, or a plan.
 #[derive(clap::Args)]
 pub struct PolicyArguments {
     /// Policy, one of those listed below
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = POLICY, value_name = "NAME")]
     policy: Option<String>,
 
-    /// Run a plan as `idlewise tune --out` writes it, instead of a policy with parameters
-    #[arg(long, value_name = "FILE", conflicts_with_all = [
+    /// Run a plan that `idlewise tune --out` wrote, instead of a policy with parameters
+    #[arg(long, help_heading = POLICY, value_name = "FILE", conflicts_with_all = [
         "policy", "idle_wait", "request_size", "delay", "threshold", "longest", "growth", "increment", "swap_at", "largest_size",
         "busy_period", "relative_delay", "mean_slowdown", "max_slowdown",
     ])]
     plan: Option<PathBuf>,
 
     /// Idle time before the first background request, such as 100ms
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     idle_wait: Option<Nanos>,
 
     /// Longest time that background work runs in one idle interval, such as 40ms (restrained)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     busy_period: Option<Nanos>,
 
-    /// Added over original mean response time of the foreground, such as 0.07 (monitoring, body, tail, tail-bursty)
-    #[arg(long, value_name = "SHARE")]
+    /// Relative delay of the foreground, such as 0.07: added over original response time (monitoring, body, tail, tail-bursty)
+    #[arg(long, help_heading = POLICY, value_name = "SHARE")]
     pub relative_delay: Option<f64>,
 
     /// Mean slowdown to tune for (adaptive)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     mean_slowdown: Option<Nanos>,
 
-    /// Service time that no request exceeds (adaptive)
-    #[arg(long, value_name = "TIME")]
+    /// Longest service time of a background request (adaptive)
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     max_slowdown: Option<Nanos>,
 
     /// Size of each background request, such as 512KiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, help_heading = POLICY, value_name = "SIZE")]
     pub request_size: Option<Bytes>,
 
     /// Time from one background request to the next, such as 16ms
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     delay: Option<Nanos>,
 
     /// Predicted length that an interval must exceed (ar, ar-waiting)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     threshold: Option<Nanos>,
 
-    /// Share of the intervals to use, the longest, such as 0.1 (oracle)
-    #[arg(long, value_name = "SHARE")]
+    /// Share of the intervals to use, the longest ones, such as 0.1 (oracle)
+    #[arg(long, help_heading = POLICY, value_name = "SHARE")]
     longest: Option<f64>,
 
     /// Factor from one request size to the next (exponential, linear)
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, help_heading = POLICY, value_name = "FACTOR")]
     growth: Option<f64>,
 
-    /// What each request is larger than that (linear)
-    #[arg(long, value_name = "SIZE")]
+    /// What is added to that for each request (linear)
+    #[arg(long, help_heading = POLICY, value_name = "SIZE")]
     increment: Option<Bytes>,
 
-    /// Idle time from which on requests are as large as they may be (swapping)
-    #[arg(long, value_name = "TIME")]
+    /// Idle time after which requests have the largest size (swapping)
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     swap_at: Option<Nanos>,
 
-    /// Size that no growing request exceeds [default: 4MiB]
-    #[arg(long, value_name = "SIZE")]
+    /// Largest size that growing requests reach [default: 4MiB]
+    #[arg(long, help_heading = POLICY, value_name = "SIZE")]
     largest_size: Option<Bytes>,
 
-    /// Hold the policy, whichever it is, within this mean slowdown: it pauses while its account is overdrawn
-    #[arg(long, value_name = "TIME")]
+    /// Keep any policy within this mean slowdown: it pauses while its account is overdrawn
+    #[arg(long, help_heading = POLICY, value_name = "TIME")]
     budget: Option<Nanos>,
 }
 

@@ -18,8 +18,10 @@ use crate::live::{MonitorName, choose_verifier, open_monitor, stop_flag};
 use crate::output;
 use crate::progress::Progress;
 
-/// Measure a device in its idle times: how long verifies take, how fast scans are in either order, and whether a verify reads
-/// the medium. Read-only
+/// Measure a disk in its idle times. Read-only
+///
+/// Measures how long a verify takes for each size, how fast a sequential and a staggered scan are, and whether the verify command
+/// really reads the medium.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Block device, such as /dev/sda, or a file that may be read
@@ -29,15 +31,16 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Write charts of it all to an HTML page
+    /// Write an HTML page with charts
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// How to verify, instead of the first way that works
+    /// Verify in this way, instead of the first one that works
     #[arg(long, value_name = "NAME", value_parser = VERIFIERS.map(|method| method.name))]
     verifier: Option<String>,
 
-    /// Also compare with the drive's read cache off: this changes a setting of the drive, and back (CAP_SYS_RAWIO)
+    /// Also measure with the drive's read cache switched off. This changes a setting of the drive, and restores it (needs
+    /// CAP_SYS_RAWIO)
     #[arg(long)]
     switch_read_cache: bool,
 

@@ -18,20 +18,20 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::policy::policies_and_formats;
 
-/// Show how long data live, and how long errors stay unseen, with scrubs, with intra-disk parity, and with both
+/// Estimate the mean time to data loss (MTTDL), and how long errors stay unseen, with scrubs, with intra-disk parity, and with both
 ///
-/// With a TRACE, passes of a scrub and updates of parity are simulated in its idle times, each alone and both at once, the
-/// updates first; the policy is monitoring with a relative delay of 7 % unless another is named. Without a trace, --scan-time says how
-/// long a pass takes. Mean times to data loss are those of DSN 2008, equations 1
-/// to 4, for data in two copies; the defaults are its table 1. Mean latent error times are of bursts of errors, which a staggered
-/// scan finds sooner.
+/// With a TRACE, scrub passes and parity updates are simulated in its idle times: each alone, then both together, with the
+/// updates first. The default policy is `monitoring` with a relative delay of 7 %. Without a TRACE, --scan-time states how long a pass takes.
+///
+/// The model is that of DSN 2008, equations 1 to 4: data in two copies, as in a mirror. Its table 1 gives the defaults, which are of
+/// disks of 2008. It does not cover RAID 6 or erasure codes.
 #[derive(clap::Args)]
 #[command(after_help = policies_and_formats())]
 pub struct Arguments {
     #[command(flatten)]
     trace: activities::TraceArguments,
 
-    /// How long one pass over the disk takes, such as `scrub` and `tune` tell, instead of a TRACE
+    /// How long one pass over the disk takes, instead of a TRACE; `scrub` and `tune` print it
     #[arg(long, value_name = "TIME", conflicts_with = "traces", required_unless_present = "traces")]
     scan_time: Option<Nanos>,
 
@@ -42,15 +42,15 @@ pub struct Arguments {
     #[command(flatten)]
     model: model::ModelArguments,
 
-    /// Also play the model out error by error, so many times
+    /// Also simulate the model error by error, this many times (Monte Carlo)
     #[arg(long, value_name = "CYCLES")]
     monte_carlo: Option<u32>,
 
-    /// Seed of what is drawn
+    /// Seed of the random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Write a page with charts: one HTML file
+    /// Write an HTML page with charts
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 

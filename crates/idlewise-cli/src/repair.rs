@@ -15,10 +15,10 @@ use crate::exit::Exit;
 use crate::live::{choose_verifier, open_device};
 use crate::output::{self, say};
 
-/// Rewrite the unreadable blocks that a scrub has found, from a mirror or through md. Writes only with --allow-writes
+/// Rewrite the unreadable blocks that a scrub found, from a mirror or through md. Writes only with --allow-writes
 ///
-/// From a mirror, neither device may be mounted or in use. Through md, the device is a member of an array, and md itself rewrites
-/// what its check of those blocks cannot read. What is written is logged before and after.
+/// With --mirror, neither device may be mounted or in use. With --md, the device is a member of an array: md checks those blocks and
+/// rewrites what it cannot read. Each write is logged before and after.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true))]
 pub struct Arguments {
@@ -29,11 +29,11 @@ pub struct Arguments {
     #[arg(long, value_name = "DEVICE", group = "source")]
     mirror: Option<PathBuf>,
 
-    /// Let the md array that it is a member of rewrite them
+    /// Let the md array rewrite them that the device is a member of
     #[arg(long, group = "source")]
     md: bool,
 
-    /// Write; without it, it only says what it would do
+    /// Really write. Without this option, show what would be done
     #[arg(long)]
     allow_writes: bool,
 

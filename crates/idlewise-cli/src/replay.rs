@@ -23,52 +23,51 @@ use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::trace_file::TraceFile;
 
-/// Play a trace, or the part of it that stands for all, on a device, each request on time; writes become reads unless told
-/// otherwise
+/// Play a trace on a disk, and measure its response times
+///
+/// Each request is issued at its recorded time (open loop), or with --closed after the reads that it depended on. With a PLAN of
+/// `idlewise sample`, only the sampled intervals are played, each after a warm-up. Writes become reads unless --allow-writes is given.
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
-    /// Block I/O trace: a file, a folder, a tar archive or - for standard input; plain or compressed. Or a plan as `idlewise
-    /// sample -o` writes it: then its intervals alone, each behind a warm-up that fills the device's cache with what came before
+    /// Block I/O trace: a file, a folder, a tar archive, or - for standard input. Or a plan that `idlewise sample -o` wrote
     #[arg(value_name = "TRACE|PLAN")]
     trace: PathBuf,
 
-    /// Where the trace of the plan is, if not where the plan says
+    /// Trace of the plan, if it is no longer where the plan says
     #[arg(long = "trace", value_name = "TRACE")]
     trace_of_plan: Option<PathBuf>,
 
-    /// Size of the device's cache, which the warm-up of a plan's interval fills
-    /// [default: 32MiB]
+    /// Size of the device's cache. The warm-up before each interval of a plan fills it [default: 32MiB]
     #[arg(long, value_name = "SIZE")]
     device_cache: Option<Bytes>,
 
     #[command(flatten)]
     read: ReadArguments,
 
-    /// Block device, such as /dev/sdb. Places of a trace that is larger are wrapped around its end, in whole blocks
+    /// Block device, such as /dev/sdb. If the trace is of a larger disk, its offsets wrap around
     device: PathBuf,
 
     /// Play only the first part of the trace
     #[arg(long = "for", value_name = "TIME")]
     first: Option<Nanos>,
 
-    /// Closed loop: a request that came after the end of a read comes as long after its end on this device; any other as long
-    /// after the request before it. Needs a trace with response times. Without this option each request is issued at its
-    /// recorded time, whatever the ones before it do
+    /// Closed loop: a request that followed the end of a read follows it here as well, after the same time. Needs a trace with
+    /// response times
     #[arg(long)]
     closed: bool,
 
-    /// Scale the places of a trace that is larger than the device down, all in one ratio, instead of wrapping them around:
-    /// keeps long seeks in proportion, but requests that followed one another overlap
+    /// Scale offsets down to the size of the device, instead of wrapping them around. Long seeks stay in proportion, but sequential
+    /// requests overlap
     #[arg(long)]
     scale: bool,
 
-    /// Really write, zeros, where the trace writes: DESTROYS the data on the device; refused while it is in use
+    /// Really write where the trace writes. This DESTROYS the data on the device. Refused while the device is in use
     #[arg(long)]
     allow_writes: bool,
 
-    /// Write the requests as a trace, with the response times measured: a name that ends in .parquet keeps when each was due,
-    /// issued and completed; .csv (MSR Cambridge), when it was due and completed, of those that were answered
+    /// Write the requests as a trace with the measured response times. A .parquet file keeps when each request was due, issued and
+    /// completed; a .csv file (MSR Cambridge) when it was due and completed
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 

@@ -19,15 +19,17 @@ use crate::input::{TraceArguments, formats_help, list, say_holes};
 use crate::output;
 use crate::progress::Progress;
 
-/// Find the few intervals of a trace that stand for all of it, so that replaying them says how long requests take on average:
-/// intervals are compared by what their requests ask for, not by how long they took, and clustered
+/// Find the few intervals that stand for a trace
+///
+/// Replaying only these intervals estimates the mean response time of the whole trace. Intervals are clustered by what their requests
+/// ask for, not by how long the requests took (DiskAccel, SIGMETRICS 2015).
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub struct Arguments {
     #[command(flatten)]
     trace: TraceArguments,
 
-    /// Write the plan, the representatives with their weights: a TOML file for a replay
+    /// Write the representatives and their weights to a plan, which `idlewise replay` takes
     #[arg(short, long, value_name = "PLAN")]
     out: Option<PathBuf>,
 
@@ -35,19 +37,19 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "10s")]
     interval: Nanos,
 
-    /// What intervals are compared by: features of those below, one after the other or with commas between them
+    /// Features by which intervals are compared, from the list below, separated by commas
     #[arg(long, value_name = "NAMES", default_value = FeatureSet::PAPERS)]
     features: FeatureSet,
 
-    /// How many clusters: one of the rules below
+    /// How to choose the number of clusters: one of the rules below
     #[arg(long, value_name = "RULE", default_value = "bic")]
     rule: Rule,
 
-    /// Seed of the clustering: the same one gives the same plan
+    /// Seed of the clustering; the same seed gives the same plan
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Write a page with the choice of clusters and the intervals over time: one HTML file
+    /// Write an HTML page with the choice of clusters and the intervals over time
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 

@@ -17,7 +17,7 @@ use crate::output;
 use crate::policy::{PolicyArguments, policies_and_formats};
 use crate::work::WorkArguments;
 
-/// Simulate one policy on a trace: what it would scrub, and what it would cost the foreground
+/// Simulate one policy on a trace: what it would scrub, and how much it would slow the foreground down
 #[derive(clap::Args)]
 #[command(after_help = policies_and_formats())]
 pub struct Arguments {
@@ -30,11 +30,11 @@ pub struct Arguments {
     #[command(flatten)]
     work: WorkArguments,
 
-    /// Say what it does to each volume too
+    /// Show each volume as well
     #[arg(long)]
     by_volume: bool,
 
-    /// Write a page with the foreground's response times with and without the background work: one HTML file
+    /// Write an HTML page with the response times of foreground requests, with and without the background work
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 

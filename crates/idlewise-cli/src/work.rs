@@ -10,30 +10,33 @@ use idlewise::{Bytes, Nanos};
 use crate::exit::UsageError;
 use crate::parity::ParityArguments;
 
+/// The heading of these options.
+const WORK: &str = "Background work";
+
 /// Background work.
 #[derive(Args)]
 pub struct WorkArguments {
-    /// Mean service time of a background request, exponentially distributed, instead of what the disk takes for its size
-    #[arg(long, value_name = "TIME")]
+    /// Mean service time of a background request, exponentially distributed. By default the disk model gives it
+    #[arg(long, help_heading = WORK, value_name = "TIME")]
     pub service: Option<Nanos>,
 
-    /// The work is a READ that verifies each foreground WRITE, instead of a scrub without end
-    #[arg(long)]
+    /// Verify each foreground write by a READ, instead of scrubbing without end
+    #[arg(long, help_heading = WORK)]
     pub verify_writes: bool,
 
-    /// The work is an update of intra-disk parity, a READ and a WRITE, for each segment that a foreground WRITE makes dirty
-    #[arg(long, conflicts_with_all = ["verify_writes", "service", "buffer"])]
+    /// Update intra-disk parity, by a READ and a WRITE for each segment that a foreground write makes dirty
+    #[arg(long, help_heading = WORK, conflicts_with_all = ["verify_writes", "service", "buffer"])]
     pub parity: bool,
 
     #[command(flatten)]
     parity_updates: ParityArguments,
 
-    /// WRITEs that can wait for verification at the same time; those that find no place are lost
-    #[arg(long, value_name = "WRITES", requires = "verify_writes")]
+    /// Number of writes that can wait for verification at the same time; others are not verified
+    #[arg(long, help_heading = WORK, value_name = "WRITES", requires = "verify_writes")]
     pub buffer: Option<usize>,
 
-    /// Take this share of the requests, drawn at random, for WRITEs, instead of those that are
-    #[arg(long, value_name = "SHARE")]
+    /// Treat this share of the requests, drawn at random, as writes, whatever the trace says
+    #[arg(long, help_heading = WORK, value_name = "SHARE")]
     pub write_share: Option<f64>,
 }
 

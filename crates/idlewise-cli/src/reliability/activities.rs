@@ -27,8 +27,8 @@ const RELATIVE_DELAY: f64 = 0.07;
 /// A trace, and what runs in its idle times.
 #[derive(Args)]
 pub struct TraceArguments {
-    /// Block I/O trace: files that are one trace together, folders, tar archives or - for standard input; each volume is a disk of its
-    /// own
+    /// Block I/O trace: files that are one trace together, a folder, a tar archive, or - for standard input. Each volume is a
+    /// disk of its own
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
@@ -41,23 +41,23 @@ pub struct TraceArguments {
     #[command(flatten)]
     policy: PolicyArguments,
 
-    /// Another policy for the updates of parity, from the same options; where both run, the scrub may delay the foreground by what
-    /// the updates alone leave of it
-    #[arg(long, value_name = "NAME")]
+    /// Another policy for the parity updates, with the same options. When both run, the scrub may use what the updates leave of
+    /// the allowed delay
+    #[arg(long, value_name = "NAME", help_heading = "Parity updates")]
     parity_policy: Option<String>,
 
-    /// Mean service time of a scrub's request, exponentially distributed, instead of what the disk takes for its size
+    /// Mean service time of a scrub request, exponentially distributed. By default the disk model gives it
     #[arg(long, value_name = "TIME")]
     service: Option<Nanos>,
 
     #[command(flatten)]
     parity: ParityArguments,
 
-    /// Take this share of the requests, drawn at random, for WRITEs, instead of those that are
+    /// Treat this share of the requests, drawn at random, as writes, whatever the trace says
     #[arg(long, value_name = "SHARE")]
     write_share: Option<f64>,
 
-    /// Passes to simulate, running through the trace as often as it takes
+    /// Number of passes to simulate; the trace is repeated as often as needed
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     passes: u64,
 }

@@ -16,52 +16,55 @@ const FEWEST_BURSTS: f64 = 500.0;
 /// Logical block of the disk.
 const BLOCK: u32 = 512;
 
+/// The heading of these options.
+const MODEL: &str = "Reliability model";
+
 /// How errors come.
 #[derive(Args)]
 pub struct ModelArguments {
-    /// Mean time between visible errors, such as failed disks
-    #[arg(long, value_name = "TIME", default_value = "120000h")]
+    /// Mean time between visible errors, such as disk failures
+    #[arg(long, help_heading = MODEL, value_name = "TIME", default_value = "120000h")]
     visible: Nanos,
 
     /// Mean time between latent errors
-    #[arg(long, value_name = "TIME", default_value = "84972h")]
+    #[arg(long, help_heading = MODEL, value_name = "TIME", default_value = "84972h")]
     latent: Nanos,
 
     /// Mean time to recover from a visible error
-    #[arg(long, value_name = "TIME", default_value = "1.4h")]
+    #[arg(long, help_heading = MODEL, value_name = "TIME", default_value = "1.4h")]
     recovery: Nanos,
 
     /// Mean time to recover from a latent error once it is detected
-    #[arg(long, value_name = "TIME", default_value = "0s")]
+    #[arg(long, help_heading = MODEL, value_name = "TIME", default_value = "0s")]
     latent_recovery: Nanos,
 
-    /// How much more apart errors are in time than alone, at most 1
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    /// Temporal correlation: how much sooner an error follows another one, at most 1 (no correlation)
+    #[arg(long, help_heading = MODEL, value_name = "FACTOR", default_value_t = 1.0)]
     temporal: f64,
 
-    /// How likely a second error hits what the first has left: visible after visible, latent after visible, visible after latent,
-    /// latent after latent
-    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "1,1,1,0")]
+    /// Spatial correlation: how likely a second error hits the data whose other copy is lost, for visible after visible, latent after
+    /// visible, visible after latent and latent after latent errors
+    #[arg(long, help_heading = MODEL, value_name = "SHARES", value_delimiter = ',', default_value = "1,1,1,0")]
     spatial: Vec<f64>,
 
-    /// By how much intra-disk parity makes latent errors rarer
-    #[arg(long, value_name = "FACTOR", default_value_t = 48.0)]
+    /// Factor by which intra-disk parity makes latent errors rarer
+    #[arg(long, help_heading = MODEL, value_name = "FACTOR", default_value_t = 48.0)]
     pub parity_factor: f64,
 
     /// Size of each disk
-    #[arg(long, value_name = "SIZE", default_value = "40GB")]
+    #[arg(long, help_heading = MODEL, value_name = "SIZE", default_value = "40GB")]
     pub capacity: Bytes,
 
-    /// Bytes that a staggered scan visits in a region before the next one
-    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    /// How much of a region a staggered scan visits before it goes to the next one
+    #[arg(long, help_heading = MODEL, value_name = "SIZE", default_value = "1MiB")]
     visit: Bytes,
 
     /// Mean number of errors in a burst
-    #[arg(long, value_name = "COUNT", default_value_t = 4.0)]
+    #[arg(long, help_heading = MODEL, value_name = "COUNT", default_value_t = 4.0)]
     pub burst_errors: f64,
 
     /// Mean distance from one error of a burst to the next
-    #[arg(long, value_name = "SIZE", default_value = "10MiB")]
+    #[arg(long, help_heading = MODEL, value_name = "SIZE", default_value = "10MiB")]
     pub burst_distance: Bytes,
 }
 

@@ -23,7 +23,7 @@ pub struct Arguments {
     #[command(flatten)]
     out: OutArguments,
 
-    /// Write each volume to a file of its own, its name before the ending
+    /// Write each volume to a file of its own, with its name before the ending
     #[arg(long)]
     by_volume: bool,
 
@@ -42,11 +42,11 @@ pub struct MergeArguments {
     #[command(flatten)]
     out: OutArguments,
 
-    /// Volumes of the same name in different files are different disks: put the file's name before theirs
+    /// Put the file's name before the names of its volumes: volumes with the same name in different files are different disks
     #[arg(long)]
     by_file: bool,
 
-    /// Let all traces begin at the same moment, whatever their clocks say
+    /// Let all traces start at the same moment, whatever their clocks say
     #[arg(long)]
     align: bool,
 

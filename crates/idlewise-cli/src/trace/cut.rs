@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME")]
     until: Option<Nanos>,
 
-    /// Begin a new file, numbered before its ending, wherever no request arrives for longer than this
+    /// Start a new file, with a number before its ending, wherever no request arrives for longer than this
     #[arg(long, value_name = "TIME")]
     at_gaps: Option<Nanos>,
 

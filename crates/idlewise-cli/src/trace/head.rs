@@ -9,14 +9,14 @@ use crate::exit::Exit;
 use crate::input::{TraceArguments, formats_help};
 use crate::output;
 
-/// The first requests, in order of arrival, as a table
+/// Show the first requests, in order of arrival
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
     #[command(flatten)]
     input: TraceArguments,
 
-    /// How many
+    /// Number of requests
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 10)]
     requests: usize,
 

@@ -10,7 +10,7 @@ use crate::input::{TraceArguments, formats_help};
 use crate::output;
 use crate::simulate::seconds;
 
-/// Format, requests, span, clock, volumes, and holes that are no idle time
+/// Show format, number of requests, span, clock and volumes of a trace, and holes that are no idle time
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {

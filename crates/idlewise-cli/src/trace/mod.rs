@@ -2,6 +2,7 @@
 
 mod convert;
 mod cut;
+mod formats;
 mod head;
 mod info;
 mod synth;
@@ -9,11 +10,9 @@ mod synth;
 use clap::Subcommand;
 
 use crate::exit::Exit;
-use crate::input::formats_help;
 
-/// Look into a trace, convert, cut or merge it, or make one up
+/// Look into traces; convert, cut, merge or make them
 #[derive(clap::Args)]
-#[command(after_help = formats_help())]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -27,6 +26,7 @@ enum Command {
     Cut(cut::Arguments),
     Merge(convert::MergeArguments),
     Synth(synth::Arguments),
+    Formats(formats::Arguments),
 }
 
 /// Runs the command.
@@ -38,5 +38,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Cut(arguments) => cut::run(arguments),
         Command::Merge(arguments) => convert::run_merge(arguments),
         Command::Synth(arguments) => synth::run(arguments),
+        Command::Formats(arguments) => formats::run(arguments),
     }
 }

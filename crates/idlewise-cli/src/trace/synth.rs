@@ -9,14 +9,14 @@ use crate::exit::{Exit, UsageError};
 use crate::input::{DiskArguments, list};
 use crate::trace_file::{OutArguments, targets_help};
 
-/// Make a trace up: a stand-in for a trace of the papers, one of their loads, or given idle-time statistics
+/// Make a synthetic trace: like one of the papers' traces or loads, or with given idle-time statistics
 #[derive(clap::Args)]
 #[command(after_help = helps())]
 pub struct Arguments {
     #[command(flatten)]
     out: OutArguments,
 
-    /// A stand-in for a trace of the papers, one of those listed below
+    /// Like a trace of the papers, one of those listed below
     #[arg(long, value_name = "NAME", conflicts_with_all = ["load", "idle_mean"])]
     like: Option<String>,
 
@@ -28,7 +28,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     think: Nanos,
 
-    /// How long the client of --load goes on
+    /// How long the client of --load runs
     #[arg(long = "for", value_name = "TIME", default_value = "1h")]
     time: Nanos,
 
@@ -51,7 +51,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
     requests_per_busy: f64,
 
-    /// The requests of a busy period come all at once, instead of each while the one before it is served
+    /// Let all requests of a busy period arrive at once, instead of one while the previous one is served
     #[arg(long)]
     together: bool,
 
@@ -63,7 +63,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     service: Nanos,
 
-    /// Requests in all; of --like the number in the table is the default
+    /// Number of requests; with --like the number in the table is the default
     #[arg(long, value_name = "COUNT")]
     requests: Option<u64>,
 
@@ -75,11 +75,11 @@ pub struct Arguments {
     #[arg(long, value_name = "SHARE", default_value_t = 0.7)]
     read_share: f64,
 
-    /// Share of the requests that go on where the one before them ended, and read or write as it did
+    /// Share of sequential requests: they start where the previous one ended, and read or write as it did
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     sequential: f64,
 
-    /// Mean number of such runs, one after the other, that read or write alike
+    /// Mean number of successive sequential runs that all read or all write
     #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
     phase: f64,
 
@@ -87,7 +87,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "300GB")]
     capacity: Bytes,
 
-    /// The same seed gives the same trace
+    /// Seed; the same seed gives the same trace
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
