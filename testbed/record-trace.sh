@@ -10,7 +10,7 @@ think_ms=450 # mean, exponential: bursts of transactions, and silence between th
 scale=40     # about 600 MB of tables
 
 cd "$(dirname "$0")/.."
-cargo build --release --quiet
+cargo build --release --quiet --workspace --bin idlewise
 idlewise=$PWD/target/release/idlewise
 postgres=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1 || true)
 export PATH=$postgres:$PATH

@@ -1,4 +1,4 @@
-//! Compiles the BPF program of the monitor and generates its Rust skeleton.
+//! Compiles the BPF program of the monitor.
 
 fn main() {
     #[cfg(feature = "bpf")]
@@ -7,15 +7,18 @@ fn main() {
 
 #[cfg(feature = "bpf")]
 fn bpf() {
+    use std::process::Command;
     const SOURCE: &str = "src/bpf/monitor.bpf.c";
     println!("cargo::rerun-if-changed={SOURCE}");
-    let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    // <asm/types.h> lies in the folder of the build machine's architecture.
-    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
-    let include = format!("-I/usr/include/{arch}-linux-gnu");
-    libbpf_cargo::SkeletonBuilder::new()
-        .source(SOURCE)
-        .clang_args([include.as_str(), "-Wall", "-Werror"])
-        .build_and_generate(out.join("monitor.skel.rs"))
-        .expect("compiling the BPF program needs clang, libelf-dev and zlib1g-dev (make setup installs them)");
+    let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
+    let out = variable("OUT_DIR") + "/monitor.bpf.o";
+    // libbpf's own headers, and <asm/types.h>, which lies in the folder of the build machine's architecture.
+    let libbpf = format!("-I{}", variable("DEP_BPF_INCLUDE"));
+    let machine = variable("HOST").split('-').next().map(|arch| format!("-I/usr/include/{arch}-linux-gnu"));
+    let compiled = Command::new("clang")
+        .args(["-target", "bpf", "-g", "-O2", "-Wall", "-Werror", "-c", SOURCE, "-o", &out, &libbpf])
+        .args(machine)
+        .status();
+    let compiled = compiled.expect("compiling the BPF program needs clang (make setup installs it)");
+    assert!(compiled.success(), "clang cannot compile {SOURCE}");
 }

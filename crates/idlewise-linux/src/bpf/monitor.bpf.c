@@ -86,31 +86,36 @@ struct {
 	__uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
-// Set before loading.
-const volatile __s32 disk_major;
-const volatile __s32 disk_minor;
-// Tell of completions only, and wake nobody up: the recorder looks in now and then.
-const volatile _Bool recording;
+// Set before loading; all there is in .rodata.
+const volatile struct {
+	__s32 disk_major;
+	__s32 disk_minor;
+	// Tell of completions only, and wake nobody up: the recorder looks in now and then.
+	__u32 recording;
+} settings;
 
-// Written by user space: the range of its own requests in sectors, first and length in one word, which is read and written at
-// once; zero when there are none.
-__u64 own_range;
-// One command of its own is in service, which has no place.
-__u32 own_command;
-// So many files of its own are being saved on this disk.
-__u32 own_writes;
-// The scrubber's process, as the kernel counts them; zero before it has introduced itself.
-__u32 own_tgid;
-
-// Read by user space.
-__s64 foreground_open;
-__u64 lost_events;
+// What both sides change while it runs; all there is in .bss.
+struct {
+	// Written by user space: the range of its own requests in sectors, first and length in one word, which is read and
+	// written at once; zero when there are none.
+	__u64 own_range;
+	// Read by user space.
+	__s64 foreground_open;
+	__u64 lost_events;
+	// Written by user space: one command of its own is in service, which has no place.
+	__u32 own_command;
+	// Written by user space: so many files of its own are being saved on this disk.
+	__u32 own_writes;
+	// The scrubber's process, as the kernel counts them; zero before it has introduced itself.
+	__u32 own_tgid;
+	__u32 pad;
+} shared;
 
 static __always_inline int watched(struct request *rq)
 {
 	struct gendisk *disk = rq->q->disk;
 
-	return disk && disk->major == disk_major && disk->first_minor == disk_minor;
+	return disk && disk->major == settings.disk_major && disk->first_minor == settings.disk_minor;
 }
 
 static __always_inline void tell(const struct open_request *open, __u64 now, enum kind kind)
@@ -118,7 +123,7 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
 	if (!event) {
-		__sync_fetch_and_add(&lost_events, 1);
+		__sync_fetch_and_add(&shared.lost_events, 1);
 		return;
 	}
 	event->time = now;
@@ -130,7 +135,7 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	event->op = open->op;
 	event->own = open->own;
 	event->pad = 0;
-	bpf_ringbuf_submit(event, recording ? BPF_RB_NO_WAKEUP : 0);
+	bpf_ringbuf_submit(event, settings.recording ? BPF_RB_NO_WAKEUP : 0);
 }
 
 // Whether another process is at it. Kernel threads issue requests for anyone.
@@ -138,7 +143,7 @@ static __always_inline int from_another(void)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 
-	return own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != own_tgid;
+	return shared.own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != shared.own_tgid;
 }
 
 static __always_inline int has_place(__u8 op)
@@ -151,14 +156,14 @@ static __always_inline int ours(const struct open_request *open)
 	int named = 0;
 
 	if (open->op == REQ_OP_READ) {
-		__u64 range = *(volatile __u64 *)&own_range;
+		__u64 range = *(volatile __u64 *)&shared.own_range;
 		__u64 begin = range >> LENGTH_BITS, length = range & ((1 << LENGTH_BITS) - 1);
 
 		named = open->sector >= begin && open->sector + open->bytes / 512 <= begin + length;
 	} else if (!has_place(open->op)) {
-		named = own_command;
+		named = shared.own_command;
 	} else {
-		named = own_writes;
+		named = shared.own_writes;
 	}
 	return named && !from_another();
 }
@@ -184,12 +189,12 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.bytes = rq->__data_len;
 	open.own = ours(&open);
 	if (bpf_map_update_elem(&requests, &key, &open, BPF_ANY)) {
-		__sync_fetch_and_add(&lost_events, 1);
+		__sync_fetch_and_add(&shared.lost_events, 1);
 		return 0;
 	}
 	if (!open.own)
-		__sync_fetch_and_add(&foreground_open, 1);
-	if (!recording)
+		__sync_fetch_and_add(&shared.foreground_open, 1);
+	if (!settings.recording)
 		tell(&open, open.arrival, ARRIVAL);
 	return 0;
 }
@@ -207,7 +212,7 @@ static __always_inline int gone(struct request *rq)
 	if (bpf_map_delete_elem(&requests, &key))
 		return 0;
 	if (!open.own)
-		__sync_fetch_and_add(&foreground_open, -1);
+		__sync_fetch_and_add(&shared.foreground_open, -1);
 	tell(&open, bpf_ktime_get_ns(), COMPLETION);
 	return 0;
 }
@@ -216,7 +221,7 @@ static __always_inline int gone(struct request *rq)
 SEC("syscall")
 int introduce(void *ctx)
 {
-	own_tgid = bpf_get_current_pid_tgid() >> 32;
+	shared.own_tgid = bpf_get_current_pid_tgid() >> 32;
 	return 0;
 }
 

@@ -2,30 +2,27 @@
 
 mod shared;
 
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use idlewise::Nanos;
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramType, RingBuffer,
+    RingBufferBuilder,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
-#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/monitor.skel.rs"));
-}
-use shared::{OpenRequest, REQ_OPS_OF_A_DRIVER, Shared, decode, own_range};
-use skeleton::{MonitorSkel, MonitorSkelBuilder};
+use shared::{OpenRequest, REQ_OPS_OF_A_DRIVER, Shared, decode, own_range, settings};
 
+/// The program, compiled from `src/bpf/monitor.bpf.c`.
+const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
 /// Memory for events: what arrives while nobody looks. A recorder looks seldom.
 const RING: u32 = 1 << 20;
 const RING_OF_A_RECORDER: u32 = 4 << 20;
@@ -36,11 +33,14 @@ const SUSPICIOUS: Nanos = Nanos::from_secs(1);
 pub struct Bpf {
     // Dropped before what it refers to.
     _registration: Registration,
-    // Dropped before the skeleton whose map it reads.
+    // Nothing is attached any more once these are dropped.
+    _links: Vec<Link>,
     ring: RingBuffer<'static>,
     events: Arc<Mutex<Vec<Event>>>,
-    shared: Shared,
-    skeleton: MonitorSkel<'static>,
+    shared: Arc<Shared>,
+    /// The requests that are there.
+    requests: MapHandle,
+    _object: Object,
     /// Folder of the disk in sysfs.
     disk: PathBuf,
     /// Since when the foreground has been outstanding, or was last looked after.
@@ -65,45 +65,48 @@ impl Bpf {
     }
 
     fn load(device: &Device, recording: bool) -> Result<Self, libbpf_rs::Error> {
-        // The object lives as long as the program runs: one small allocation a monitor.
-        let object: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = MonitorSkelBuilder::default().open(object)?;
-        let (major, minor) = device.disk_numbers();
-        if let Some(data) = &mut open.maps.rodata_data {
-            (data.disk_major, data.disk_minor) = (major as i32, minor as i32);
-            data.recording = recording;
-        }
-        open.maps.events.set_max_entries(if recording { RING_OF_A_RECORDER } else { RING })?;
-        let mut skeleton = open.load()?;
-        let missing = || libbpf_rs::Error::from(std::io::Error::other("the program has no variables"));
-        let shared = Shared(skeleton.maps.bss_data.take().map(NonNull::from).ok_or_else(missing)?);
-        skeleton.progs.introduce.test_run(ProgramInput::default())?;
-        skeleton.attach()?;
+        let mut open = ObjectBuilder::default().name("monitor")?.open_memory(PROGRAM)?;
+        prepare(&mut open, device.disk_numbers(), recording)?;
+        let object = open.load()?;
+        let shared = Arc::new(Shared::map(&map_of(&object, ".bss")?)?);
+        let links = attach(&object)?;
         let events = Arc::new(Mutex::new(Vec::new()));
         let seen = events.clone();
         let mut builder = RingBufferBuilder::new();
-        builder.add(&skeleton.maps.events, move |record| {
+        let of_events = map_of(&object, "events")?;
+        builder.add(&of_events, move |record| {
             lock(&seen).extend(decode(record));
             0
         })?;
         let ring = builder.build()?;
         let disk = device.disk_folder().to_path_buf();
-        let told = Shared(shared.0);
+        let told = shared.clone();
         let tell = move |begins: bool| {
-            let told: &Shared = &told;
             match begins {
-                true => told.own_writes().fetch_add(1, Ordering::Relaxed),
-                false => told.own_writes().fetch_sub(1, Ordering::Relaxed),
+                true => told.own_writes.fetch_add(1, Ordering::Relaxed),
+                false => told.own_writes.fetch_sub(1, Ordering::Relaxed),
             };
         };
-        let _registration = Registration::new((major, minor), Box::new(tell));
-        Ok(Self { _registration, ring, events, shared, skeleton, disk, busy_since: None, healed: 0 })
+        let _registration = Registration::new(device.disk_numbers(), Box::new(tell));
+        let requests = map_of(&object, "requests")?;
+        Ok(Self {
+            _registration,
+            _links: links,
+            ring,
+            events,
+            shared,
+            requests,
+            _object: object,
+            disk,
+            busy_since: None,
+            healed: 0,
+        })
     }
 
     /// Forgets requests whose completion was not seen, as the kernel has none outstanding: else the disk would be busy for ever.
     fn heal(&mut self) {
         let now = now();
-        if self.shared.foreground_open().load(Ordering::Relaxed) <= 0 {
+        if self.shared.foreground_open.load(Ordering::Relaxed) <= 0 {
             self.busy_since = None;
             return;
         }
@@ -116,7 +119,7 @@ impl Bpf {
         if !self.kernel_counts_none() {
             return;
         }
-        let requests = &self.skeleton.maps.requests;
+        let requests = &self.requests;
         for key in requests.keys() {
             let Ok(Some(value)) = requests.lookup(&key, MapFlags::ANY) else { continue };
             let Some(open) = OpenRequest::decode(&value).filter(|open| now.since(open.arrival) >= SUSPICIOUS) else {
@@ -126,7 +129,7 @@ impl Bpf {
                 continue;
             }
             if !open.own {
-                self.shared.foreground_open().fetch_sub(1, Ordering::Relaxed);
+                self.shared.foreground_open.fetch_sub(1, Ordering::Relaxed);
             }
             self.healed += 1;
         }
@@ -168,7 +171,7 @@ impl Monitor for Bpf {
     }
 
     fn outstanding(&mut self) -> u64 {
-        u64::try_from(self.shared.foreground_open().load(Ordering::Relaxed)).unwrap_or(0)
+        u64::try_from(self.shared.foreground_open.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     fn own(&mut self, own: Own) {
@@ -177,13 +180,45 @@ impl Monitor for Bpf {
             Own::Read(range) => (own_range(range.start, range.end), false),
             Own::Command => (0, true),
         };
-        self.shared.own_range().store(range, Ordering::Release);
-        self.shared.own_command().store(command.into(), Ordering::Release);
+        self.shared.own_range.store(range, Ordering::Release);
+        self.shared.own_command.store(command.into(), Ordering::Release);
     }
 
     fn lost(&self) -> u64 {
-        self.shared.lost_events().load(Ordering::Relaxed) + self.healed
+        self.shared.lost_events.load(Ordering::Relaxed) + self.healed
     }
+}
+
+/// Sets what the program reads and how much it keeps.
+fn prepare(open: &mut OpenObject, disk: (u32, u32), recording: bool) -> Result<(), libbpf_rs::Error> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if name.ends_with(".rodata") {
+            map.set_initial_value(&settings(disk, recording))?;
+        } else if name == "events" {
+            map.set_max_entries(if recording { RING_OF_A_RECORDER } else { RING })?;
+        }
+    }
+    Ok(())
+}
+
+/// The map of a loaded program whose name ends so: those of variables begin with the program's.
+fn map_of(object: &Object, end: &str) -> Result<MapHandle, libbpf_rs::Error> {
+    let map = object.maps().find(|map| map.name().to_string_lossy().ends_with(end));
+    let map = map.ok_or_else(|| std::io::Error::other(format!("the program has no map {end}")))?;
+    MapHandle::try_from(&map)
+}
+
+/// Tells the program which process this is, and attaches it in the order of its file.
+fn attach(object: &Object) -> Result<Vec<Link>, libbpf_rs::Error> {
+    let mut links = Vec::new();
+    for program in object.progs_mut() {
+        match program.prog_type() {
+            ProgramType::Syscall => drop(program.test_run(ProgramInput::default())?),
+            _ => links.push(program.attach()?),
+        }
+    }
+    Ok(links)
 }
 
 /// Only this thread ever locks it; the ring's callback could just not be `Send` without.
@@ -242,9 +277,9 @@ mod tests {
             let mut value = [0; 32];
             value[..8].copy_from_slice(&arrival.0.to_ne_bytes());
             value[28] = op;
-            let requests = &monitor.skeleton.maps.requests;
+            let requests = &monitor.requests;
             requests.update(&key.to_ne_bytes(), &value, MapFlags::ANY).unwrap();
-            monitor.shared.foreground_open().fetch_add(1, Ordering::Relaxed);
+            monitor.shared.foreground_open.fetch_add(1, Ordering::Relaxed);
         };
         // Missed, young at the first look, and a command of a driver, which the kernel does not count.
         open(1, Nanos(now().0 - 5_000_000_000), REQ_OP_READ);
@@ -271,8 +306,8 @@ mod tests {
         let Some(disk) = Loop::new() else { return };
         let device = Device::open(&disk.0).unwrap();
         let monitor = Bpf::open(&device, false).unwrap();
-        let maps = [monitor.skeleton.maps.requests.as_fd(), monitor.skeleton.maps.events.as_fd()];
-        let held = maps.map(|map| {
+        let events = map_of(&monitor._object, "events").unwrap();
+        let held = [monitor.requests.as_fd(), events.as_fd()].map(|map| {
             let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", map.as_raw_fd())).unwrap();
             let held = info.lines().find_map(|line| line.strip_prefix("memlock:")).unwrap();
             held.trim().parse::<u64>().unwrap()

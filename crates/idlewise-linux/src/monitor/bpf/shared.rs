@@ -1,11 +1,15 @@
 //! What the BPF program and this process share: its variables, and the layouts of what it writes.
 
-use std::ptr::NonNull;
+use std::io;
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 use idlewise::{Bytes, Nanos};
+use libbpf_rs::{MapCore, MapHandle};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::skeleton::types::bss;
 use crate::monitor::{Event, EventKind, EventOp};
 
 const SECTOR: u64 = 512;
@@ -18,38 +22,61 @@ pub const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
 /// Bits of the program's `own_range` for the length.
 const LENGTH_BITS: u32 = 20;
 
-/// The program's variables, in memory that it and this process share. Each is one word that is read and written at once, and
-/// none says anything about another, so that no order between them is needed.
-pub struct Shared(pub NonNull<bss>);
+/// What the program's `settings` hold, for the disk of these numbers.
+pub fn settings((major, minor): (u32, u32), recording: bool) -> Vec<u8> {
+    [major, minor, recording.into()].map(u32::to_ne_bytes).concat()
+}
 
-// SAFETY: it only gives out atomics, which any thread may use.
+/// The program's `shared`. Each is one word that is read and written at once, and none says anything about another, so that no
+/// order between them is needed.
+#[repr(C)]
+pub struct Variables {
+    pub own_range: AtomicU64,
+    pub foreground_open: AtomicI64,
+    pub lost_events: AtomicU64,
+    pub own_command: AtomicU32,
+    pub own_writes: AtomicU32,
+    _own_tgid: AtomicU32,
+    _pad: AtomicU32,
+}
+
+/// The program's variables, in memory that it and this process share.
+pub struct Shared(NonNull<Variables>);
+
+// SAFETY: the mapping belongs to this value, and it only gives out atomics, which any thread may use.
 unsafe impl Send for Shared {}
 
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
 impl Shared {
-    pub fn own_range(&self) -> &AtomicU64 {
-        // SAFETY: an aligned word of a mapping that is there as long as the skeleton, which outlives `self`; on this side
-        // it is only ever reached through atomics, and the program reads it as one word.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.0.as_ptr()).own_range) }
+    /// Maps the variables of a loaded program.
+    pub fn map(variables: &MapHandle) -> io::Result<Self> {
+        if variables.value_size() as usize != size_of::<Variables>() {
+            return Err(io::Error::other("the program's variables are of another size"));
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses a place where nothing is yet.
+        let place =
+            unsafe { mmap(null_mut(), size_of::<Variables>(), access, MapFlags::SHARED, variables.as_fd(), 0) }?;
+        NonNull::new(place.cast()).map(Self).ok_or_else(|| io::Error::other("the program's variables are at zero"))
     }
+}
 
-    pub fn own_command(&self) -> &AtomicU32 {
-        // SAFETY: as above.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.0.as_ptr()).own_command) }
+impl Deref for Shared {
+    type Target = Variables;
+
+    fn deref(&self) -> &Variables {
+        // SAFETY: a page-aligned mapping of this size that is there until `self` is dropped; on this side it is only ever
+        // reached through atomics, and the program reads and writes whole words, by atomic additions where both sides add.
+        unsafe { self.0.as_ref() }
     }
+}
 
-    pub fn own_writes(&self) -> &AtomicU32 {
-        // SAFETY: as above.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.0.as_ptr()).own_writes) }
-    }
-
-    pub fn foreground_open(&self) -> &AtomicI64 {
-        // SAFETY: as above; the program changes it by atomic additions, as this side does.
-        unsafe { AtomicI64::from_ptr(&raw mut (*self.0.as_ptr()).foreground_open) }
-    }
-
-    pub fn lost_events(&self) -> &AtomicU64 {
-        // SAFETY: as above.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.0.as_ptr()).lost_events) }
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this size in `map`, and whatever borrows it is gone.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<Variables>()) };
     }
 }
 
