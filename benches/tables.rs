@@ -189,11 +189,11 @@ fn with_writes(trace: &idlewise::trace::Trace, model: &DiskModel, share: f64) ->
 fn held_out(text: &mut String, traces: &[(&str, Vec<Idleness>)], model: &DiskModel) {
     text.push_str(
         "\n## Held out\n\nThroughput in MB/s on the second half of each trace, of what the first half taught, at the same mean \
-         slowdown on that half. Shaped is Waiting where cross-validation on the first half did not choose steps (marked -); \
-         beside it is what steps would have done. Adaptive runs through both halves; its figure has the slowdown that it \
-         had on the second one, as a share of the goal. Oracle is the best that the longest intervals, known in advance, \
-         give from their beginning to their end, with the size and their number chosen in hindsight; steps, \
-         which stop before a timer's tick and go on behind it, may be above it.\n",
+         slowdown on that half. `Shaped` falls back to Waiting (marked -) where cross-validation on the first half rejected steps; \
+         the number beside it shows what steps would have achieved anyway. `Adaptive` runs through both halves; its number comes with \
+         the slowdown that it had on the second half, as a share of the goal. `Oracle` knows the longest intervals in advance and uses \
+         each from its beginning to its end, with the size and the number of intervals chosen in hindsight. Steps may be above it, because \
+         they stop before a timer's tick and continue after it.\n",
     );
     for us in GOALS_US {
         let ms = us as f64 / 1e3;

@@ -130,7 +130,7 @@ fn a_plan_explains_itself_and_says_what_a_goal_would_have_to_be() {
     let page = folder.path().join("tune.html");
     let goal = ["--mean-slowdown", "1ms", "--max-slowdown", "30ms", "--report", page.to_str().unwrap()];
     let text = stdout(&run(&[&["tune", &path], &goal[..]].concat()));
-    assert!(text.contains("stays so for another") && text.contains("one foreground request in"), "{text}");
+    assert!(text.contains("stays idle for another") && text.contains(" foreground requests collides with"), "{text}");
     assert!(text.contains("Note: the trace covers"), "{text}");
     assert!(std::fs::read_to_string(page).unwrap().contains("figure 15"));
     let nothing = ["--mean-slowdown", "1ns", "--max-slowdown", "30ms", "--json"];

@@ -22,18 +22,19 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
     let percent = |share: Option<f64>| format!("{:.1} %", share.unwrap_or(0.0) * 100.0);
     let remaining = lengths.expected_remaining(wait).map_or("nothing".into(), seconds);
     let first = format!(
-        "A disk that has been idle for {wait} stays so for another {remaining} on average: {} of the intervals get so long, and \
-         {} of the idle time lies behind the wait.",
+        "A disk that has been idle for {wait} stays idle for another {remaining} on average. {} of the intervals last that long, and \
+         {} of the idle time lies after the wait.",
         percent(lengths.share_longer(wait)),
         percent(lengths.usable_after(wait)),
     );
     let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
     let collisions = outcome.collisions;
     let met = match collisions {
-        0 => "no foreground request meets one".to_string(),
-        many if many == requests => "every foreground request meets one".to_string(),
+        0 => "no foreground request collides with a scrub request".to_string(),
+        many if many == requests => "every foreground request collides with a scrub request".to_string(),
         _ => format!(
-            "one foreground request in {:.0} meets one, which costs all requests behind it {} together on average",
+            "1 in {:.0} foreground requests collides with a scrub request, which adds {} on average, summed over all requests that it \
+             delays",
             requests as f64 / collisions as f64,
             Nanos((outcome.delay_sum / u128::from(collisions)) as u64)
         ),
@@ -43,11 +44,11 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
     let small = Rate((smallest.0 as f64 / model.verify_time(smallest).as_secs_f64()) as u64);
     let second = match schedule {
         Schedule::Waiting(_) if size == smallest => format!(
-            "Requests of {size} run at {rate}; {met}, and larger ones verify less for the same slowdown, or take too long."
+            "Scrub requests of {size} run at {rate}; {met}. Larger ones would scrub less at the same slowdown, or take too long."
         ),
         Schedule::Waiting(_) => format!(
-            "Requests of {size} run at {rate}, those of {smallest} at {small}; {met}, and with larger or smaller ones less is \
-             verified for the same slowdown."
+            "Scrub requests of {size} run at {rate}, those of {smallest} at {small}; {met}. Larger or smaller requests would scrub \
+             less at the same slowdown."
         ),
         Schedule::Shaped(_) => format!("Sizes change with the time that the disk has been idle; {met}."),
     };
@@ -64,11 +65,11 @@ pub fn warnings(outcome: &Outcome, disks: &[Idleness], arrivals: Arrivals) -> Ve
     }
     if span < A_DAY {
         warnings
-            .push(format!("the trace covers {span}: of what the disk does at other hours of the day it says nothing"));
+            .push(format!("the trace covers {span}: it does not show what the disk does at other hours of the day"));
     }
     if (1..FEW_COLLISIONS).contains(&outcome.collisions) && arrivals == Arrivals::Recorded {
         warnings.push(format!(
-            "it meets {} of our requests only, and where they fall is luck: another time may cost twice the goal; --any-moment \
+            "only {} scrub requests collide, and where they do is luck: another time the slowdown may be twice the goal; --any-moment \
              plans for that",
             outcome.collisions
         ));
