@@ -3,6 +3,7 @@
 # make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
+# make docs    the documents as a site, in target/book, with its links checked
 # make install the command, into PREFIX/bin
 
 PREFIX ?= /usr/local
@@ -17,6 +18,7 @@ TEST_PACKAGES := $(DISK_PACKAGES) busybox-static cpio dmsetup e2fsprogs kmod qem
 RUST_PACKAGES := cargo-web rustc-web
 LINT_PACKAGES := rust-web-clippy rustfmt-web
 RUST := 1.88
+MDBOOK := 0.5.4
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 # Always the whole workspace: a build of one package resolves other features, and would compile again what is there.
@@ -24,7 +26,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 	cargo build --release --locked --workspace
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: tables demo experiments acceleration test fuzz lint setup setup-build setup-disk build install bench clean
+.PHONY: docs tables demo experiments acceleration test fuzz lint setup setup-build setup-disk build install bench clean
 
 demo: setup-disk
 	$(RELEASE)
@@ -61,6 +63,13 @@ build: setup-build
 
 install: build
 	$(SUDO) install -D -m 755 $(BUILT)/idlewise $(DESTDIR)$(PREFIX)/bin/idlewise
+
+# The documents as a site, in target/book; its builder is compiled once, into target/tools.
+docs: setup-build
+	@[ -x target/tools/bin/mdbook ] || { echo "Building mdbook: about 3 minutes on 2 cores."; \
+		cargo install --locked --root target/tools --no-default-features --features search mdbook@$(MDBOOK); }
+	target/tools/bin/mdbook build
+	cargo test --locked --workspace --test docs
 
 # docs/results.md, from the traces in the folder IDLEWISE_TRACES
 tables: setup
