@@ -2,6 +2,7 @@
 
 mod capture;
 mod compare;
+mod dates;
 mod exit;
 mod explore;
 mod idle;

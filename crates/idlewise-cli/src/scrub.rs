@@ -2,8 +2,10 @@
 
 mod bar;
 mod job;
+mod kept;
 mod many;
 mod result;
+pub mod words;
 
 use std::path::PathBuf;
 

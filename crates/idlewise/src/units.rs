@@ -114,6 +114,15 @@ impl Nanos {
     }
 }
 
+/// Decimals of a number that is printed with three significant digits.
+fn decimals(value: f64) -> usize {
+    match value {
+        99.95.. => 0,
+        9.995.. => 1,
+        _ => 2,
+    }
+}
+
 impl fmt::Display for Nanos {
     /// Three significant digits and a unit: `4.80 ms`, `88.1 ms`, `1.20 h`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,13 +137,7 @@ impl fmt::Display for Nanos {
             _ => ("ns", 1),
         };
         let value = self.0 as f64 / factor as f64;
-        let decimals = if factor == 1 || value >= 99.95 {
-            0
-        } else if value >= 9.995 {
-            1
-        } else {
-            2
-        };
+        let decimals = if factor == 1 { 0 } else { decimals(value) };
         f.pad(&format!("{value:.decimals$} {unit}"))
     }
 }
@@ -179,15 +182,16 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Whole kibibytes up to 8 MiB, three digits and a binary unit beyond: `64KiB`, `12.5 GiB`.
+    /// Three significant digits, a space and a binary unit, as `lsblk` counts sizes: `640 KiB`, `1.25 MiB`, `14.6 TiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 < 8 << 20 && self.0 > 0 && self.0.is_multiple_of(1024) || self.0 < 1024 {
-            return f.pad(&self.exact());
+        let Some((unit, factor)) = SIZES[..4].iter().find(|(_, factor)| self.0 >= *factor) else {
+            return f.pad(&format!("{} B", self.0));
+        };
+        if *unit == "KiB" && self.0.is_multiple_of(*factor) {
+            return f.pad(&format!("{} KiB", self.0 / factor));
         }
-        let (unit, factor) = SIZES[..4].iter().find(|(_, factor)| self.0 >= *factor).unwrap_or(&SIZES[3]);
         let value = self.0 as f64 / *factor as f64;
-        let decimals = if value >= 99.95 { 0 } else { 1 };
-        f.pad(&format!("{value:.decimals$} {unit}"))
+        f.pad(&format!("{value:.*} {unit}", decimals(value)))
     }
 }
 
@@ -281,8 +285,9 @@ mod tests {
         assert_eq!(Nanos(4_800_000).to_string(), "4.80 ms");
         assert_eq!(Nanos(88_123_456).to_string(), "88.1 ms");
         assert_eq!(Nanos::from_secs(7_200).to_string(), "2.00 h");
-        assert_eq!(Bytes::from_kib(1_280).to_string(), "1280KiB");
-        assert_eq!(Bytes(300_000_000_000).to_string(), "279 GiB");
+        let sizes = [0, 512, 640 << 10, 2_500, 1_280 << 10, 1_001 << 20, 1 << 30, 300_000_000_000].map(Bytes);
+        let expected = ["0 B", "512 B", "640 KiB", "2.44 KiB", "1.25 MiB", "1001 MiB", "1.00 GiB", "279 GiB"];
+        assert_eq!(sizes.map(|size| size.to_string()), expected);
         assert_eq!(Rate(38_750_000).to_string(), "38.8 MB/s");
     }
 

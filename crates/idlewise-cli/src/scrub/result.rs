@@ -5,9 +5,10 @@ use idlewise::report::printable::one_line;
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::{BadBlocks, Report, State};
+use idlewise_linux::scrub::{AccountSoFar, BadBlocks, Report, State};
 use serde::Serialize;
 
+use super::kept::Kept;
 use crate::output;
 
 /// The fields of `scrub --json`.
@@ -34,6 +35,11 @@ pub struct Result {
     /// Simulated.
     predicted: Option<Forecast>,
     measured: Measured,
+    /// Whether the target was kept, and on what the time went.
+    #[serde(flatten)]
+    kept: Kept,
+    /// The account of the mean slowdown at the end.
+    account: Option<AccountSoFar>,
     lost_events: u64,
     /// Why the checkpoint of its end could not be saved.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +120,8 @@ impl Result {
                 foreground_requests: measured.foreground_requests,
                 mean_response_s: measured.mean_response().as_secs_f64(),
             },
+            kept: Kept::new(report, goal, predicted),
+            account: report.account.as_ref().map(AccountSoFar::from),
             lost_events: report.lost_events,
             unsaved: report.unsaved.clone(),
         }
@@ -162,6 +170,7 @@ impl Result {
             text += &format!("; requests of {} after {} idle", Bytes(size), seconds(wait));
         }
         text += &format!("; {} order, by {}, watched by {}\n", self.order, self.verifier, self.monitor);
+        text += &self.kept.text();
         if self.lost_events > 0 {
             text += &format!("The monitor lost {} events: the slowdowns are incomplete.\n", self.lost_events);
         }

@@ -54,7 +54,8 @@ pub struct Note {
 /// Time between two notes.
 const PAUSE: Nanos = Nanos::from_secs(2);
 
-const VERSION: u32 = 1;
+/// Version 1 had no account in its `run`.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
 
 impl Claim {
     /// Claims the disk that `device` lies on. Where there is no folder for claims, it is among the checkpoints, in `states`.
@@ -92,7 +93,7 @@ impl Claim {
         let lock = path.join(lock).display().to_string();
         let hold = hold.ok_or(CheckpointError::Busy { device: device.into(), lock })?;
         let note = Note {
-            version: VERSION,
+            version: *VERSIONS.end(),
             process: Process::this(),
             identity: identity.into(),
             verified_bytes: 0,
@@ -157,7 +158,7 @@ fn note(folder: &Path, name: &str) -> Option<Note> {
 }
 
 fn parse(path: &Path) -> Option<Note> {
-    serde_json::from_slice(&read_file(path).ok()?).ok().filter(|note: &Note| note.version == VERSION)
+    serde_json::from_slice(&read_file(path).ok()?).ok().filter(|note: &Note| VERSIONS.contains(&note.version))
 }
 
 /// Where the caller's claims are.

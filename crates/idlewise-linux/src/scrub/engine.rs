@@ -1,9 +1,11 @@
 //! A scrubber of one device, what it can do, and how a run ends.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use idlewise::disk::DiskModel;
 use idlewise::order::ScanOrder;
+use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
 
 use super::lane::Lane;
@@ -56,10 +58,14 @@ pub struct Report {
     pub retries: u64,
     /// Time of this run.
     pub elapsed: Nanos,
+    /// What that time was spent on, under the names of [`Doing`](super::Doing).
+    pub spent: BTreeMap<&'static str, Nanos>,
     /// What the foreground suffered in this run.
     pub measured: Measured,
     /// Request size and idle wait at the end, if they were chosen.
     pub plan: Option<(Bytes, Nanos)>,
+    /// How the account of the mean slowdown stands, if one is kept.
+    pub account: Option<Account>,
     /// Events that the monitor lost.
     pub lost_events: u64,
     /// Why its end could not be saved.
@@ -141,8 +147,10 @@ impl Report {
             errors: checkpoint.errors().to_vec(),
             retries: 0,
             elapsed: Nanos::ZERO,
+            spent: BTreeMap::new(),
             measured,
             plan: None,
+            account: None,
             lost_events: 0,
             unsaved: None,
         }

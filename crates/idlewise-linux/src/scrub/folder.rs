@@ -315,7 +315,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let smaller = Subject { size: 1 << 19, ..SUBJECT };
         let error = open(folder.path(), &smaller, false).unwrap_err().to_string();
-        assert!(error.contains("had 1024KiB then and has 512KiB now"), "{error}");
+        assert!(error.contains("had 1.00 MiB then and has 512 KiB now"), "{error}");
         for damage in [&text[..text.len() / 2], "", "[]", &text.replace("8192", "8191")] {
             fs::write(&path, damage).unwrap();
             let error = open(folder.path(), &SUBJECT, false).unwrap_err();

@@ -14,6 +14,8 @@ mod pacing;
 mod pass;
 mod process;
 mod run;
+mod so_far;
+mod spent;
 
 pub use checkpoint::{Begun, Checkpoint, CheckpointError};
 pub use claim::{Claim, Note, notes};
@@ -24,10 +26,12 @@ pub use foreground::{Foreground, Measured};
 pub use groups::{Groups, Leave};
 pub use learn::Watch;
 pub use pacing::Pacing;
-pub use pass::{Left, Pass, RunSoFar, State};
+pub use pass::{Left, Pass, State};
 pub use process::Process;
 pub(crate) use process::boot_id;
+pub use so_far::{AccountSoFar, RunSoFar};
 
+use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
 
 /// Where a scrub stands, for whoever watches.
@@ -51,6 +55,10 @@ pub struct Progress {
     pub measured: Measured,
     /// Request size and idle wait in use.
     pub plan: Option<(Bytes, Nanos)>,
+    /// How the account of the mean slowdown stands, if one is to be kept.
+    pub account: Option<Account>,
+    /// How long this run has been paused because that was overdrawn.
+    pub paused: Nanos,
     /// Why the checkpoint could not be saved, when it was last tried.
     pub unsaved: Option<String>,
 }
@@ -71,8 +79,15 @@ pub enum Doing {
     ForegroundActive,
     /// The disk is idle, but not yet for long enough.
     IdleWait,
+    /// The disk is idle, but the account of the slowdown is overdrawn.
+    Overdrawn {
+        /// How much longer the disk must be idle for the scrub to go on nevertheless; `None` if it is overdrawn by too much.
+        left: Option<Nanos>,
+    },
     /// The policy wants nothing more in this idle interval.
     PolicyStopped,
+    /// An idle interval that could be used is left alone, to compare with.
+    Control,
     /// Something else than the medium was in the way of the last request.
     Retrying,
     /// Someone else checks this disk.
@@ -82,6 +97,9 @@ pub enum Doing {
 }
 
 impl Doing {
+    /// Name of [`Self::Overdrawn`].
+    pub const OVERDRAWN: &str = "overdrawn";
+
     /// Its name, as in files and `--json`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -91,7 +109,9 @@ impl Doing {
             Self::Narrowing => "narrowing",
             Self::ForegroundActive => "foreground-active",
             Self::IdleWait => "idle-wait",
+            Self::Overdrawn { .. } => Self::OVERDRAWN,
             Self::PolicyStopped => "policy-stopped",
+            Self::Control => "control",
             Self::Retrying => "retrying",
             Self::Others(_) => "others",
             Self::Hung(_) => "hung",

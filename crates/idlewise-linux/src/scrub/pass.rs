@@ -5,7 +5,7 @@ use idlewise::order::{Extent, Name, Order, Place, Surface};
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
-use super::{BadBlocks, Progress};
+use super::{BadBlocks, RunSoFar};
 use crate::device::Marks;
 
 /// How a pass stands.
@@ -102,30 +102,6 @@ pub fn written(extent: &Extent) -> (u64, u64) {
     (extent.offset.0, extent.end().0)
 }
 
-/// The run that saved a checkpoint, as far as it had got.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunSoFar {
-    /// What it did, and why it waited: the name of a [`Doing`](super::Doing).
-    pub doing: String,
-    /// Its duration.
-    pub elapsed_s: f64,
-    /// Bytes that it verified.
-    pub verified_bytes: u64,
-    /// Requests that it repeated.
-    pub retries: u64,
-    /// Foreground requests that it saw.
-    pub foreground_requests: u64,
-    /// Their mean slowdown.
-    pub mean_slowdown_s: f64,
-    /// Their longest slowdown.
-    pub max_slowdown_s: f64,
-    /// Request size in use.
-    pub request_size_bytes: u64,
-    /// Idle wait in use.
-    pub idle_wait_s: f64,
-}
-
 /// Layout of version 1.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -171,7 +147,7 @@ impl From<Pass1> for Pass {
 
 impl Pass {
     /// Version of the layout.
-    pub(super) const VERSION: u32 = 3;
+    pub(super) const VERSION: u32 = 4;
 
     /// Bytes of the device that are settled.
     pub fn verified(&self) -> Bytes {
@@ -214,7 +190,7 @@ impl Pass {
         let Version { version } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let pass: Self = match version {
             Some(1) => serde_json::from_slice::<Pass1>(text).map(Self::from),
-            Some(2 | 3) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
+            Some(2..=4) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
             Some(other) => return Err(format!("version {other}, newer than {}", Self::VERSION)),
             None => return Err("without a version".into()),
         }
@@ -241,30 +217,16 @@ fn check_errors(errors: &[BadBlocks], blocks: u64) -> Result<(), String> {
     Ok(())
 }
 
-impl From<&Progress> for RunSoFar {
-    fn from(progress: &Progress) -> Self {
-        let measured = &progress.measured;
-        let (size, wait) = progress.plan.unwrap_or_default();
-        Self {
-            doing: progress.doing.name().into(),
-            elapsed_s: progress.elapsed.as_secs_f64(),
-            verified_bytes: progress.verified_now.0,
-            retries: progress.retries,
-            foreground_requests: measured.foreground_requests,
-            mean_slowdown_s: measured.mean_slowdown().as_secs_f64(),
-            max_slowdown_s: measured.max_slowdown.as_secs_f64(),
-            request_size_bytes: size.0,
-            idle_wait_s: wait.as_secs_f64(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use idlewise::Nanos;
+    use idlewise::policy::Account;
     use proptest::prelude::*;
 
-    const VALID: &str = r#"{"version":3,"identity":"wwn-1","device":"/dev/sda","device_bytes":1048576,"block_bytes":512,
+    use super::super::Progress;
+    use super::*;
+
+    const VALID: &str = r#"{"version":4,"identity":"wwn-1","device":"/dev/sda","device_bytes":1048576,"block_bytes":512,
         "marks":{"start_bytes":0,"partition_uuid":null,"boot_id":"b","diskseq":7},
         "left":{"narrowing":[[4096,8192]],"skipped":[[16384,20480]]},
         "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
@@ -278,8 +240,27 @@ mod tests {
         let pass = Pass::parse(VALID.as_bytes()).unwrap();
         assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
         assert_eq!(pass.verified(), Bytes(65_536 - 8_192));
-        let error = Pass::parse(VALID.replace("\"version\":3", "\"version\":4").as_bytes()).unwrap_err();
-        assert!(error.contains("version 4, newer than 3"), "{error}");
+        let error = Pass::parse(VALID.replace("\"version\":4", "\"version\":5").as_bytes()).unwrap_err();
+        assert!(error.contains("version 5, newer than 4"), "{error}");
+    }
+
+    /// What version 3 wrote of a run, before there was an account in it.
+    #[test]
+    fn version_3_stays_readable() {
+        let run = r#""run":{"doing":"idle-wait","elapsed_s":1.5,"verified_bytes":1,"retries":0,"foreground_requests":2,
+            "mean_slowdown_s":0.1,"max_slowdown_s":0.2,"request_size_bytes":4096,"idle_wait_s":0.5}"#;
+        let old = VALID.replace("\"version\":4", "\"version\":3").replace("\"run\":null", run);
+        let pass = Pass::parse(old.as_bytes()).unwrap();
+        assert_eq!(pass.run.as_ref().map(|run| (run.account, run.overdrawn_s)), Some((None, 0.0)));
+        let mut progress = Progress { paused: Nanos::from_secs(3), ..Progress::default() };
+        let mut account = Account::opened(Nanos::from_millis(1), 0, 900, Nanos::from_secs(300));
+        account.served(1, 5_500_000);
+        progress.account = Some(account);
+        let written = Pass { run: Some(RunSoFar::from(&progress)), ..pass };
+        let read = Pass::parse(&serde_json::to_vec(&written).unwrap()).unwrap();
+        assert_eq!(read, written);
+        let account = read.run.unwrap().account.unwrap();
+        assert_eq!((account.balance_s, account.requests_to_even), (-0.0045, Some(5)));
     }
 
     #[test]

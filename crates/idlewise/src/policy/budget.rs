@@ -1,6 +1,6 @@
 //! Any policy, within a budget of slowdown that holds whatever the workload does.
 
-use super::{Decision, Policy};
+use super::{Account, Decision, Policy};
 use crate::Nanos;
 
 /// How long an overdrawn account keeps a policy from working in an idle interval. Without an end it would waste the night:
@@ -26,19 +26,13 @@ const OPENING: u64 = 100;
 #[derive(Debug)]
 pub struct Budget<P> {
     inner: P,
-    target: Nanos,
-    patience: Nanos,
-    /// What may be overdrawn in long intervals, in nanoseconds of delay.
-    credit: i128,
-    /// Earned less spent, in nanoseconds of delay.
-    balance: i128,
+    account: Account,
 }
 
 impl<P: Policy> Budget<P> {
     /// `inner` within a mean slowdown of `target`.
     pub fn new(inner: P, target: Nanos) -> Self {
-        let of = |requests: u64| i128::from(requests) * i128::from(target.0);
-        Self { inner, target, patience: PATIENCE, credit: of(CREDIT), balance: of(OPENING) }
+        Self { inner, account: Account::opened(target, OPENING, CREDIT, PATIENCE) }
     }
 }
 
@@ -52,12 +46,10 @@ impl<P: Policy> Policy for Budget<P> {
     }
 
     fn decide(&mut self, elapsed: Nanos) -> Decision {
-        match self.balance {
-            0.. => self.inner.decide(elapsed),
-            debt if debt < -self.credit => Decision::Stop,
-            _ if elapsed < self.patience => Decision::Wait { until: self.patience },
-            _ => self.inner.decide(elapsed),
+        if !self.account.forbids(elapsed) {
+            return self.inner.decide(elapsed);
         }
+        self.account.may_go_on_at().map_or(Decision::Stop, |until| Decision::Wait { until })
     }
 
     fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
@@ -66,9 +58,11 @@ impl<P: Policy> Policy for Budget<P> {
 
     fn foreground_served(&mut self, requests: u64, delays: u128) {
         self.inner.foreground_served(requests, delays);
-        let earned = i128::from(requests) * i128::from(self.target.0);
-        // Delays of 10^22 years are cut short.
-        self.balance = (self.balance + earned).saturating_sub(i128::try_from(delays).unwrap_or(i128::MAX));
+        self.account.served(requests, delays);
+    }
+
+    fn account(&self) -> Option<Account> {
+        Some(self.account)
     }
 }
 
@@ -91,6 +85,10 @@ impl Policy for Box<dyn Policy> {
 
     fn foreground_served(&mut self, requests: u64, delays: u128) {
         self.as_mut().foreground_served(requests, delays);
+    }
+
+    fn account(&self) -> Option<Account> {
+        self.as_ref().account()
     }
 }
 
@@ -122,6 +120,7 @@ mod tests {
         assert!(matches!(policy.decide(PATIENCE), Decision::Issue { .. }));
         policy.foreground_served(0, 10 * u128::from(CREDIT));
         assert_eq!(policy.decide(PATIENCE), Decision::Stop);
+        assert!(policy.account().is_some_and(|account| account.overdrawn() > Nanos(10 * CREDIT)));
         policy.foreground_served(3 + CREDIT, 0);
         assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
     }
@@ -136,10 +135,7 @@ mod tests {
             target in 0u64..300, service in 1u64..500, wait in 0u64..200, patience in prop_oneof![50u64..2_000, Just(u64::MAX)], credit in 0u64..20, opening in 0u64..20,
         ) {
             let waiting = Waiting { idle_wait: Nanos(wait), request_size: SIZE };
-            let lent = i128::from(credit * target);
-            let policy = Budget {
-                patience: Nanos(patience), credit: lent, balance: i128::from(opening * target), ..Budget::new(waiting, Nanos(target))
-            };
+            let policy = Budget { inner: waiting, account: Account::opened(Nanos(target), opening, credit, Nanos(patience)) };
             let lane = Lane::new(Box::new(policy), Box::new(Scrub::new(Service::OfSize(model(service)))));
             let mut simulation = Simulation::new(&crate::idle::Idleness::default(), vec![lane]);
             let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);

@@ -3,6 +3,7 @@
 //! The simulator and the live scrubber drive the same object. It never reads a clock: it is told what happens and
 //! how long the device has been idle, and answers what to do next.
 
+mod account;
 mod adaptive;
 mod budget;
 mod clairvoyant;
@@ -15,6 +16,7 @@ pub mod shaped;
 mod table;
 pub mod waiting;
 
+pub use account::Account;
 pub use adaptive::Adaptive;
 pub use budget::Budget;
 pub use clairvoyant::Clairvoyant;
@@ -81,5 +83,10 @@ pub trait Policy: Send {
     /// So many foreground requests were served, delayed by `delays` nanoseconds together.
     fn foreground_served(&mut self, requests: u64, delays: u128) {
         let _ = (requests, delays);
+    }
+
+    /// The account that keeps it within a mean slowdown, where there is one.
+    fn account(&self) -> Option<Account> {
+        None
     }
 }

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(halved(Places::Wrapped), [0, 512, 0, 3_584, 3_584, 512]);
         assert_eq!(halved(Places::Scaled), [0, 0, 2_048, 3_584, 1_536, 0]);
         let error = fitted(&[(0, 4_097)], Places::Wrapped, 4_100).unwrap_err();
-        assert_eq!(error.to_string(), "a request of 4608 bytes does not fit on a device of 4.0 KiB");
+        assert_eq!(error.to_string(), "a request of 4608 bytes does not fit on a device of 4.00 KiB");
         assert!(fitted(&[(0, u32::MAX)], Places::Scaled, 1 << 40).is_err());
     }
 

@@ -14,6 +14,7 @@ use failing::Failing;
 use saving::Settled;
 
 use super::lane::{Lane, TICK};
+use super::spent::Spent;
 use super::{Checkpoint, Doing, Measured, Pacing, Progress, Report, ScrubError, State};
 use crate::monitor::now;
 
@@ -52,6 +53,7 @@ pub struct Run<'r, 'a> {
     others: Option<(Option<String>, Nanos)>,
     resumed_at: u64,
     began: Nanos,
+    spent: Spent,
     /// When a checkpoint was saved, or could not be, and what of it the disk knows.
     saved: Nanos,
     kept: Settled,
@@ -108,6 +110,7 @@ impl<'r, 'a> Run<'r, 'a> {
             not_before: began,
             others: None,
             began,
+            spent: Spent::new(&Doing::IdleWait, began),
             saved: began,
             unsaved: None,
             failure: None,
@@ -198,18 +201,24 @@ impl<'r, 'a> Run<'r, 'a> {
             policy.idle_began(busy);
             Interval { since, wanted: (0, Bytes(0)), stopped: false, held_until: since, own_until: since }
         });
-        if interval.stopped || now() < interval.held_until {
-            self.wait(Doing::PolicyStopped, TICK)?;
+        if now() < interval.held_until {
+            self.wait(Doing::Control, TICK)?;
+            return Ok(None);
+        }
+        let elapsed = now().since(since);
+        if interval.stopped {
+            let doing = self.overdrawn(elapsed).unwrap_or(Doing::PolicyStopped);
+            self.wait(doing, TICK)?;
             return Ok(None);
         }
         if interval.wanted.0 == 0 {
-            let elapsed = now().since(since);
             let (size, count) = match policy.decide(elapsed) {
                 Decision::Issue { size, count } => (size, count),
                 // It is asked again behind each.
                 Decision::Paced { size, .. } => (size, 1),
                 Decision::Wait { until } => {
-                    self.wait(Doing::IdleWait, Duration::from_nanos(until.since(elapsed).0))?;
+                    let doing = self.overdrawn(elapsed).unwrap_or(Doing::IdleWait);
+                    self.wait(doing, Duration::from_nanos(until.since(elapsed).0))?;
                     return Ok(None);
                 }
                 Decision::Stop => {
@@ -229,6 +238,12 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         interval.wanted.0 -= 1;
         Ok(Some(interval.wanted.1))
+    }
+
+    /// Whether it waits because the account is overdrawn, with the disk idle for `elapsed`.
+    fn overdrawn(&self, elapsed: Nanos) -> Option<Doing> {
+        let account = self.policy.account().filter(|account| account.forbids(elapsed))?;
+        Some(Doing::Overdrawn { left: account.may_go_on_at().map(|at| at.since(elapsed)) })
     }
 
     /// Tells the policy what the foreground suffered since it was last told.
@@ -299,8 +314,10 @@ impl<'r, 'a> Run<'r, 'a> {
             errors: self.narrowing.bad().to_vec(),
             retries: self.retries,
             elapsed: now().since(self.began),
+            spent: self.spent.until(now()),
             measured: *self.lane.foreground.measured(),
             plan: self.pacing.parameters().or(self.used),
+            account: self.policy.account(),
             lost_events: self.lane.monitor.lost(),
             unsaved: self.unsaved.clone(),
         }

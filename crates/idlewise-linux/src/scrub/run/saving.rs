@@ -44,12 +44,15 @@ impl Run<'_, '_> {
             retries: self.retries,
             measured: *self.lane.foreground.measured(),
             plan: self.pacing.parameters().or(self.used),
+            account: self.policy.account(),
+            paused: self.spent.paused(now()),
             unsaved: self.unsaved.clone(),
         }
     }
 
     /// Tells whoever watches, and every now and then the checkpoint, if there is anything new: to save is to write to a disk.
     pub(super) fn tell(&mut self, doing: Doing) {
+        self.spent.turn_to(&doing, now());
         let progress = self.progress(doing.clone());
         (self.watch)(&progress);
         if now().since(self.saved) >= self.checkpoint.pause() && self.settled != self.kept {

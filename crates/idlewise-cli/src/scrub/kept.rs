@@ -1,0 +1,170 @@
+//! Whether a scrub kept its goal, and why it was slower than predicted.
+
+use std::collections::BTreeMap;
+
+use idlewise::Nanos;
+use idlewise::tune::{Goal, Predicted};
+use idlewise_linux::scrub::{Doing, Report};
+use serde::Serialize;
+
+use super::words::named;
+
+/// A rate this much below the prediction is explained.
+const BELOW: f64 = 0.95;
+/// What takes a smaller share of the time is not listed.
+const LISTED: f64 = 0.005;
+/// What a prediction knows nothing of: it is of the plan alone, on a disk without errors.
+const NOT_PREDICTED: [&str; 7] = [Doing::OVERDRAWN, "control", "others", "retrying", "narrowing", "rate-limit", "hung"];
+
+/// Part of the fields of `scrub --json`.
+#[derive(Serialize)]
+pub struct Kept {
+    /// Whether the measured slowdowns are within the goal; null where there is no goal, or no foreground request.
+    mean_slowdown_kept: Option<bool>,
+    max_slowdown_kept: Option<bool>,
+    /// On what the time of this run went.
+    time_s: BTreeMap<&'static str, f64>,
+    #[serde(skip)]
+    goal: Option<Goal>,
+    #[serde(skip)]
+    measured: (Nanos, Nanos),
+    /// Measured rate by the predicted one.
+    #[serde(skip)]
+    of_predicted: Option<f64>,
+}
+
+impl Kept {
+    /// Of a run.
+    pub fn new(report: &Report, goal: Option<Goal>, predicted: Option<Predicted>) -> Self {
+        let measured = &report.measured;
+        let goal = goal.filter(|_| measured.foreground_requests > 0);
+        let (mean, max) = (measured.mean_slowdown(), measured.max_slowdown);
+        let rate = report.verified_now.0 as f64 / report.elapsed.as_secs_f64().max(1e-9);
+        let predicted = predicted.map(|predicted| predicted.throughput.0 as f64).filter(|rate| *rate > 0.0);
+        Self {
+            mean_slowdown_kept: goal.map(|goal| mean <= goal.mean_slowdown),
+            max_slowdown_kept: goal.map(|goal| max <= goal.max_slowdown),
+            time_s: report.spent.iter().map(|(name, time)| (*name, time.as_secs_f64())).collect(),
+            goal,
+            measured: (mean, max),
+            of_predicted: predicted.map(|predicted| rate / predicted),
+        }
+    }
+
+    /// For people: lines, or nothing where nothing was done.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(goal) = &self.goal {
+            let line = |what, measured, goal| {
+                let kept = if measured <= goal { "kept" } else { "not kept" };
+                format!("{what} slowdown {measured}, goal {goal}: {kept}\n")
+            };
+            text += &line("mean", self.measured.0, goal.mean_slowdown);
+            text += &line("max", self.measured.1, goal.max_slowdown);
+            if self.measured.0 > goal.mean_slowdown {
+                text += "Up to what 1,000 foreground requests earn may be overdrawn, so a short run can end above its mean.\n";
+            }
+        }
+        let mut shares = self.shares();
+        shares.retain(|(_, share)| *share >= LISTED);
+        if !shares.is_empty() {
+            let shares: Vec<_> =
+                shares.iter().map(|(name, share)| format!("{} {}", percent(*share), named(name))).collect();
+            text += &format!("time: {}\n", shares.join(", "));
+        }
+        if let Some(of_predicted) = self.of_predicted.filter(|share| *share < BELOW) {
+            let lost = self.shares().into_iter().filter(|(name, _)| NOT_PREDICTED.contains(name));
+            let lost: f64 = lost.map(|(_, share)| share).sum();
+            text += &format!("The rate is {} of the predicted one. ", percent(of_predicted));
+            text += &match lost > 1.0 - BELOW {
+                true => format!(
+                    "The prediction knows nothing of {} of the time: pauses for the goal, unused intervals, --max-rate, other checks, errors.\n",
+                    percent(lost)
+                ),
+                false => "The foreground left less idle time than predicted, or verifying took longer.\n".into(),
+            };
+        }
+        text
+    }
+
+    /// Share of the time by what was done, the largest first.
+    fn shares(&self) -> Vec<(&'static str, f64)> {
+        let all: f64 = self.time_s.values().sum();
+        let mut shares: Vec<_> = self.time_s.iter().map(|(name, time)| (*name, time / all.max(1e-9))).collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        shares
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use idlewise::{Bytes, Rate};
+    use idlewise_linux::scrub::{Measured, State};
+
+    use super::*;
+
+    fn report(spent: &[(&'static str, u64)], slowdown: Nanos) -> Report {
+        let measured = Measured {
+            foreground_requests: 10,
+            slowdown_sum: 10 * u128::from(slowdown.0),
+            max_slowdown: Nanos::from_millis(20),
+            ..Measured::default()
+        };
+        Report {
+            state: State::Complete,
+            failure: None,
+            verified: Bytes(100_000_000),
+            verified_now: Bytes(100_000_000),
+            errors: Vec::new(),
+            retries: 0,
+            elapsed: Nanos::from_secs(100),
+            spent: spent.iter().map(|(name, s)| (*name, Nanos::from_secs(*s))).collect(),
+            measured,
+            plan: None,
+            account: None,
+            lost_events: 0,
+            unsaved: None,
+        }
+    }
+
+    const GOAL: Goal = Goal { mean_slowdown: Nanos(100_000), max_slowdown: Nanos(50_000_000) };
+
+    fn predicted(rate: u64) -> Predicted {
+        Predicted { mean_slowdown: Nanos::ZERO, max_slowdown: Nanos::ZERO, throughput: Rate(rate), utilised_idle: 0.5 }
+    }
+
+    #[test]
+    fn what_was_not_kept_is_said_with_its_reason() {
+        let spent = [("verifying", 4), (Doing::OVERDRAWN, 71), ("foreground-active", 20), ("idle-wait", 5)];
+        let kept = Kept::new(&report(&spent, Nanos(142_000)), Some(GOAL), Some(predicted(30_000_000)));
+        assert_eq!((kept.mean_slowdown_kept, kept.max_slowdown_kept), (Some(false), Some(true)));
+        assert_eq!(
+            kept.text(),
+            "mean slowdown 142 us, goal 100 us: not kept\nmax slowdown 20.0 ms, goal 50.0 ms: kept\n\
+             Up to what 1,000 foreground requests earn may be overdrawn, so a short run can end above its mean.\n\
+             time: 71 % paused for the goal, 20 % waiting for the foreground, 5 % waiting, not idle for long enough, \
+             4 % verifying\nThe rate is 3 % of the predicted one. The prediction knows nothing of 71 % of the time: \
+             pauses for the goal, unused intervals, --max-rate, other checks, errors.\n"
+        );
+    }
+
+    #[test]
+    fn what_was_kept_and_as_fast_as_predicted_is_short() {
+        let kept = Kept::new(&report(&[("verifying", 100)], Nanos(90_000)), Some(GOAL), Some(predicted(1_000_000)));
+        let text = kept.text();
+        assert!(
+            text.starts_with("mean slowdown 90.0 us, goal 100 us: kept\n") && !text.contains("predicted"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 3);
+        let slower = Kept::new(&report(&[("verifying", 100)], Nanos(1)), None, Some(predicted(2_000_000)));
+        assert_eq!(slower.mean_slowdown_kept, None);
+        assert!(slower.text().ends_with(
+            "50 % of the predicted one. The foreground left less idle time than predicted, or verifying took longer.\n"
+        ));
+    }
+}
