@@ -355,7 +355,7 @@ fn status_neither_hangs_nor_believes_everything() {
     fs::write(file("wraps.json"), text(two)).unwrap();
     fs::write(file("good.json"), text(r#"{"lba":9,"blocks":2,"kind":"io"}"#)).unwrap();
     let output = status();
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(1), "files that cannot be read");
     let listed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
     assert_eq!((&listed[0]["errors"][0]["blocks"], &listed[0]["state"]), (&2.into(), &"interrupted".into()));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, MIB, PACE};
+use common::bench::{Bench, MIB, PACE, bad_block};
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
 use idlewise_testbed::Options;
@@ -182,6 +182,47 @@ fn root_two_scrubs_of_one_device_do_not_run_together() {
     assert_eq!(first.end().status.code(), Some(4));
 }
 
+/// The exit code of `status` is for monitoring: it says the worst of all devices that are shown.
+#[test]
+fn status_says_the_worst_by_its_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, state: &str, errors: &str, completed: Option<u64>| {
+        let completed = completed.map_or("null".into(), |at| at.to_string());
+        let text = format!(
+            r#"{{"version":3,"identity":"wwn-{name}","device":"/dev/{name}","device_bytes":1048576,"block_bytes":512,
+            "marks":{{"start_bytes":1048576,"partition_uuid":null,"boot_id":"b","diskseq":7}},"order":{{"name":"sequential"}},
+            "place":{{"visited_bytes":524288,"course_bytes":524288}},"state":"{state}","errors":[{errors}],
+            "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":{completed}}}"#
+        );
+        std::fs::write(folder.path().join(format!("{name}.json")), text).unwrap();
+    };
+    let bad = r#"{"lba":100,"blocks":3,"kind":"medium"}"#;
+    write("clean", "complete", "", Some(unix_s() - 86_400));
+    write("bad1", "complete", bad, Some(unix_s() - 60));
+    write("failed", "failed", "", Some(unix_s() - 60));
+    write("old", "interrupted", "", Some(unix_s() - 40 * 86_400));
+    write("never", "interrupted", "", None);
+    let folder = folder.path().to_str().unwrap();
+    let status = |more: &[&str]| run(&[&["status", "--state-dir", folder], more].concat());
+    let month = ["--older-than", "35d"];
+    for (devices, code, with_limit) in [
+        (&["/dev/clean"][..], 0, 0),
+        (&["/dev/old"], 0, 5),
+        (&["/dev/never"], 0, 5),
+        (&["/dev/old", "/dev/bad1"], 3, 3),
+        (&[], 1, 1),
+    ] {
+        assert_eq!(status(devices).status.code(), Some(code), "{devices:?}");
+        assert_eq!(status(&[devices, &month[..]].concat()).status.code(), Some(with_limit), "{devices:?}");
+    }
+    let shown = stdout(&status(&["/dev/bad1", "/dev/old", "/dev/never", "--older-than", "35d"]));
+    let block = "/dev/bad1: unreadable (medium): blocks 100 to 102 (3 of 512 bytes), byte 51200 of the device, LBA 2148 to 2150 of \
+                 the whole disk\n/dev/bad1: next: ";
+    assert!(shown.contains(block) && shown.contains("50.0 %"), "{shown}");
+    assert!(shown.contains("never, overdue\n") && shown.matches(", overdue").count() == 2, "{shown}");
+    assert!(!stdout(&status(&[])).contains("blocks 100"));
+}
+
 /// A new pass does not forget what the last one found before it has been there itself.
 #[test]
 fn root_bad_blocks_stay_known_in_the_next_pass() {
@@ -195,8 +236,17 @@ fn root_bad_blocks_stay_known_in_the_next_pass() {
     }
     scrub.signal(Signal::INT);
     assert_eq!(scrub.end().status.code(), Some(4));
-    let known = common::json(&["status", "--state-dir", bench.folder.path().to_str().unwrap(), "--json"]);
-    let both = serde_json::json!([{"lba": 50, "blocks": 1, "kind": "io"}, {"lba": 120_000, "blocks": 4, "kind": "io"}]);
+    let status = ["status", "--state-dir", bench.folder.path().to_str().unwrap()];
+    let known = run(&[&status[..], &["--json"]].concat());
+    assert_eq!(known.status.code(), Some(3), "{}", stderr(&known));
+    let known: Value = serde_json::from_slice(&known.stdout).unwrap();
+    // For people, the blocks are listed for the devices that they ask for.
+    let listed = stdout(&run(&[&status[..], &[bench.path()]].concat()));
+    let line =
+        "unreadable (io): blocks 120000 to 120003 (4 of 512 bytes), byte 61440000 of the device, LBA 120000 to 120003";
+    assert!(listed.contains(line) && listed.contains("next: `smartctl -x"), "{listed}");
+    assert!(!stdout(&run(&status)).contains("unreadable"));
+    let both = serde_json::json!([bad_block(50, 1), bad_block(120_000, 4)]);
     assert_eq!(known[0]["errors"], both, "{known}");
     let (code, result) = bench.scrub(&PACE);
     assert_eq!((code, &result["errors"]), (3, &known[0]["errors"]));
@@ -342,7 +392,7 @@ fn root_a_device_that_is_gone_is_no_bad_medium() {
     let Some(bench) = Bench::new(2 * MIB, &[0..1_000, 1_000..4_000], false) else { return };
     let (code, result) = bench.scrub(&PACE);
     assert_eq!(code, 3);
-    assert_eq!(result["errors"], serde_json::json!([{"lba": 0, "blocks": 4_000, "kind": "io"}]));
+    assert_eq!(result["errors"], serde_json::json!([bad_block(0, 4_000)]));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, Loop, MIB, PACE, Running, system};
+use common::bench::{Bench, Loop, MIB, PACE, Running, bad_block, system};
 use common::{ends_within, idlewise, stderr, stdout};
 use idlewise_linux::device::Device;
 use idlewise_linux::monitor::{self, Choice};
@@ -93,7 +93,7 @@ fn root_short_runs_get_past_a_dead_stretch() {
     let (code, result) = bench.scrub(&pace);
     assert!(code == 3 || code == 0, "{result}");
     let errors = if code == 3 { &result["errors"] } else { &Value::Null };
-    assert_eq!(errors, &serde_json::json!([{"lba": first, "blocks": blocks, "kind": "io"}]));
+    assert_eq!(errors, &serde_json::json!([bad_block(first, blocks)]));
     assert_eq!(result["verified_bytes"], 256 * MIB);
 }
 

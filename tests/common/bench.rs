@@ -58,6 +58,14 @@ impl Bench {
     }
 }
 
+/// Unreadable blocks of a whole disk, as `--json` says it.
+pub fn bad_block(lba: u64, blocks: u64) -> Value {
+    serde_json::json!({
+        "lba": lba, "blocks": blocks, "kind": "io", "offset_bytes": lba * 512, "length_bytes": blocks * 512,
+        "block_bytes": 512, "disk_lba": lba,
+    })
+}
+
 /// A scrub in the background; killed if the test fails.
 pub struct Running(Option<Child>);
 

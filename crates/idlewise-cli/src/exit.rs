@@ -17,13 +17,15 @@ pub enum Exit {
     ErrorsFound,
     /// Stopped before the end; running it again goes on.
     Interrupted,
+    /// `status --older-than`: no complete pass since then.
+    Overdue,
     /// It could not run, which has been said.
     CouldNotRun,
 }
 
 /// The line of `--help` that explains the codes.
 pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found,\n\
-    4 interrupted (run again to go on), 64 usage.";
+    4 interrupted (run again to go on), 5 overdue (status --older-than), 64 usage.";
 
 const COULD_NOT_RUN: u8 = 1;
 const USAGE: u8 = 64;
@@ -51,6 +53,7 @@ pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
         Ok(Exit::NothingToDo) => ExitCode::from(2),
         Ok(Exit::ErrorsFound) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(4),
+        Ok(Exit::Overdue) => ExitCode::from(5),
         Ok(Exit::CouldNotRun) => ExitCode::from(COULD_NOT_RUN),
         Err(error) => {
             say!("idlewise: {error:#}");

@@ -1,5 +1,6 @@
 //! The `idlewise` command: arguments are validated here, everything is computed in the libraries.
 
+mod bad;
 mod capture;
 mod compare;
 mod dates;

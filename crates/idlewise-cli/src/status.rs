@@ -1,22 +1,34 @@
 //! `idlewise status`: how the passes over each device stand, from their checkpoints; needs no privilege.
 
+mod text;
+
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use idlewise::report::Table;
-use idlewise::{Bytes, Nanos, Rate};
-use idlewise_linux::scrub::{BadBlocks, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
+use idlewise::Nanos;
+use idlewise_linux::device::Member;
+use idlewise_linux::scrub::{Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
+use crate::bad::{Bad, next_step};
+use crate::dates::unix_now;
 use crate::exit::Exit;
 use crate::output::{self, say};
 
 /// Show how the scrubs of this machine's devices stand, running or not. Needs no privilege
+///
+/// With a DEVICE, it also lists its unreadable blocks. For monitoring, the exit code says the worst of all that is shown: 1 a
+/// scrub has failed or its checkpoint cannot be read, 3 there are unreadable blocks, 5 overdue by --older-than, 0 none of
+/// these; 2 if nothing has been scrubbed yet.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only these devices, by the path they were scrubbed under [default: all]
+    /// Only these devices, by the path they were scrubbed under, and their unreadable blocks [default: all, without the blocks]
+    #[arg(value_name = "DEVICE")]
     devices: Vec<String>,
+
+    /// Exit with 5 if the last complete pass over any of them is older than this, such as 35d, or there is none
+    #[arg(long, value_name = "TIME")]
+    older_than: Option<Nanos>,
 
     /// Folder of the checkpoints [default: /var/lib/idlewise and ~/.local/state/idlewise]
     #[arg(long, value_name = "DIR")]
@@ -38,12 +50,19 @@ struct Status {
     order: &'static str,
     verified_bytes: u64,
     device_bytes: u64,
+    block_bytes: u32,
     rate_bytes_per_s: Option<f64>,
     left_s: Option<f64>,
-    errors: Vec<BadBlocks>,
+    errors: Vec<Bad>,
+    /// What to do about the errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_step: Option<String>,
     started_unix_s: u64,
     saved_unix_s: u64,
     completed_unix_s: Option<u64>,
+    /// With `--older-than`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overdue: Option<bool>,
     run: Option<RunSoFar>,
 }
 
@@ -55,16 +74,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let folders = StateFolder::readable(arguments.state_dir.clone());
     let (mut all, notes) = (Vec::new(), notes(&folders));
+    let mut unreadable = false;
+    let mut cannot_read = |error| {
+        unreadable = true;
+        say!("idlewise: {error}");
+    };
     for folder in folders {
         // One that cannot be read hides no other.
         let listed = folder.list().unwrap_or_else(|error| {
-            say!("idlewise: {error}");
+            cannot_read(error);
             Vec::new()
         });
         for Listed { pass, running } in listed {
             match pass {
-                Ok(pass) => all.push(Status::new(pass, running, &notes)),
-                Err(error) => say!("idlewise: {error}"),
+                Ok(pass) => all.push(Status::new(pass, running, &notes, arguments.older_than)),
+                Err(error) => cannot_read(error),
             }
         }
     }
@@ -76,18 +100,29 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.json {
         output::json(&all)?;
     } else if !all.is_empty() {
-        output::text(&table(&all).to_string())?;
+        output::text(&text::text(&all, !arguments.devices.is_empty()))?;
     }
-    if all.is_empty() {
+    if all.is_empty() && !unreadable {
         say!("idlewise: nothing has been scrubbed yet");
         return Ok(Exit::NothingToDo);
     }
-    Ok(Exit::Clean)
+    Ok(if unreadable { Exit::CouldNotRun } else { exit(&all) })
+}
+
+/// The worst of all.
+fn exit(all: &[Status]) -> Exit {
+    let any = |is: fn(&Status) -> bool| all.iter().any(is);
+    match () {
+        () if any(|one| one.state == "failed") => Exit::CouldNotRun,
+        () if any(|one| !one.errors.is_empty()) => Exit::ErrorsFound,
+        () if any(|one| one.overdue == Some(true)) => Exit::Overdue,
+        () => Exit::Clean,
+    }
 }
 
 impl Status {
     /// Of a checkpoint, and of the note of the scrub that is at it, which is newer.
-    fn new(mut pass: Pass, running: bool, notes: &[Note]) -> Self {
+    fn new(mut pass: Pass, running: bool, notes: &[Note], older_than: Option<Nanos>) -> Self {
         let of_pass = |note: &&Note| note.identity == pass.identity && Some(&note.process) == pass.process.as_ref();
         let mut verified = pass.verified().0;
         if let Some(note) = notes.iter().find(of_pass).filter(|note| running && !note.run.doing.is_empty()) {
@@ -103,15 +138,21 @@ impl Status {
         let rate = pass.run.as_ref().filter(|run| run.elapsed_s > 0.0);
         let rate = rate.map(|run| run.verified_bytes as f64 / run.elapsed_s);
         let left = pass.device_bytes.saturating_sub(verified);
-        let errors = pass.known_errors();
+        let start = pass.marks.as_ref().map_or(0, |marks| marks.start_bytes);
+        let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start);
+        let step = |member: Option<&Member>| next_step(&pass.device, member);
+        let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());
         Self {
             state,
             doing: pass.run.as_ref().filter(|_| state == "running").map(|run| run.doing.clone()),
             order: pass.order.label(),
             verified_bytes: verified,
             device_bytes: pass.device_bytes,
+            block_bytes: pass.block_bytes,
             rate_bytes_per_s: rate,
             left_s: rate.filter(|&rate| rate > 0.0 && state == "running").map(|rate| left as f64 / rate),
+            next_step: (!errors.is_empty()).then(|| step(pass.member_of.as_ref())),
+            overdue: older_than.map(overdue),
             device: pass.device,
             identity: pass.identity,
             errors,
@@ -123,30 +164,7 @@ impl Status {
     }
 }
 
-fn table(all: &[Status]) -> Table {
-    let head = ["device", "state", "verified", "of", "rate", "left", "bad blocks", "mean slowdown", "last complete"];
-    let mut table = Table::new(head);
-    let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-    for one in all {
-        let name = if one.device.is_empty() { &one.identity } else { &one.device };
-        let state = one.doing.as_ref().map_or(one.state.to_string(), |doing| format!("{} ({doing})", one.state));
-        let slowed = one.run.as_ref().filter(|run| run.foreground_requests > 0);
-        table.row([
-            name.clone(),
-            state,
-            Bytes(one.verified_bytes).to_string(),
-            Bytes(one.device_bytes).to_string(),
-            or_none(one.rate_bytes_per_s.map(|rate| Rate(rate as u64).to_string())),
-            or_none(one.left_s.map(time)),
-            one.errors.iter().map(|bad| bad.blocks).sum::<u64>().to_string(),
-            or_none(slowed.map(|run| time(run.mean_slowdown_s))),
-            or_none(one.completed_unix_s.map(|at| format!("{} ago", time(unix_now().saturating_sub(at) as f64)))),
-        ]);
-    }
-    table
-}
-
-fn unix_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// Seconds since then; none where it is yet to come.
+fn age(unix_s: u64) -> f64 {
+    unix_now().saturating_sub(unix_s) as f64
 }

@@ -5,10 +5,11 @@ use idlewise::report::printable::one_line;
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::{AccountSoFar, BadBlocks, Report, State};
+use idlewise_linux::scrub::{AccountSoFar, Report, State};
 use serde::Serialize;
 
 use super::kept::Kept;
+use crate::bad::{Bad, next_step};
 use crate::output;
 
 /// The fields of `scrub --json`.
@@ -22,7 +23,11 @@ pub struct Result {
     pub verified_bytes: u64,
     device_bytes: u64,
     resumed_at_bytes: u64,
-    pub errors: Vec<BadBlocks>,
+    block_bytes: u32,
+    pub errors: Vec<Bad>,
+    /// What to do about the errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_step: Option<String>,
     retries: u64,
     verifier: &'static str,
     order: &'static str,
@@ -100,7 +105,10 @@ impl Result {
             verified_bytes: report.verified.0,
             device_bytes: device.size.0,
             resumed_at_bytes: resumed.0,
-            errors: report.errors.clone(),
+            block_bytes: device.block,
+            errors: Bad::list(&report.errors, device.block, device.start.0),
+            next_step: (!report.errors.is_empty())
+                .then(|| next_step(&device.path.display().to_string(), device.member().as_ref())),
             retries: report.retries,
             verifier,
             order,
@@ -147,11 +155,10 @@ impl Result {
         let (verified, size) = (Bytes(self.verified_bytes), Bytes(self.device_bytes));
         let mut text = format!("{}: {state}: {verified} of {size} scanned{resumed}\n", one_line(&self.device));
         for bad in &self.errors {
-            let blocks = match bad.blocks {
-                1 => format!("block {}", bad.lba),
-                count => format!("blocks {} to {} ({count} blocks)", bad.lba, bad.lba + count - 1),
-            };
-            text += &format!("  unreadable ({}): {blocks}\n", bad.kind);
+            text += &format!("  {}\n", bad.line());
+        }
+        if let Some(step) = &self.next_step {
+            text += &format!("  {}\n", one_line(step));
         }
         if self.errors.is_empty() {
             text += "  no unreadable block\n";

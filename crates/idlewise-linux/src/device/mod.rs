@@ -1,6 +1,7 @@
 //! Block devices: what they are, where they lie on their disk, and how to recognise them again.
 
 mod identity;
+mod member;
 mod node;
 pub(crate) mod occupied;
 pub(crate) mod read_cache;
@@ -17,6 +18,7 @@ use idlewise::Bytes;
 use rustix::io::Errno;
 
 pub use identity::Marks;
+pub use member::Member;
 use node::Node;
 pub(crate) use stack::shares_disk;
 use verify::Fault;

@@ -10,7 +10,7 @@ use idlewise::{Bytes, Nanos};
 use super::checkpoint::unix_now;
 use super::process::Process;
 use super::{Begun, Checkpoint, CheckpointError, Left, Pass, State};
-use crate::device::{Device, Marks};
+use crate::device::{Device, Marks, Member};
 use crate::files::{Folder, Hold, read_file};
 
 /// Where root's checkpoints are.
@@ -142,13 +142,14 @@ fn of_user() -> PathBuf {
 }
 
 /// What a checkpoint is of.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Subject<'a> {
     identity: &'a str,
     device: &'a str,
     marks: &'a Marks,
     /// Whether another disk may be called so as well.
     ambiguous: bool,
+    member_of: Option<Member>,
     size: u64,
     block: u32,
     order: Order,
@@ -161,6 +162,7 @@ impl<'a> Subject<'a> {
             device: device.path.to_str().unwrap_or(&device.identity),
             marks: &device.marks,
             ambiguous: device.ambiguous,
+            member_of: device.member(),
             size: device.size.0,
             block: device.block,
             order,
@@ -186,7 +188,13 @@ impl<'a> Subject<'a> {
             let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
             return Err(CheckpointError::Changed { path: path(), was, is });
         }
-        Ok(Pass { device: self.device.into(), marks: Some(self.marks.clone()), device_bytes: self.size, ..pass })
+        Ok(Pass {
+            device: self.device.into(),
+            marks: Some(self.marks.clone()),
+            member_of: self.member_of.clone(),
+            device_bytes: self.size,
+            ..pass
+        })
     }
 
     fn new_pass(&self, before: Option<&Pass>) -> Pass {
@@ -195,6 +203,7 @@ impl<'a> Subject<'a> {
             identity: self.identity.into(),
             marks: Some(self.marks.clone()),
             device: self.device.into(),
+            member_of: self.member_of.clone(),
             device_bytes: self.size,
             block_bytes: self.block,
             order: self.order,
@@ -255,6 +264,7 @@ mod tests {
         device: "/dev/x",
         marks: &MARKS,
         ambiguous: false,
+        member_of: None,
         size: 1 << 20,
         block: 512,
         order: Order::SEQUENTIAL,

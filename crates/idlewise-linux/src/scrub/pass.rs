@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 use super::{BadBlocks, RunSoFar};
-use crate::device::Marks;
+use crate::device::{Marks, Member};
 
 /// How a pass stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct Pass {
     /// How it was called when it was last scrubbed.
     #[serde(default)]
     pub device: String,
+    /// What can repair it, when it was last scrubbed; version 3 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_of: Option<Member>,
     /// Its size.
     pub device_bytes: u64,
     /// Its logical block.
@@ -128,6 +131,7 @@ impl From<Pass1> for Pass {
             identity,
             marks: None,
             device: String::new(),
+            member_of: None,
             device_bytes,
             block_bytes,
             order: Order { name: old.order, ..Order::SEQUENTIAL },
@@ -226,7 +230,7 @@ mod tests {
     use super::super::Progress;
     use super::*;
 
-    const VALID: &str = r#"{"version":4,"identity":"wwn-1","device":"/dev/sda","device_bytes":1048576,"block_bytes":512,
+    const VALID: &str = r#"{"version":4,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
         "marks":{"start_bytes":0,"partition_uuid":null,"boot_id":"b","diskseq":7},
         "left":{"narrowing":[[4096,8192]],"skipped":[[16384,20480]]},
         "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
@@ -240,6 +244,7 @@ mod tests {
         let pass = Pass::parse(VALID.as_bytes()).unwrap();
         assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
         assert_eq!(pass.verified(), Bytes(65_536 - 8_192));
+        assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
         let error = Pass::parse(VALID.replace("\"version\":4", "\"version\":5").as_bytes()).unwrap_err();
         assert!(error.contains("version 5, newer than 4"), "{error}");
     }

@@ -1,0 +1,97 @@
+//! Unreadable blocks, with what is needed to find them, and what to do about them.
+
+use idlewise::report::printable::one_line;
+use idlewise_linux::device::Member;
+use idlewise_linux::scrub::BadBlocks;
+use serde::Serialize;
+
+/// A run of unreadable blocks, as in `--json`.
+#[derive(Serialize)]
+pub struct Bad {
+    /// In logical blocks of the device.
+    #[serde(flatten)]
+    pub run: BadBlocks,
+    /// First byte on the device.
+    offset_bytes: u64,
+    length_bytes: u64,
+    /// Size of a logical block.
+    block_bytes: u32,
+    /// First logical block on the whole disk: that of the partition's beginning added.
+    disk_lba: u64,
+}
+
+impl Bad {
+    /// Of a device that begins at byte `start` of its disk. Numbers from a file may be anything.
+    pub fn list(errors: &[BadBlocks], block_bytes: u32, start: u64) -> Vec<Self> {
+        let block = u64::from(block_bytes.max(1));
+        let all = errors.iter().map(|run| Self {
+            offset_bytes: run.lba.saturating_mul(block),
+            length_bytes: run.blocks.saturating_mul(block),
+            block_bytes,
+            disk_lba: (start / block).saturating_add(run.lba),
+            run: run.clone(),
+        });
+        all.collect()
+    }
+
+    /// How many blocks that is.
+    pub fn count(all: &[Self]) -> u64 {
+        all.iter().fold(0, |sum, bad| sum.saturating_add(bad.run.blocks))
+    }
+
+    /// For people.
+    pub fn line(&self) -> String {
+        let BadBlocks { lba, blocks, kind } = &self.run;
+        let last = |first: u64| first.saturating_add(blocks.saturating_sub(1));
+        let range = |first: u64| if *blocks == 1 { first.to_string() } else { format!("{first} to {}", last(first)) };
+        let plural = if *blocks == 1 { "" } else { "s" };
+        let size = format!("{blocks} of {} bytes", self.block_bytes);
+        format!(
+            "unreadable ({}): block{plural} {} ({size}), byte {} of the device, LBA {} of the whole disk",
+            one_line(kind),
+            range(*lba),
+            self.offset_bytes,
+            range(self.disk_lba)
+        )
+    }
+}
+
+/// What to do about the unreadable blocks of a device.
+pub fn next_step(device: &str, member: Option<&Member>) -> String {
+    match member {
+        Some(Member::Md(array)) => {
+            format!("next: `idlewise repair {device} --md --allow-writes` lets {array} rewrite them")
+        }
+        None => format!(
+            "next: `smartctl -x {device}` shows what the disk knows of them; the file system tells whose they are, by the byte \
+             (ext4: debugfs, icheck and ncheck; XFS: xfs_io, fsmap; btrfs: `btrfs scrub start`, which repairs what it can)"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(lba: u64, blocks: u64, block: u32, start: u64) -> String {
+        Bad::list(&[BadBlocks { lba, blocks, kind: "medium".into() }], block, start)[0].line()
+    }
+
+    #[test]
+    fn places_are_of_the_device_and_of_the_disk() {
+        let expected = "unreadable (medium): blocks 100 to 102 (3 of 512 bytes), byte 51200 of the device, LBA 2148 to 2150 of \
+                        the whole disk";
+        assert_eq!(line(100, 3, 512, 1 << 20), expected);
+        let expected =
+            "unreadable (medium): block 7 (1 of 4096 bytes), byte 28672 of the device, LBA 263 of the whole disk";
+        assert_eq!(line(7, 1, 4096, 1 << 20), expected);
+        assert!(line(u64::MAX, u64::MAX, 0, u64::MAX).contains("blocks 18446744073709551615 to 18446744073709551615"));
+    }
+
+    #[test]
+    fn the_next_step_is_that_of_the_array() {
+        let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())));
+        assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
+        assert!(next_step("/dev/sdb1", None).starts_with("next: `smartctl -x /dev/sdb1`"));
+    }
+}
