@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, MIB, PACE, bad_block};
+use common::bench::{Bench, MIB, PACE, Running, bad_block};
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
 use idlewise_testbed::Options;
@@ -129,6 +129,33 @@ fn root_a_hung_request_does_not_hang_the_scrub() {
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(result["failure"].as_str().unwrap().contains("has been in service"), "{result}");
     assert_eq!((&result["verified_bytes"], &result["errors"]), (&(19 * 512 * 1024).into(), &serde_json::json!([])));
+}
+
+/// A terminal that goes ends a scrub as an interrupt does, but not under nohup.
+#[test]
+fn root_a_hangup_ends_a_scrub_in_good_order() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let state = || bench.checkpoint().map(|checkpoint| checkpoint["state"].clone());
+    let wait_until_running = || {
+        let until = Instant::now() + Duration::from_secs(10);
+        while state() != Some("running".into()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    let scrub = bench.start(&PACE);
+    wait_until_running();
+    scrub.signal(Signal::HUP);
+    assert_eq!((scrub.end().status.code(), state()), (Some(4), Some("interrupted".into())));
+    let mut nohup = std::process::Command::new("nohup");
+    nohup.arg(env!("CARGO_BIN_EXE_idlewise")).args(bench.arguments(&PACE));
+    let mut scrub = Running::new(nohup);
+    wait_until_running();
+    scrub.signal(Signal::HUP);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!scrub.is_over(), "ended by a hangup that is ignored");
+    scrub.signal(Signal::INT);
+    assert_eq!(scrub.end().status.code(), Some(4));
 }
 
 /// The staggered order finds the same blocks, and goes on where it was with its regions as they were.

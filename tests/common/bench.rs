@@ -53,6 +53,9 @@ impl Bench {
 
     pub fn checkpoint(&self) -> Option<Value> {
         let files = std::fs::read_dir(self.folder.path()).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        // What begins with a dot is on its way to replace the checkpoint.
+        let hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        let files = files.filter(|path| !hidden(path));
         let json: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
         serde_json::from_slice(&std::fs::read(json.first()?).unwrap()).ok()
     }

@@ -10,7 +10,7 @@ use idlewise::Bytes;
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{self, Chosen};
 use idlewise_linux::monitor::{self, Choice, Monitor};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// The choice of a monitor on the command line.
@@ -43,13 +43,22 @@ pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dy
     Ok(opened.monitor)
 }
 
-/// A flag that SIGINT and SIGTERM set. A second one does no more: some tools send it twice.
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A second one does no more: some tools send it twice.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    // Under nohup a terminal that goes is to change nothing.
+    let hangup = Some(SIGHUP).filter(|_| !is_ignored(SIGHUP));
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         flag::register(signal, stop.clone())?;
     }
     Ok(stop)
+}
+
+/// Whether whoever started this process had a signal ignored (proc_pid_status(5)).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Opens a device for reading.

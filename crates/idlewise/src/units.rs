@@ -114,6 +114,11 @@ impl Nanos {
     }
 }
 
+/// Whether so many decimals are all.
+fn exact(value: f64, decimals: usize) -> bool {
+    (value * 10f64.powi(decimals as i32)).fract() == 0.0
+}
+
 /// Decimals of a number that is printed with three significant digits.
 fn decimals(value: f64) -> usize {
     match value {
@@ -182,7 +187,8 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Three significant digits, a space and a binary unit, as `lsblk` counts sizes: `640 KiB`, `1.25 MiB`, `14.6 TiB`.
+    /// Three significant digits, a space and a binary unit, as `lsblk` counts sizes: `640 KiB`, `1.50 MiB`, `14.6 TiB`. Sizes that
+    /// requests have, multiples of 64 KiB under 8 MiB, are exact: `1.125 MiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((unit, factor)) = SIZES[..4].iter().find(|(_, factor)| self.0 >= *factor) else {
             return f.pad(&format!("{} B", self.0));
@@ -191,7 +197,12 @@ impl fmt::Display for Bytes {
             return f.pad(&format!("{} KiB", self.0 / factor));
         }
         let value = self.0 as f64 / *factor as f64;
-        f.pad(&format!("{value:.*} {unit}", decimals(value)))
+        let digits = match *unit {
+            // Sixteenths have four decimals.
+            "MiB" if value < 8.0 && self.0.is_multiple_of(64 << 10) => (2..4).find(|&n| exact(value, n)).unwrap_or(4),
+            _ => decimals(value),
+        };
+        f.pad(&format!("{value:.digits$} {unit}"))
     }
 }
 
@@ -285,9 +296,12 @@ mod tests {
         assert_eq!(Nanos(4_800_000).to_string(), "4.80 ms");
         assert_eq!(Nanos(88_123_456).to_string(), "88.1 ms");
         assert_eq!(Nanos::from_secs(7_200).to_string(), "2.00 h");
-        let sizes = [0, 512, 640 << 10, 2_500, 1_280 << 10, 1_001 << 20, 1 << 30, 300_000_000_000].map(Bytes);
-        let expected = ["0 B", "512 B", "640 KiB", "2.44 KiB", "1.25 MiB", "1001 MiB", "1.00 GiB", "279 GiB"];
-        assert_eq!(sizes.map(|size| size.to_string()), expected);
+        let printed = |sizes: &[u64]| sizes.iter().map(|&size| Bytes(size).to_string()).collect::<Vec<_>>().join(", ");
+        let sizes = [0, 512, 2_500, 640 << 10, 1_001 << 20, 1 << 30, 300_000_000_000];
+        assert_eq!(printed(&sizes), "0 B, 512 B, 2.44 KiB, 640 KiB, 1001 MiB, 1.00 GiB, 279 GiB");
+        let requests = [1_024, 1_280, 1_152, 1_088, 4_096, 4_097, 8_128, 12_800].map(|kib| kib << 10);
+        let expected = "1.00 MiB, 1.25 MiB, 1.125 MiB, 1.0625 MiB, 4.00 MiB, 4.00 MiB, 7.9375 MiB, 12.5 MiB";
+        assert_eq!(printed(&requests), expected);
         assert_eq!(Rate(38_750_000).to_string(), "38.8 MB/s");
     }
 
