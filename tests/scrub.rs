@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, MIB, PACE, Running, bad_block};
+use common::bench::{Bench, MIB, PACE, bad_block};
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
 use idlewise_testbed::Options;
@@ -131,33 +131,6 @@ fn root_a_hung_request_does_not_hang_the_scrub() {
     assert_eq!((&result["verified_bytes"], &result["errors"]), (&(19 * 512 * 1024).into(), &serde_json::json!([])));
 }
 
-/// A terminal that goes ends a scrub as an interrupt does, but not under nohup.
-#[test]
-fn root_a_hangup_ends_a_scrub_in_good_order() {
-    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
-    let state = || bench.checkpoint().map(|checkpoint| checkpoint["state"].clone());
-    let wait_until_running = || {
-        let until = Instant::now() + Duration::from_secs(10);
-        while state() != Some("running".into()) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        std::thread::sleep(Duration::from_millis(300));
-    };
-    let scrub = bench.start(&PACE);
-    wait_until_running();
-    scrub.signal(Signal::HUP);
-    assert_eq!((scrub.end().status.code(), state()), (Some(4), Some("interrupted".into())));
-    let mut nohup = std::process::Command::new("nohup");
-    nohup.arg(env!("CARGO_BIN_EXE_idlewise")).args(bench.arguments(&PACE));
-    let mut scrub = Running::new(nohup);
-    wait_until_running();
-    scrub.signal(Signal::HUP);
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(!scrub.is_over(), "ended by a hangup that is ignored");
-    scrub.signal(Signal::INT);
-    assert_eq!(scrub.end().status.code(), Some(4));
-}
-
 /// The staggered order finds the same blocks, and goes on where it was with its regions as they were.
 #[test]
 fn root_staggered_finds_the_same_and_resumes() {
@@ -207,47 +180,6 @@ fn root_two_scrubs_of_one_device_do_not_run_together() {
     assert!(stderr(&output).contains("another idlewise is scrubbing it"), "{}", stderr(&output));
     first.signal(Signal::INT);
     assert_eq!(first.end().status.code(), Some(4));
-}
-
-/// The exit code of `status` is for monitoring: it says the worst of all devices that are shown.
-#[test]
-fn status_says_the_worst_by_its_exit_code() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, state: &str, errors: &str, completed: Option<u64>| {
-        let completed = completed.map_or("null".into(), |at| at.to_string());
-        let text = format!(
-            r#"{{"version":3,"identity":"wwn-{name}","device":"/dev/{name}","device_bytes":1048576,"block_bytes":512,
-            "marks":{{"start_bytes":1048576,"partition_uuid":null,"boot_id":"b","diskseq":7}},"order":{{"name":"sequential"}},
-            "place":{{"visited_bytes":524288,"course_bytes":524288}},"state":"{state}","errors":[{errors}],
-            "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":{completed}}}"#
-        );
-        std::fs::write(folder.path().join(format!("{name}.json")), text).unwrap();
-    };
-    let bad = r#"{"lba":100,"blocks":3,"kind":"medium"}"#;
-    write("clean", "complete", "", Some(unix_s() - 86_400));
-    write("bad1", "complete", bad, Some(unix_s() - 60));
-    write("failed", "failed", "", Some(unix_s() - 60));
-    write("old", "interrupted", "", Some(unix_s() - 40 * 86_400));
-    write("never", "interrupted", "", None);
-    let folder = folder.path().to_str().unwrap();
-    let status = |more: &[&str]| run(&[&["status", "--state-dir", folder], more].concat());
-    let month = ["--older-than", "35d"];
-    for (devices, code, with_limit) in [
-        (&["/dev/clean"][..], 0, 0),
-        (&["/dev/old"], 0, 5),
-        (&["/dev/never"], 0, 5),
-        (&["/dev/old", "/dev/bad1"], 3, 3),
-        (&[], 1, 1),
-    ] {
-        assert_eq!(status(devices).status.code(), Some(code), "{devices:?}");
-        assert_eq!(status(&[devices, &month[..]].concat()).status.code(), Some(with_limit), "{devices:?}");
-    }
-    let shown = stdout(&status(&["/dev/bad1", "/dev/old", "/dev/never", "--older-than", "35d"]));
-    let block = "/dev/bad1: unreadable (medium): blocks 100 to 102 (3 of 512 bytes), byte 51200 of the device, LBA 2148 to 2150 of \
-                 the whole disk\n/dev/bad1: next: ";
-    assert!(shown.contains(block) && shown.contains("50.0 %"), "{shown}");
-    assert!(shown.contains("never, overdue\n") && shown.matches(", overdue").count() == 2, "{shown}");
-    assert!(!stdout(&status(&[])).contains("blocks 100"));
 }
 
 /// A new pass does not forget what the last one found before it has been there itself.
@@ -445,8 +377,13 @@ fn what_cannot_be_scrubbed_is_said() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&["scrub", "/dev/no-such-disk", "--request-size", "64KiB", "--idle-wait", "1ms"], 1, "no such device"),
         (&["scrub", "/dev/null", "--request-size", "64KiB", "--idle-wait", "1ms"], 1, "not a block device"),
-        (&["scrub", "/dev/null"], 64, "say how to pace it"),
-        (&["scrub", "/dev/null", "--mean-slowdown", "1ms"], 64, "--max-slowdown"),
+        (&["scrub", "/dev/null"], 1, "not a block device"),
+        (&["scrub", "/dev/null", "--mean-slowdown", "1ms"], 1, "not a block device"),
+        (&["scrub", "/dev/null", "--mean-slowdown", "1ms", "--finish-within", "14d"], 64, "cannot be used with"),
+        (&["scrub", "/dev/null", "--finish-within", "0"], 64, "--finish-within must be above zero"),
+        (&["scrub", "/dev/null", "--for", "0"], 64, "--for must be above zero"),
+        (&["scrub", "/dev/null", "--max-rate", "0MB/s"], 64, "--max-rate must be above zero"),
+        (&["scrub", "/dev/null", "--jobs", "0"], 64, "--jobs"),
         (&["scrub", "/dev/null", "--request-size", "1GiB", "--idle-wait", "1ms"], 64, "at most 64MiB"),
         (&["scrub", "/dev/null", "--plan", "/no/plan"], 1, "/no/plan: No such file"),
         (&["scrub", "/dev/null", "--plan", "p", "--mean-slowdown", "1ms"], 64, "cannot be used with"),

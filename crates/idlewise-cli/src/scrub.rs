@@ -1,6 +1,7 @@
 //! `idlewise scrub`: verify devices in their idle times.
 
 mod bar;
+mod goal;
 mod job;
 mod kept;
 mod many;
@@ -8,28 +9,35 @@ mod result;
 pub mod words;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use idlewise::disk::DiskModel;
 use idlewise::order::Order;
 use idlewise::policy::Waiting;
 use idlewise::tune::{Goal, Predicted, Schedule};
-use idlewise::{Bytes, Nanos};
+use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::VERIFIERS;
-use idlewise_linux::scrub::StateFolder;
+use idlewise_linux::scrub::{RateCap, StateFolder};
 
 use crate::exit::{Exit, UsageError};
 use crate::input::{disk_model, plan_file};
 use crate::live::{MonitorName, stop_flag};
 use crate::output::say;
+use goal::Wanted;
 use job::Job;
 
 /// Verify devices in their idle times, so that the foreground keeps its response times. Read-only
 ///
-/// Give a goal, and it measures each disk, watches its foreground for a while, chooses request size and idle wait, and
-/// chooses again every minute. Or give the plan of `idlewise tune`, or size and wait. Interrupted, it goes on where it
-/// was when run again.
+/// It measures each disk, watches its foreground for a while, chooses request size and idle wait for a goal, and chooses again
+/// every minute. Without a goal it takes a default for the kind of disk, and says which. Or give the plan of `idlewise tune`, or
+/// size and wait. Interrupted, it goes on where it was when run again.
+///
+/// The mean slowdown is kept by an account: each foreground request earns it, each delay spends what it cost, and the scrub pauses
+/// while the account is overdrawn. Up to what 1,000 requests earn may be overdrawn, so a short run can end above its mean.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Block devices, such as /dev/sda; they may be in use
@@ -45,12 +53,35 @@ pub struct Arguments {
     per_array: usize,
 
     /// Mean added response time that foreground requests may suffer, such as 1ms
-    #[arg(long, value_name = "TIME", requires = "max_slowdown")]
+    ///
+    /// The mean is over all foreground requests, not over those that are delayed. [default: 1ms for a hard disk, 10us for an
+    /// SSD or NVMe disk; none with --request-size]
+    #[arg(long, value_name = "TIME")]
     mean_slowdown: Option<Nanos>,
 
-    /// Longest added response time that any foreground request may suffer, such as 50ms
-    #[arg(long, value_name = "TIME", requires = "mean_slowdown")]
+    /// Longest added response time that any foreground request may suffer, such as 50ms [default: 50ms for a hard disk, 5ms for
+    /// an SSD, 1ms for an NVMe disk; none with --request-size]
+    #[arg(long, value_name = "TIME")]
     max_slowdown: Option<Nanos>,
+
+    /// Choose the smallest mean slowdown with which the pass ends this long after it began, such as 14d
+    ///
+    /// It is chosen once, from what --observe sees. Where too little is seen, or no mean slowdown is enough, that is said and the
+    /// default is kept.
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["mean_slowdown", "plan", "request_size"])]
+    finish_within: Option<Nanos>,
+
+    /// Stop after this long, such as 6h, with exit code 4; the next run goes on with the pass
+    #[arg(long = "for", value_name = "TIME")]
+    run_for: Option<Nanos>,
+
+    /// Most that is scrubbed in a second, of all disks of this command together, such as 100MB/s
+    #[arg(long, value_name = "RATE")]
+    max_rate: Option<Rate>,
+
+    /// Disks that are scrubbed at the same time, at most [default: all]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
 
     /// Take request size and idle wait from a plan that `idlewise tune --out` wrote
     #[arg(long, value_name = "FILE", conflicts_with_all = ["request_size", "idle_wait", "mean_slowdown", "max_slowdown"])]
@@ -144,23 +175,27 @@ fn verifier_names() -> clap::builder::PossibleValuesParser {
 /// How request size and idle wait come about.
 #[derive(Clone)]
 enum Pace {
-    Given(Schedule, Option<Predicted>),
-    Learnt(Goal, Option<DiskModel>, PolicyName),
+    /// With the goal that it was made for, if any.
+    Given(Schedule, Option<Predicted>, Option<Goal>),
+    Learnt(Option<DiskModel>, PolicyName),
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let (pace, goal) = arguments.pace()?;
+    arguments.check()?;
+    let stop = stop_flag()?;
     let job = Job {
-        pace,
-        goal,
+        pace: arguments.pace()?,
+        wanted: arguments.wanted(),
+        cap: arguments.max_rate.map(RateCap::new),
+        time_is_over: arguments.run_for.map(|time| stop_after(time, stop.clone())),
         order: arguments.order(),
         verifier: arguments.verifier.clone(),
         monitor: arguments.monitor,
         observe: arguments.observe,
         restart: arguments.restart,
         states: StateFolder::choose(arguments.state_dir.clone()),
-        stop: stop_flag()?,
+        stop,
     };
     let devices = if arguments.all { Device::all() } else { arguments.devices.clone() };
     match &devices[..] {
@@ -170,11 +205,46 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
         devices if arguments.dry_run => many::dry_run(&job, devices, arguments.json),
         [device] if !arguments.all => job.alone(device, arguments.quiet, arguments.json),
-        devices => many::run(&job, devices, arguments.per_array, arguments.quiet, arguments.json),
+        devices => {
+            let at_once = many::AtOnce {
+                per_array: arguments.per_array,
+                jobs: arguments.jobs.map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX)),
+            };
+            many::run(&job, devices, &at_once, arguments.quiet, arguments.json)
+        }
     }
 }
 
+/// Sets `stop` after so long, and the flag that says so.
+fn stop_after(time: Nanos, stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
+    let over = Arc::new(AtomicBool::new(false));
+    let told = over.clone();
+    // It ends with the process, whenever that is.
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_nanos(time.0));
+        told.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
+    });
+    over
+}
+
 impl Arguments {
+    fn wanted(&self) -> Wanted {
+        let Self { mean_slowdown, max_slowdown, finish_within, .. } = *self;
+        Wanted { mean_slowdown, max_slowdown, finish_within }
+    }
+
+    /// Zero is no time and no rate.
+    fn check(&self) -> Result<(), UsageError> {
+        let zero = [
+            ("--finish-within must be above zero, such as 14d", self.finish_within == Some(Nanos::ZERO)),
+            ("--for must be above zero, such as 6h", self.run_for == Some(Nanos::ZERO)),
+            ("--max-rate must be above zero, such as 100MB/s", self.max_rate == Some(Rate(0))),
+        ];
+        let wrong = zero.into_iter().find(|(_, wrong)| *wrong);
+        wrong.map_or(Ok(()), |(text, _)| Err(UsageError(text.into())))
+    }
+
     fn order(&self) -> Order {
         match self.order {
             OrderName::Sequential => Order::SEQUENTIAL,
@@ -182,25 +252,19 @@ impl Arguments {
         }
     }
 
-    fn pace(&self) -> anyhow::Result<(Pace, Option<Goal>)> {
-        let usage = |text: &str| UsageError(text.into());
-        let goal = self.mean_slowdown.zip(self.max_slowdown);
-        let goal = goal.map(|(mean_slowdown, max_slowdown)| Goal { mean_slowdown, max_slowdown });
+    fn pace(&self) -> anyhow::Result<Pace> {
         if let Some(path) = &self.plan {
             let plan = plan_file(path)?;
-            return Ok((Pace::Given(plan.schedule(), Some(plan.predicted)), goal.or(Some(plan.goal))));
+            return Ok(Pace::Given(plan.schedule(), Some(plan.predicted), Some(plan.goal)));
         }
         if let Some((request_size, idle_wait)) = self.request_size.zip(self.idle_wait) {
             const LARGEST: Bytes = Bytes(64 << 20);
             if request_size == Bytes(0) || request_size > LARGEST {
-                return Err(usage("--request-size must be above zero and at most 64MiB").into());
+                return Err(UsageError("--request-size must be above zero and at most 64MiB".into()).into());
             }
-            return Ok((Pace::Given(Schedule::Waiting(Waiting { idle_wait, request_size }), None), goal));
+            return Ok(Pace::Given(Schedule::Waiting(Waiting { idle_wait, request_size }), None, None));
         }
-        let how =
-            "say how to pace it: --mean-slowdown and --max-slowdown, or --plan, or --request-size and --idle-wait";
-        let goal = goal.ok_or_else(|| usage(how))?;
         let model = self.disk.as_deref().map(|path| disk_model(Some(path))).transpose()?;
-        Ok((Pace::Learnt(goal, model, self.policy), Some(goal)))
+        Ok(Pace::Learnt(model, self.policy))
     }
 }

@@ -45,9 +45,9 @@ impl Bar {
         Self { bar, quiet, terminal, last_line: Instant::now(), device: name, unsaved: None }
     }
 
-    /// Shows for which array or disk it waits.
-    pub fn queue(&mut self, whole: &str) {
-        self.tell(0.0, &[], &[format!("waiting, another part of {whole} is being scrubbed")]);
+    /// Shows why it waits for its turn.
+    pub fn queue(&mut self, why: &str) {
+        self.tell(0.0, &[], &[format!("waiting, {why}")]);
     }
 
     /// Shows what is learnt before the scrub.
@@ -191,9 +191,9 @@ mod tests {
         {
             for line in shown(device, width) {
                 assert!(line.chars().count() <= width.max(3), "{width}: {line}");
-                let last = line.trim_end().rsplit([' ', ',']).next().unwrap_or_default().to_string();
+                let last = line.trim_end().rsplit([' ', ',', '/']).next().unwrap_or_default().to_string();
                 let all = shown(device, 10_000).concat();
-                assert!(all.split([' ', ',']).any(|word| word == last), "{width}: cut in a word: {line}");
+                assert!(all.split([' ', ',', '/']).any(|word| word == last), "{width}: cut in a word: {line}");
             }
         }
     }

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use idlewise::disk::DiskModel;
 use idlewise::order::{Order, Surface};
@@ -12,11 +11,15 @@ use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
-use idlewise_linux::scrub::{Begun, Checkpoint, Claim, Doing, Pacing, Progress, Report, Scrubber, State, StateFolder};
+use idlewise_linux::scrub::{
+    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
+};
 
 use super::bar::Bar;
+use super::goal::{self, Wanted};
 use super::result::{Names, Result};
 use super::{Pace, PolicyName};
+use crate::dates::{date, unix_now};
 use crate::exit::{Exit, UsageError};
 use crate::live::{MonitorName, choose_verifier, open_device, open_monitor};
 use crate::output::say;
@@ -24,7 +27,10 @@ use crate::output::say;
 /// How devices are scrubbed.
 pub struct Job {
     pub pace: Pace,
-    pub goal: Option<Goal>,
+    pub wanted: Wanted,
+    pub cap: Option<RateCap>,
+    /// Set, before `stop`, when the time that it was to run is over.
+    pub time_is_over: Option<Arc<AtomicBool>>,
     pub order: Order,
     pub verifier: Option<String>,
     pub monitor: MonitorName,
@@ -75,19 +81,37 @@ impl Job {
         let chosen = self.choose(device)?;
         let monitor = open_monitor(device, self.monitor)?;
         let mut scrubber = Scrubber::new(device, chosen.verifier, monitor, &self.stop);
+        if let Some(cap) = &self.cap {
+            scrubber.keep_within(cap);
+        }
         let resumed = checkpoint.verified();
         checkpoint.mark(State::Running, Doing::Calibrating)?;
+        let mut goal = self.goal(device);
+        let of_a_plan = matches!(self.pace, Pace::Given(_, _, Some(_)));
+        if goal.is_some() && !of_a_plan && self.wanted.finish_within.is_none() {
+            bar.say(&self.wanted.line(device.kind()));
+        }
         let (pacing, planned) = match self.pace.clone() {
-            Pace::Given(schedule, predicted) => {
-                (Some(Pacing::fixed(schedule, self.goal.map(|goal| goal.mean_slowdown))), predicted)
+            Pace::Given(schedule, predicted, _) => {
+                (Some(Pacing::fixed(schedule, goal.map(|goal| goal.mean_slowdown))), predicted)
             }
-            Pace::Learnt(goal, model, policy) => (self.learn(&mut scrubber, goal, model, policy, bar)?, None),
+            Pace::Learnt(model, policy) => {
+                let learnt = self.learn(&mut scrubber, device, &checkpoint, model, policy, bar)?;
+                goal = learnt.as_ref().map_or(goal, |(goal, _)| Some(*goal));
+                (learnt.map(|(_, pacing)| pacing), None)
+            }
         };
         let (report, predicted) = match pacing {
             Some(mut pacing) => {
+                let mut pace = goal::Pace::new(&self.wanted);
+                if let Some(predicted) = planned.or(pacing.predicted()) {
+                    let line = pace.at(predicted.throughput.0 as f64, device.size, "as predicted");
+                    line.into_iter().for_each(|line| bar.warn(&line));
+                }
                 let watch = &mut |progress: &Progress| {
                     claim.tell(progress);
                     bar.show(progress);
+                    pace.look(progress).into_iter().for_each(|line| bar.warn(&line));
                 };
                 let report = scrubber.run(&mut *order, &mut pacing, &mut checkpoint, watch)?;
                 (report, planned.or(pacing.predicted()))
@@ -97,19 +121,68 @@ impl Job {
                 (Report::before_the_first_request(&checkpoint, *scrubber.foreground().measured()), None)
             }
         };
+        if report.state == State::Interrupted
+            && self.time_is_over.as_ref().is_some_and(|over| over.load(Ordering::Relaxed))
+        {
+            bar.say("the time of --for is over; the next run goes on with the pass");
+        }
         let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
-        Ok(Result::new(device, &report, names, self.goal, predicted, resumed))
+        Ok(Result::new(device, &report, names, goal, predicted, resumed))
+    }
+
+    /// The goal that is to be kept on a device, if any: a plan's, or as given, or the default where the pace is learnt.
+    pub fn goal(&self, device: &Device) -> Option<Goal> {
+        match &self.pace {
+            Pace::Given(_, _, Some(goal)) => Some(*goal),
+            Pace::Given(..) if !self.wanted.any() => None,
+            _ => Some(self.wanted.goal(device.kind())),
+        }
+    }
+
+    /// The goal with which the pass ends in time, if that was asked for and is possible.
+    fn in_time(
+        &self,
+        scrubber: &Scrubber,
+        goal: Goal,
+        model: &DiskModel,
+        left: Bytes,
+        began_unix_s: u64,
+        bar: &Bar,
+    ) -> anyhow::Result<Goal> {
+        let Some(time) = self.wanted.time_left(began_unix_s) else { return Ok(goal) };
+        let end = self.wanted.end(began_unix_s).unwrap_or_else(|| "its end".into());
+        match in_time(scrubber.foreground(), model, goal.max_slowdown, left, time)? {
+            InTime::Goal(goal) => {
+                bar.say(&format!("{}: the smallest mean with which the pass ends by {end}", goal::words(&goal)));
+                return Ok(goal);
+            }
+            InTime::Unknown => {
+                bar.say(&format!("too little foreground was seen to choose a mean slowdown; {}", goal::words(&goal)));
+            }
+            InTime::Never(fastest) => {
+                let soonest =
+                    date(unix_now().saturating_add(fastest.0 / 1_000_000_000)).unwrap_or_else(|| "never".into());
+                bar.warn(&format!(
+                    "the pass cannot end by {end}: with at most {} for any request it ends {soonest} at the earliest; {}",
+                    goal.max_slowdown,
+                    goal::words(&goal)
+                ));
+            }
+        }
+        Ok(goal)
     }
 
     /// Measures the disk and watches the foreground, then chooses; `None` when asked to stop.
     fn learn(
         &self,
         scrubber: &mut Scrubber,
-        goal: Goal,
+        device: &Device,
+        checkpoint: &Checkpoint,
         model: Option<DiskModel>,
         policy: PolicyName,
         bar: &mut Bar,
-    ) -> anyhow::Result<Option<Pacing>> {
+    ) -> anyhow::Result<Option<(Goal, Pacing)>> {
+        let goal = self.wanted.goal(device.kind());
         let mut watch = |doing, done| bar.learn(&doing, done);
         let measured = match model {
             Some(model) => Some(model),
@@ -121,21 +194,24 @@ impl Job {
         if stopped {
             return Ok(None);
         }
-        Ok(Some(match policy {
+        let left = Bytes(device.size.0.saturating_sub(checkpoint.verified().0));
+        let goal = self.in_time(scrubber, goal, &model, left, checkpoint.started_unix_s(), bar)?;
+        let pacing = match policy {
             PolicyName::Waiting => Pacing::tuned(goal, model, scrubber.foreground(), now())?,
             PolicyName::Adaptive => Pacing::adaptive(goal, &model, scrubber.foreground()),
-        }))
+        };
+        Ok(Some((goal, pacing)))
     }
 
     /// The longest request that is certain beforehand.
     fn largest(&self) -> Bytes {
-        let sizes = if let Pace::Given(schedule, _) = &self.pace { schedule.sizes() } else { Vec::new() };
+        let sizes = if let Pace::Given(schedule, ..) = &self.pace { schedule.sizes() } else { Vec::new() };
         sizes.into_iter().max().unwrap_or_default()
     }
 
     /// Requests must be whole blocks.
     fn check_sizes(&self, device: &Device) -> anyhow::Result<()> {
-        let Pace::Given(schedule, _) = &self.pace else { return Ok(()) };
+        let Pace::Given(schedule, ..) = &self.pace else { return Ok(()) };
         let odd = schedule.sizes().into_iter().find(|size| !size.0.is_multiple_of(u64::from(device.block)));
         let Some(size) = odd else { return Ok(()) };
         let name = device.path.display();
@@ -159,10 +235,6 @@ fn say_how_it_begins(device: &Device, checkpoint: &Checkpoint, bar: &Bar) {
     if checkpoint.is_on_the_disk_of(device) {
         bar.say("its checkpoints are on this very disk: saved once a minute; --state-dir chooses another folder");
     }
-}
-
-fn unix_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 impl Result {

@@ -28,19 +28,30 @@ enum Ended {
 #[error("{0}: stopped before its turn came")]
 struct Queued(String);
 
+/// How many are scrubbed at the same time, at most.
+pub struct AtOnce {
+    pub per_array: usize,
+    pub jobs: usize,
+}
+
 /// Scrubs all of them at the same time, but for those that share an array.
-pub fn run(job: &Job, paths: &[PathBuf], per_array: usize, quiet: bool, json: bool) -> anyhow::Result<Exit> {
+pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bool) -> anyhow::Result<Exit> {
     let bars = MultiProgress::new();
-    let (groups, disks) = (Groups::new(per_array), Groups::new(1));
+    let (groups, disks, jobs) = (Groups::new(at_once.per_array), Groups::new(1), Groups::new(at_once.jobs));
     let scrub = |path: &Path| -> anyhow::Result<Result> {
         let device = job.open(path)?;
         anyhow::ensure!(device.size.0 > 0, "{}: the device is empty", device.path.display());
         let mut bar = Bar::new(quiet, &device, Some(&bars));
-        let leave = groups.enter(device.arrays(), &job.stop, &mut |array| bar.queue(array));
+        let part = |whole: &str| format!("another part of {whole} is being scrubbed");
+        let leave = groups.enter(device.arrays(), &job.stop, &mut |array| bar.queue(&part(array)));
         let (major, minor) = device.disk_numbers();
-        let disk =
-            disks.enter(vec![format!("{major}:{minor}")], &job.stop, &mut |disk| bar.queue(&format!("disk {disk}")));
-        if leave.is_none() || disk.is_none() {
+        let disk = vec![format!("disk {major}:{minor}")];
+        let disk = disks.enter(disk, &job.stop, &mut |disk| bar.queue(&part(disk)));
+        // Last: who has a turn waits for nobody else.
+        let turn = jobs.enter(vec!["turn".into()], &job.stop, &mut |_| {
+            bar.queue("as many disks as --jobs says are being scrubbed")
+        });
+        if leave.is_none() || disk.is_none() || turn.is_none() {
             return Err(Queued(device.path.display().to_string()).into());
         }
         let result = job.scrub(&device, &mut bar)?;
@@ -116,6 +127,9 @@ struct Prospect {
     order: &'static str,
     resumed_at_bytes: u64,
     arrays: Vec<String>,
+    /// Null where the pace is given without a goal.
+    mean_slowdown_s: Option<f64>,
+    max_slowdown_s: Option<f64>,
 }
 
 /// Says what would be scrubbed, and how.
@@ -131,7 +145,8 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
     if json {
         output::json(&prospects)?;
     } else {
-        let mut table = Table::new(["device", "identity", "size", "by", "order", "from", "part of"]);
+        let mut table =
+            Table::new(["device", "identity", "size", "by", "order", "from", "part of", "mean slowdown", "max"]);
         for one in &prospects {
             let (size, from) = (idlewise::Bytes(one.device_bytes), idlewise::Bytes(one.resumed_at_bytes));
             let arrays = if one.arrays.is_empty() { "-".into() } else { one.arrays.join(", ") };
@@ -143,6 +158,8 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
                 one.order.into(),
                 from.to_string(),
                 arrays,
+                seconds(one.mean_slowdown_s),
+                seconds(one.max_slowdown_s),
             ]);
         }
         output::text(&table.to_string())?;
@@ -153,7 +170,7 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
 
 fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
     let device: Device = job.open(path)?;
-    let chosen = job.choose(&device)?;
+    let (chosen, goal) = (job.choose(&device)?, job.goal(&device));
     let pass = match job.states.pass(&device) {
         // It would begin anew.
         Err(CheckpointError::OtherDisk { .. }) => None,
@@ -167,5 +184,11 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         order: job.order.label(),
         resumed_at_bytes: pass.map_or(0, |pass| pass.verified().0),
         arrays: device.arrays(),
+        mean_slowdown_s: goal.map(|goal| goal.mean_slowdown.as_secs_f64()),
+        max_slowdown_s: goal.map(|goal| goal.max_slowdown.as_secs_f64()),
     })
+}
+
+fn seconds(seconds: Option<f64>) -> String {
+    seconds.map_or("-".into(), |seconds| idlewise::Nanos((seconds * 1e9).round() as u64).to_string())
 }

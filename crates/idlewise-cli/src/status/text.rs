@@ -32,7 +32,7 @@ fn table(all: &[Status]) -> Table {
         "verified",
         "of",
         "rate",
-        "done",
+        "ends",
         "bad blocks",
         "mean slowdown",
         "last complete",

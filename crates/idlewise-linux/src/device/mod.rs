@@ -1,6 +1,7 @@
 //! Block devices: what they are, where they lie on their disk, and how to recognise them again.
 
 mod identity;
+mod kind;
 mod member;
 mod node;
 pub(crate) mod occupied;
@@ -18,6 +19,7 @@ use idlewise::Bytes;
 use rustix::io::Errno;
 
 pub use identity::Marks;
+pub use kind::Kind;
 pub use member::Member;
 use node::Node;
 pub(crate) use stack::shares_disk;

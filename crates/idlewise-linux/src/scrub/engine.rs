@@ -11,7 +11,7 @@ use idlewise::{Bytes, Nanos};
 use super::lane::Lane;
 use super::learn::{self, Watch};
 use super::run::Run;
-use super::{BadBlocks, Checkpoint, CheckpointError, Foreground, Measured, Pacing, Progress, State};
+use super::{BadBlocks, Checkpoint, CheckpointError, Foreground, Measured, Pacing, Progress, RateCap, State};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::monitor::{Monitor, MonitorError};
@@ -86,6 +86,11 @@ impl<'a> Scrubber<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         Self { lane: Lane::new(device, verifier, monitor, stop) }
+    }
+
+    /// Keeps the scrub within a rate that it may share with others.
+    pub fn keep_within(&mut self, cap: &'a RateCap) {
+        self.lane.cap = Some(cap);
     }
 
     /// Name of the verifier.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use idlewise::Nanos;
 use idlewise::order::Extent;
 
-use super::Foreground;
 use super::engine::ScrubError;
+use super::{Foreground, RateCap};
 use crate::device::verify::{Fault, Verifier};
 use crate::device::{Device, occupied};
 use crate::monitor::{Event, Monitor, Own, now};
@@ -39,6 +39,8 @@ pub struct Lane<'a> {
     pub verifier: Box<dyn Verifier>,
     pub monitor: Box<dyn Monitor>,
     pub foreground: Foreground,
+    /// Caps the rate of the scrub, with that of others.
+    pub cap: Option<&'a RateCap>,
     stop: &'a AtomicBool,
     events: Vec<Event>,
     lost: u64,
@@ -54,7 +56,7 @@ impl<'a> Lane<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let foreground = Foreground::new(now());
-        Self { device, verifier, monitor, foreground, stop, events: Vec::new(), lost: 0, timed: None }
+        Self { device, verifier, monitor, foreground, cap: None, stop, events: Vec::new(), lost: 0, timed: None }
     }
 
     /// Whether to stop.

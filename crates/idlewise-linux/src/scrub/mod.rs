@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod claim;
+mod deadline;
 mod displacement;
 mod engine;
 mod faults;
@@ -13,12 +14,14 @@ mod learn;
 mod pacing;
 mod pass;
 mod process;
+mod rate_cap;
 mod run;
 mod so_far;
 mod spent;
 
 pub use checkpoint::{Begun, Checkpoint, CheckpointError};
 pub use claim::{Claim, Note, notes};
+pub use deadline::{InTime, in_time};
 pub use engine::{Report, ScrubError, Scrubber};
 pub use faults::BadBlocks;
 pub use folder::{Listed, StateFolder};
@@ -29,6 +32,7 @@ pub use pacing::Pacing;
 pub use pass::{Left, Pass, State};
 pub use process::Process;
 pub(crate) use process::boot_id;
+pub use rate_cap::RateCap;
 pub use so_far::{AccountSoFar, RunSoFar};
 
 use idlewise::policy::Account;
@@ -90,6 +94,8 @@ pub enum Doing {
     Control,
     /// Something else than the medium was in the way of the last request.
     Retrying,
+    /// The disk is idle, but the cap of the rate is reached.
+    RateLimit,
     /// Someone else checks this disk.
     Others(String),
     /// A request of ours has been in service for unusually long.
@@ -113,6 +119,7 @@ impl Doing {
             Self::PolicyStopped => "policy-stopped",
             Self::Control => "control",
             Self::Retrying => "retrying",
+            Self::RateLimit => "rate-limit",
             Self::Others(_) => "others",
             Self::Hung(_) => "hung",
         }

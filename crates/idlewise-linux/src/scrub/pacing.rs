@@ -13,7 +13,7 @@ const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
 /// Largest request on such a disk.
 const UNKNOWN_SIZE: Bytes = Bytes::from_kib(1024);
 /// Fewer idle intervals say nothing yet.
-const ENOUGH: usize = 20;
+pub const ENOUGH: usize = 20;
 /// Time between two tunings.
 const RETUNE: Nanos = Nanos::from_secs(60);
 

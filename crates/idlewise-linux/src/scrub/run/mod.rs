@@ -180,8 +180,14 @@ impl<'r, 'a> Run<'r, 'a> {
         let left = self.not_before.since(now());
         if left > Nanos::ZERO {
             self.wait(Doing::Retrying, Duration::from_nanos(left.0))?;
+            return Ok(true);
         }
-        Ok(left > Nanos::ZERO)
+        let left = self.lane.cap.map_or(Nanos::ZERO, |cap| cap.left(now()));
+        let capped = left > Nanos::ZERO && self.lane.idle_since().is_some();
+        if capped {
+            self.wait(Doing::RateLimit, Duration::from_nanos(left.0))?;
+        }
+        Ok(capped)
     }
 
     /// Asks the policy; the size of a request to issue now, or `None` after having waited for a while.
@@ -289,6 +295,9 @@ impl<'r, 'a> Run<'r, 'a> {
     /// Verifies a stretch; says why the device failed, if it did.
     fn verify(&mut self, extent: Extent) -> Result<Option<String>, ScrubError> {
         self.tell(if self.narrowing.settled() { Doing::Verifying } else { Doing::Narrowing });
+        if let Some(cap) = self.lane.cap {
+            cap.take(extent.length, now());
+        }
         let mut progress = self.progress(Doing::Verifying);
         let (result, _) = self.lane.verify(extent, &mut |_, service| {
             progress.doing = Doing::Hung(service);

@@ -1,0 +1,94 @@
+//! The gentlest goal with which a pass ends in time.
+
+use idlewise::disk::DiskModel;
+use idlewise::tune::{Arrivals, Gentlest, Goal, Plan, TuneError, gentlest};
+use idlewise::{Bytes, Nanos};
+
+use super::Foreground;
+use super::pacing::ENOUGH;
+
+/// Search from this mean slowdown on.
+const LEAST: Nanos = Nanos(1_000);
+
+/// What the foreground seen so far allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InTime {
+    /// With this goal the pass ends in time, by simulation on the idle intervals seen.
+    Goal(Goal),
+    /// Too few idle intervals were seen: a disk that is hardly used, or not watched for long enough.
+    Unknown,
+    /// Not whatever the mean slowdown: the fastest schedule takes so long.
+    Never(Nanos),
+}
+
+/// The smallest mean slowdown, with at most `max_slowdown` for any request, with which the `left` of a pass takes at most `time`.
+///
+/// # Errors
+/// If no request fits the maximum slowdown.
+pub fn in_time(
+    foreground: &Foreground,
+    model: &DiskModel,
+    max_slowdown: Nanos,
+    left: Bytes,
+    time: Nanos,
+) -> Result<InTime, TuneError> {
+    let seen = foreground.undisturbed();
+    if seen.intervals.len() < ENOUGH {
+        return Ok(InTime::Unknown);
+    }
+    let span_s = seen.end.since(seen.begin).as_secs_f64();
+    let takes_s = |plan: &Plan| left.0 as f64 * span_s / plan.outcome.scrubbed.0 as f64;
+    let least = Goal { mean_slowdown: LEAST, max_slowdown };
+    let enough = |plan: &Plan| takes_s(plan) <= time.as_secs_f64();
+    Ok(match gentlest(std::slice::from_ref(seen), model, &least, Arrivals::AnyMoment, enough, &|_| ())? {
+        Gentlest::Found(goal, _) => InTime::Goal(goal),
+        // A schedule that scrubs nothing takes for ever, which is cast to the longest time.
+        Gentlest::NotEnough(plan) => InTime::Never(Nanos((takes_s(&plan) * 1e9) as u64)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use idlewise::disk::Point;
+
+    use super::*;
+    use crate::monitor::{Event, EventKind, EventOp};
+
+    /// Requests of 5 ms, a second after one another.
+    fn foreground(requests: u64) -> Foreground {
+        let mut foreground = Foreground::new(Nanos::ZERO);
+        for request in 1..=requests {
+            let arrival = Nanos::from_secs(request);
+            let at = Nanos(arrival.0 + 5_000_000);
+            for (kind, at) in [(EventKind::Arrival, arrival), (EventKind::Completion, at)] {
+                let (issue, offset, length, op, own) = (None, Bytes(0), 4096, EventOp::Read, false);
+                foreground.event(&Event { at, arrival, issue, kind, offset, length, op, own });
+            }
+        }
+        foreground
+    }
+
+    fn model() -> DiskModel {
+        let point = |kib, ms| Point { size: Bytes::from_kib(kib), time: Nanos::from_millis(ms) };
+        DiskModel { name: "test".into(), verify: vec![point(64, 5), point(4096, 45)], read: None, write: None }
+    }
+
+    #[test]
+    fn the_shorter_the_time_the_larger_the_slowdown() {
+        let seen = foreground(400);
+        let within = |seconds| {
+            let (left, time) = (Bytes(1 << 30), Nanos::from_secs(seconds));
+            in_time(&seen, &model(), Nanos::from_millis(50), left, time).unwrap()
+        };
+        let mean = |seconds| match within(seconds) {
+            InTime::Goal(goal) => goal.mean_slowdown,
+            other => panic!("{seconds}: {other:?}"),
+        };
+        let (fast, slow) = (mean(30), mean(3_000));
+        assert!(slow < fast && fast < Nanos::from_millis(50), "{slow} {fast}");
+        // 1 GiB in pieces of 4 MiB takes 11.5 s, without anybody else on the disk.
+        let InTime::Never(fastest) = within(5) else { panic!("in 5 s") };
+        assert!(fastest > Nanos::from_secs(11) && fastest < Nanos::from_secs(30), "{fastest}");
+        assert_eq!(in_time(&foreground(5), &model(), Nanos::from_millis(50), Bytes(1), Nanos(1)), Ok(InTime::Unknown));
+    }
+}
