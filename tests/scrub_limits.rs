@@ -5,7 +5,7 @@ mod common;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, MIB, PACE, Running};
+use common::bench::{Bench, Loop, MIB, PACE, Running};
 use common::{idlewise, run, stderr, stdout};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -197,4 +197,44 @@ fn root_a_goal_is_found_where_none_is_given() {
     until_it_says(&["--finish-within", "1h", "--observe", "4s"], ": the smallest mean with which the pass ends by 2");
     until_it_says(&["--finish-within", "1s", "--observe", "4s"], "the pass cannot end by ");
     replay.kill();
+}
+
+/// Disks whose labels name one ZFS pool are scrubbed one after the other, and what is bad on one is ZFS's to repair. The labels are
+/// made by hand: there is no ZFS here.
+#[test]
+fn root_members_of_a_pool_take_turns() {
+    use std::os::unix::fs::FileExt;
+    let folder = tempfile::tempdir().unwrap();
+    let size = 32 * MIB;
+    let member = |name: &str, pool: &str| {
+        let path = folder.path().join(name);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(size).unwrap();
+        let label = common::zfs_label::label(pool, 7);
+        [0, size - (256 << 10)].into_iter().for_each(|at| file.write_all_at(&label, at).unwrap());
+        Loop::new(&path, &[])
+    };
+    let (Some(one), Some(two), Some(other)) = (member("one", "tank"), member("two", "tank"), member("other", "x"))
+    else {
+        return;
+    };
+    let state = folder.path().join("state").display().to_string();
+    let all = ["scrub", one.path(), two.path(), other.path(), "--state-dir", &state, "--json", "--quiet"];
+    let dry = common::json(&[&all[..], &["--dry-run"]].concat());
+    let arrays = [0, 1, 2].map(|disk| dry[disk]["arrays"].clone());
+    assert_eq!(arrays, [["zpool tank"], ["zpool tank"], ["zpool x"]].map(|array| serde_json::json!(array)), "{dry}");
+    // 2 s for each: two for the pool, beside which the third goes on.
+    let began = Instant::now();
+    let results = common::json(
+        &[&all[..], &["--request-size", "512KiB", "--idle-wait", "30ms", "--max-rate", "16MB/s"]].concat(),
+    );
+    let elapsed = [0, 1].map(|disk| results[disk]["elapsed_s"].as_f64().unwrap()).iter().sum::<f64>();
+    assert!(elapsed > 2.0 && began.elapsed().as_secs_f64() >= elapsed, "{:?}: {results}", began.elapsed());
+    let checkpoints = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+    let texts = checkpoints.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let members = texts.filter(|path| {
+        let pass: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        pass["member_of"] == serde_json::json!({"zfs": "tank"})
+    });
+    assert_eq!(members.count(), 2);
 }

@@ -62,6 +62,9 @@ pub fn next_step(device: &str, member: Option<&Member>) -> String {
         Some(Member::Md(array)) => {
             format!("next: `idlewise repair {device} --md --allow-writes` lets {array} rewrite them")
         }
+        Some(Member::Zfs(pool)) => {
+            format!("next: `zpool scrub {pool}` finds what lies there and repairs it, where the pool has it twice")
+        }
         None => format!(
             "next: `smartctl -x {device}` shows what the disk knows of them; the file system tells whose they are, by the byte \
              (ext4: debugfs, icheck and ncheck; XFS: xfs_io, fsmap; btrfs: `btrfs scrub start`, which repairs what it can)"
@@ -92,6 +95,7 @@ mod tests {
     fn the_next_step_is_that_of_the_array() {
         let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())));
         assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
+        assert!(next_step("/dev/sdb1", Some(&Member::Zfs("tank".into()))).starts_with("next: `zpool scrub tank`"));
         assert!(next_step("/dev/sdb1", None).starts_with("next: `smartctl -x /dev/sdb1`"));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Device;
+use super::{Device, zfs};
 
 /// What can rewrite a device's unreadable blocks from redundant data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,11 +10,27 @@ use super::Device;
 pub enum Member {
     /// An md array of this name.
     Md(String),
+    /// A ZFS pool of this name.
+    Zfs(String),
 }
 
 impl Device {
     /// The array that this very device, and not another part of its disk, is a member of.
     pub fn member(&self) -> Option<Member> {
-        self.md_array().map(Member::Md)
+        let own = self.start.0..self.start.0.saturating_add(self.size.0);
+        let pool = || self.pools().iter().find(|(begin, _)| own.contains(begin));
+        self.md_array().map(Member::Md).or_else(|| pool().map(|(_, pool)| Member::Zfs(pool.name.clone())))
+    }
+
+    /// The ZFS pools that the disk or partitions of it are members of, and where each of those begins on the disk.
+    pub(super) fn pools(&self) -> &[(u64, zfs::Pool)] {
+        self.pools.get_or_init(|| {
+            // A disk that cannot be read here says nothing; whoever scrubs it will say why.
+            let Some(disk) = self.open_disk().ok().filter(|_| !self.is_file()) else { return Vec::new() };
+            // Nothing is read ahead, which the monitor would take for the foreground's.
+            let _ = rustix::fs::fadvise(&disk, 0, None, rustix::fs::Advice::Random);
+            let found = |place: std::ops::Range<u64>| Some((place.start, zfs::pool(&disk, place)?));
+            self.place.parts_of_disk().into_iter().filter_map(found).collect()
+        })
     }
 }

@@ -10,10 +10,13 @@ mod sg;
 pub(crate) mod stack;
 mod sysfs;
 pub mod verify;
+mod zfs;
+mod zpool;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use idlewise::Bytes;
 use rustix::io::Errno;
@@ -47,6 +50,8 @@ pub struct Device {
     /// What was opened; nothing for a plain file.
     node: Option<Node>,
     place: sysfs::Place,
+    /// Looked for when first asked for.
+    pools: OnceLock<Vec<(u64, zfs::Pool)>>,
 }
 
 /// A device cannot be used.
@@ -96,7 +101,19 @@ impl Device {
         let size = Bytes(node.size / u64::from(block.max(1)) * u64::from(block.max(1)));
         let (identity, ambiguous) = (place.identity(), place.is_ambiguous());
         let (start, marks) = (place.start(), Marks::of(&place, node.diskseq));
-        Ok(Self { path: path.into(), file, size, block, start, identity, marks, ambiguous, node: Some(node), place })
+        Ok(Self {
+            path: path.into(),
+            file,
+            size,
+            block,
+            start,
+            identity,
+            marks,
+            ambiguous,
+            node: Some(node),
+            place,
+            pools: OnceLock::new(),
+        })
     }
 
     /// Its size in whole blocks, if it has become larger since it was opened.
@@ -138,7 +155,19 @@ impl Device {
         let size = Bytes(metadata.len() / u64::from(BLOCK) * u64::from(BLOCK));
         let (start, identity, place) = (Bytes(0), format!("file-{name}"), sysfs::Place::nowhere());
         let (marks, ambiguous) = (Marks::default(), true);
-        Ok(Self { path: path.into(), file, size, block: BLOCK, start, identity, marks, ambiguous, node: None, place })
+        Ok(Self {
+            path: path.into(),
+            file,
+            size,
+            block: BLOCK,
+            start,
+            identity,
+            marks,
+            ambiguous,
+            node: None,
+            place,
+            pools: OnceLock::new(),
+        })
     }
 
     /// Whether it is a plain file.
@@ -212,9 +241,12 @@ impl Device {
         self.place.attribute("nsid").filter(|_| nvme)?.parse().ok()
     }
 
-    /// Names of the arrays that it is part of, or is: at any height, md or device-mapper.
+    /// Names of the arrays that it is part of, or is: at any height, md or device-mapper; and of ZFS pools, by their labels.
     pub fn arrays(&self) -> Vec<String> {
-        self.place.arrays().into_iter().map(|array| array.name).collect()
+        let mut names: Vec<_> = self.place.arrays().into_iter().map(|array| array.name).collect();
+        names.extend(self.pools().iter().map(|(_, pool)| format!("zpool {}", pool.name)));
+        names.dedup();
+        names
     }
 
     /// The md array that this very device, and not another part of its disk, is a member of.

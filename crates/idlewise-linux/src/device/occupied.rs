@@ -1,8 +1,8 @@
-//! Who else checks a disk: md's own check of an array on it, and the disk's self-test.
+//! Who else checks a disk: md's own check of an array on it, ZFS's of a pool, and the disk's self-test.
 
-use super::Device;
 use super::sg::{Answer, Sg, ata_command};
 use super::verify::nvme;
+use super::{Device, zpool};
 
 /// Who checks the disk that `device` lies on, at the moment; `None` also where it may not be asked.
 pub fn who(device: &Device) -> Option<String> {
@@ -13,6 +13,11 @@ pub fn who(device: &Device) -> Option<String> {
         .find_map(|array| {
             let action = array.action.filter(|action| action != "idle" && action != "frozen")?;
             Some(format!("{} is at work on it ({action})", array.name))
+        })
+        .or_else(|| {
+            device.pools().iter().find_map(|(_, pool)| {
+                Some(format!("ZFS is at work on its pool {} ({})", pool.name, zpool::at_work(&pool.name)?))
+            })
         })
         .or_else(|| self_test(device).then(|| "it is running a self-test of its own".into()))
 }

@@ -99,6 +99,17 @@ impl Place {
         found
     }
 
+    /// First byte and end on the disk, of the disk itself and of each partition.
+    pub fn parts_of_disk(&self) -> Vec<std::ops::Range<u64>> {
+        let bytes = |folder: &Path, file: &str| number(&folder.join(file))?.checked_mul(SECTOR);
+        let part = |folder: &Path, begin: u64| Some(begin..begin.checked_add(bytes(folder, "size")?)?);
+        let partitions = entries(&self.disk).filter(|entry| entry.join("partition").exists());
+        let partitions = partitions.filter_map(|entry| part(&entry, bytes(&entry, "start")?));
+        let mut parts: Vec<_> = part(&self.disk, 0).into_iter().chain(partitions).collect();
+        parts.sort_by_key(|part| (part.start, part.end));
+        parts
+    }
+
     pub fn start(&self) -> Bytes {
         Bytes(number(&self.device.join("start")).unwrap_or(0) * SECTOR)
     }
@@ -211,12 +222,14 @@ pub mod tests {
             ("block/sda/sda2/partition", "2\n"),
             ("block/sda/sda2/start", "2048\n"),
             ("block/sda/sda2/size", "100\n"),
+            ("block/sda/size", "4096\n"),
         ]);
         std::os::unix::fs::symlink("../../block/sda/sda2", sys.path().join("dev/block/8:2")).unwrap();
         let place = Place::find(sys.path(), rustix::fs::makedev(8, 2)).unwrap();
         assert_eq!(place.start(), Bytes(1_048_576));
         assert_eq!((place.disk_numbers(), place.largest_request()), ((8, 0), 168 * 4096));
         assert_eq!(place.queue_depth(), Some(32));
+        assert_eq!(place.parts_of_disk(), [0..4096 * 512, 2048 * 512..2148 * 512]);
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
         assert!(Place::find(sys.path(), rustix::fs::makedev(9, 9)).is_err());
     }
