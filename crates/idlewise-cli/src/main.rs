@@ -6,9 +6,11 @@ mod compare;
 mod dates;
 mod exit;
 mod explore;
+mod files;
 mod idle;
 mod input;
 mod live;
+mod made;
 mod output;
 mod overview;
 mod parity;
@@ -31,7 +33,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Scrub disks, and run other background work, while nobody needs them
 #[derive(Parser)]
-#[command(name = "idlewise", version, max_term_width = 110)]
+#[command(name = "idlewise", version = made::VERSION.as_str(), max_term_width = 110, after_help = exit::HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -53,13 +55,18 @@ enum Command {
     Capture(capture::Arguments),
     Sample(sample::Arguments),
     Replay(replay::Arguments),
+    #[command(hide = true)]
+    GenerateFiles(files::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
     quiet_parquet();
     allow_many_files();
-    let parsed = overview::with_groups(Arguments::command()).try_get_matches();
-    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+    let parsed = overview::with_groups(Arguments::command()).try_get_matches().and_then(|matches| {
+        made::remember(&matches);
+        Arguments::from_arg_matches(&matches)
+    });
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
@@ -78,6 +85,7 @@ fn main() -> std::process::ExitCode {
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::GenerateFiles(arguments) => files::run(&arguments),
     };
     exit::code(done)
 }

@@ -9,6 +9,7 @@ use idlewise::report::printable;
 use serde::Serialize;
 
 use crate::exit::UsageError;
+use crate::made;
 
 /// Says a line on standard error, as `format!` puts it together.
 macro_rules! say {
@@ -41,9 +42,10 @@ pub fn is_stdout(path: &Path) -> bool {
     names.iter().any(|name| path == Path::new(name))
 }
 
-/// Prints a value as JSON.
+/// Prints a value as JSON, with what made it.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&printable::json(&(serde_json::to_string_pretty(value)? + "\n")))
+    let value = made::stamped(serde_json::to_value(value)?)?;
+    print(&printable::json(&(serde_json::to_string_pretty(&value)? + "\n")))
 }
 
 /// Makes sure that a file can be written before the work whose result it will hold; it is not touched.

@@ -1,5 +1,7 @@
 //! One HTML page that needs no network, reads well in light and dark, and prints.
 
+use std::sync::OnceLock;
+
 use askama::Template;
 
 use super::Table;
@@ -15,6 +17,13 @@ pub struct Page {
     pub lead: String,
     /// Its parts.
     pub sections: Vec<Section>,
+}
+
+static MADE_BY: OnceLock<String> = OnceLock::new();
+
+/// Sets the last line of every page of this process, which says what made it; the first call counts.
+pub fn made_by(line: &str) {
+    MADE_BY.get_or_init(|| line.to_owned());
 }
 
 /// A heading with a text, notes, a table and drawings, each of which may be empty.
@@ -33,6 +42,11 @@ pub struct Section {
 }
 
 impl Page {
+    /// What made it: this library, where nobody has said more.
+    fn made_by(&self) -> &str {
+        MADE_BY.get().map_or(concat!("idlewise ", env!("CARGO_PKG_VERSION")), String::as_str)
+    }
+
     /// The page's HTML.
     pub fn html(&self) -> String {
         let html = self.render().expect("rendering into memory does not fail");
@@ -57,6 +71,7 @@ mod tests {
         let html = Page { title: "T".into(), lead: "L".into(), sections: vec![section] }.html();
         assert!(html.contains("&#60;h&#62;") && html.contains("a&#60;b") && html.contains("<svg></svg>"), "{html}");
         assert!(html.contains("t\\u{1b}[2J") && !html.contains('\u{1b}'), "{html}");
+        assert!(html.contains(concat!("<footer>idlewise ", env!("CARGO_PKG_VERSION"))), "{html}");
         assert!(!html.contains("http") && !html.contains("<script"), "{html}");
     }
 }

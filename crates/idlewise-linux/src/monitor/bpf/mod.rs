@@ -213,9 +213,10 @@ fn map_of(object: &Object, end: &str) -> Result<MapHandle, libbpf_rs::Error> {
 fn attach(object: &Object) -> Result<Vec<Link>, libbpf_rs::Error> {
     let mut links = Vec::new();
     for program in object.progs_mut() {
-        match program.prog_type() {
-            ProgramType::Syscall => drop(program.test_run(ProgramInput::default())?),
-            _ => links.push(program.attach()?),
+        if program.prog_type() == ProgramType::Syscall {
+            program.test_run(ProgramInput::default())?;
+        } else {
+            links.push(program.attach()?);
         }
     }
     Ok(links)

@@ -1,0 +1,55 @@
+//! The files of a package that come from the command's own definition: a manual page for each subcommand, completions for
+//! shells.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::exit::Exit;
+use crate::made::VERSION;
+
+/// Write the manual pages and the completions into a folder, for those who make packages.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder, which is made.
+    folder: PathBuf,
+    /// The date of the release, such as 2026-01-31.
+    date: String,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let Arguments { folder, date } = arguments;
+    write(folder, date).with_context(|| folder.display().to_string())?;
+    Ok(Exit::Clean)
+}
+
+fn write(folder: &Path, date: &str) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut command = crate::Arguments::command().disable_help_subcommand(true);
+    command.build();
+    pages(command, folder, date)?;
+    for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
+        clap_complete::generate_to(shell, &mut crate::Arguments::command(), "idlewise", folder)?;
+    }
+    Ok(())
+}
+
+/// The page of a command, and those of its subcommands.
+fn pages(command: clap::Command, folder: &Path, date: &str) -> io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        pages(below.clone(), folder, date)?;
+    }
+    let page = Man::new(command).date(date).source(format!("idlewise {}", *VERSION)).manual("idlewise");
+    let path = folder.join(page.get_filename());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    // Breaks around an empty line, which is a break itself, are what mandoc warns of.
+    let text = String::from_utf8_lossy(&text).replace(".br\n\n.br\n", ".sp\n");
+    fs::write(path, text)
+}
