@@ -5,6 +5,8 @@
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make docs    the documents as a site, in target/book, with its links checked
 # make install the command, into PREFIX/bin
+# make dist    packages of a static command, for x86-64 or, with ARCH=aarch64, for arm64, in target/packages
+# make test-packages   installs, uses and removes the .deb in a bare system (root, debootstrap)
 
 PREFIX ?= /usr/local
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -21,12 +23,19 @@ RUST := 1.88
 MDBOOK := 0.5.4
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
+ARCH ?= x86_64
+# What packages are made and checked with; those for arm64, which Debian has for a foreign architecture.
+DIST_PACKAGES := binutils debootstrap dpkg-dev lintian mandoc python3 rpm
+DIST_PACKAGES_aarch64 := gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev:arm64 qemu-user-static zlib1g-dev:arm64
+# `--version` has the commit, where git knows it.
+demo experiments acceleration build install dist: export IDLEWISE_COMMIT := \
+	$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # Always the whole workspace: a build of one package resolves other features, and would compile again what is there.
 RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, seconds after that."; \
 	cargo build --release --locked --workspace
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: docs tables demo experiments acceleration test fuzz lint setup setup-build setup-disk build install bench clean
+.PHONY: docs tables demo experiments acceleration test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 demo: setup-disk
 	$(RELEASE)
@@ -70,6 +79,15 @@ docs: setup-build
 		cargo install --locked --root target/tools --no-default-features --features search mdbook@$(MDBOOK); }
 	target/tools/bin/mdbook build
 	cargo test --locked --workspace --test docs
+
+dist:
+	$(if $(filter aarch64,$(ARCH)),dpkg --print-foreign-architectures | grep -q arm64 || $(SUDO) dpkg --add-architecture arm64)
+	@./testbed/setup.sh "$(BUILD_PACKAGES) $(DIST_PACKAGES) $(DIST_PACKAGES_$(ARCH))" "$(RUST_PACKAGES)" "$(RUST)"
+	@echo "Building the packages: about 5 minutes on 2 cores from nothing."
+	packaging/build.sh $(ARCH)
+
+test-packages: dist
+	packaging/test.sh
 
 # docs/results.md, from the traces in the folder IDLEWISE_TRACES
 tables: setup

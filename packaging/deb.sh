@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Packs a tree of files as a .deb: deb.sh TREE VERSION ARCHITECTURE OUT, at SOURCE_DATE_EPOCH. The tree gets what only Debian wants.
+set -euo pipefail
+tree=$1 version=$2 arch=$3 out=$4
+doc=$tree/usr/share/doc/idlewise
+# A control file must have an address; nobody has this one.
+maintainer="The idlewise maintainers <nobody@idlewise.invalid>"
+
+cat <<TEXT | gzip -9n > "$doc/changelog.gz"
+idlewise ($version) unstable; urgency=medium
+
+  * See CHANGELOG.md.gz in this folder.
+
+ -- $maintainer  $(date -R -u -d "@$SOURCE_DATE_EPOCH")
+TEXT
+mkdir -p "$tree/usr/share/lintian/overrides" "$tree/DEBIAN"
+cat > "$tree/usr/share/lintian/overrides/idlewise" <<'TEXT'
+# One command for every Linux of this architecture, whatever libraries it has.
+idlewise: embedded-library
+idlewise: shared-library-lacks-prerequisites
+TEXT
+cat > "$tree/DEBIAN/control" <<TEXT
+Package: idlewise
+Version: $version
+Architecture: $arch
+Maintainer: $maintainer
+Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f 1)
+Section: admin
+Priority: optional
+Description: scrub disks in their idle times, within a slowdown that you choose
+ Scrubbing reads a whole disk to find blocks that have become unreadable.
+ idlewise learns when a disk is idle from its own requests, and reads only then,
+ so that the mean slowdown of other requests stays within a goal. It also
+ analyses traces of disk requests, and simulates policies for background work.
+TEXT
+cat > "$tree/DEBIAN/postrm" <<'TEXT'
+#!/bin/sh
+set -e
+# Checkpoints and locks; a log of repairs is worth keeping until the package is purged.
+if [ "$1" = purge ]; then
+    rm -rf /var/lib/idlewise /run/idlewise
+fi
+TEXT
+chmod 755 "$tree/DEBIAN/postrm"
+(cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum) > "$tree/DEBIAN/md5sums"
+chmod -R go-w "$tree"
+dpkg-deb --root-owner-group --build -Zxz "$tree" "$out/idlewise_${version}_$arch.deb" >/dev/null
