@@ -94,7 +94,7 @@ impl AimArguments {
         let span_s = span.map_or(0.0, |(begin, end)| end.since(begin).as_secs_f64());
         let pass_s = |plan: &Plan| capacity.0 as f64 * span_s / plan.outcome.scrubbed.0 as f64;
         let progress = Progress::new("looking for the gentlest");
-        let enough = |plan: &Plan| pass_s(plan) <= pass;
+        let enough = Bytes((capacity.0 as f64 * span_s / pass).ceil() as u64);
         match gentlest(disks, model, &least, arrivals, enough, &|done| progress.share(done))? {
             Gentlest::Found(goal, _) => Ok(goal),
             Gentlest::NotEnough(plan) => {
@@ -145,8 +145,7 @@ impl AimArguments {
     /// The smallest mean slowdown that would allow any work, where the goal allows none.
     pub fn needed(&self, disks: &[Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals) -> Option<Nanos> {
         let least = Goal { mean_slowdown: goal.mean_slowdown.max(LEAST), ..*goal };
-        let works = |plan: &Plan| plan.outcome.background_requests > 0;
-        match gentlest(disks, model, &least, arrivals, works, &|_| ()) {
+        match gentlest(disks, model, &least, arrivals, Bytes(1), &|_| ()) {
             Ok(Gentlest::Found(goal, _)) => Some(goal.mean_slowdown),
             _ => None,
         }

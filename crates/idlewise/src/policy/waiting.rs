@@ -38,9 +38,29 @@ pub struct Done {
     pub used_idle: u128,
 }
 
+/// A request in service when foreground work arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Collision {
+    /// What it delays the foreground by, in nanoseconds.
+    pub delay: u64,
+    /// What delays carried from earlier intervals left of the interval, in nanoseconds.
+    pub length: u64,
+    /// Collisions that follow from each other up to this one.
+    pub chain: u64,
+    /// Requests of the busy period behind.
+    pub followers: u64,
+}
+
 /// Runs Waiting with one wait and one service time over intervals, in time proportional to those longer than the wait and those
-/// that their collisions reach. `longer` are the indices, ascending, of all intervals longer than the wait, and maybe of others.
-pub fn on_intervals(intervals: &[Interval], longer: &[u32], wait: Nanos, service: Nanos) -> Done {
+/// that their collisions reach. `longer` are the indices, ascending, of all intervals longer than the wait, and maybe of others;
+/// `collided` is told each collision, and says whether to go on.
+pub fn on_intervals(
+    intervals: &[Interval],
+    longer: &[u32],
+    wait: Nanos,
+    service: Nanos,
+    mut collided: impl FnMut(Collision) -> bool,
+) -> Done {
     let (wait, service) = (wait.0, service.0.max(1));
     let mut done = Done::default();
     // The next interval that no carried delay has dealt with yet.
@@ -51,6 +71,7 @@ pub fn on_intervals(intervals: &[Interval], longer: &[u32], wait: Nanos, service
             continue;
         }
         let mut length = intervals[at].length.0;
+        let mut chain = 0;
         // Follow a collision until the delay is absorbed in an interval whose rest is not used.
         while length > wait {
             let issued = (length - wait).div_ceil(service);
@@ -62,7 +83,12 @@ pub fn on_intervals(intervals: &[Interval], longer: &[u32], wait: Nanos, service
             }
             done.collisions += 1;
             done.longest_delay = done.longest_delay.max(Nanos(delay));
-            done.delay_sum += u128::from(delay) * u128::from(intervals[at].followers);
+            let followers = intervals[at].followers;
+            done.delay_sum += u128::from(delay) * u128::from(followers);
+            chain += 1;
+            if !collided(Collision { delay, length, chain, followers }) {
+                return done;
+            }
             length = 0;
             while let Some(following) = intervals.get(at + 1) {
                 at += 1;

@@ -1,9 +1,10 @@
 //! The other way round: the smallest slowdown that is enough for something.
 
+use super::search::tune_for;
 use super::{Arrivals, Goal, Plan, TuneError, tune};
-use crate::Nanos;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
+use crate::{Bytes, Nanos};
 
 /// By how much the goal grows until it is enough, and how often.
 const FACTOR: u64 = 4;
@@ -22,8 +23,8 @@ pub enum Gentlest {
     NotEnough(Plan),
 }
 
-/// The smallest mean slowdown from that of `least` on, with its maximum, at which the tuned plan is `enough`. `watch` is told the share
-/// done.
+/// The smallest mean slowdown from that of `least` on, with its maximum, at which the tuned plan scrubs `enough`. `watch` is told
+/// the share done.
 ///
 /// # Errors
 /// As [`tune`].
@@ -32,47 +33,53 @@ pub fn gentlest(
     model: &DiskModel,
     least: &Goal,
     arrivals: Arrivals,
-    enough: impl Fn(&Plan) -> bool,
+    enough: Bytes,
     watch: &dyn Fn(f64),
 ) -> Result<Gentlest, TuneError> {
     let mut steps = 0;
     let mut at = |mean: u64| {
         let goal = Goal { mean_slowdown: Nanos(mean), ..*least };
-        let plan = tune(disks, model, &goal, arrivals, &|_| ())?;
+        let plan = tune_for(disks, model, &goal, arrivals, enough, &|_| ())?;
         steps += 1;
         watch(f64::from(steps) / f64::from(GROWTHS + HALVINGS));
-        Ok((goal, plan))
+        Ok(plan.map(|plan| (goal, plan)))
     };
     let floor = least.mean_slowdown.0.max(1);
-    let (mut low, mut found) = (floor, at(floor.max(START.0))?);
-    // Down to where it is no longer enough, or up to where it is.
-    if enough(&found.1) {
-        while found.0.mean_slowdown.0 > floor {
-            low = (found.0.mean_slowdown.0 / FACTOR).max(floor);
-            let lower = at(low)?;
-            if !enough(&lower.1) {
-                break;
-            }
-            found = lower;
+    let mut low = floor;
+    let mut mean = floor.max(START.0);
+    let mut found = at(mean)?;
+    if let Some((goal, _)) = found {
+        // Down to where it is no longer enough.
+        let mut high = goal.mean_slowdown.0;
+        while high > floor {
+            low = (high / FACTOR).max(floor);
+            let Some(lower) = at(low)? else { break };
+            high = low;
+            found = Some(lower);
         }
     }
+    // Or up to where it is.
     for _ in 0..GROWTHS {
-        if enough(&found.1) {
+        if found.is_some() {
             break;
         }
-        low = found.0.mean_slowdown.0;
-        found = at(low.saturating_mul(FACTOR))?;
+        low = mean;
+        mean = mean.saturating_mul(FACTOR);
+        found = at(mean)?;
     }
-    if !enough(&found.1) {
-        return Ok(Gentlest::NotEnough(found.1));
-    }
+    let Some(mut found) = found else {
+        let most = Goal { mean_slowdown: Nanos(mean), ..*least };
+        return Ok(Gentlest::NotEnough(tune(disks, model, &most, arrivals, &|_| ())?));
+    };
     for _ in 0..HALVINGS {
         let middle = (low as f64 * found.0.mean_slowdown.0 as f64).sqrt() as u64;
         if middle <= low {
             break;
         }
-        let between = at(middle)?;
-        if enough(&between.1) { found = between } else { low = middle }
+        match at(middle)? {
+            Some(between) => found = between,
+            None => low = middle,
+        }
     }
     Ok(Gentlest::Found(found.0, found.1))
 }
@@ -91,15 +98,11 @@ mod tests {
         let goal = |us: u64| Goal { mean_slowdown: Nanos(us * 1_000), max_slowdown: Nanos::from_millis(50) };
         let tuned = |goal: &Goal| tune(&disks, &model, goal, Arrivals::Recorded, &|_| ()).unwrap();
         let wanted = tuned(&goal(800)).outcome.scrubbed;
-        let search = |enough: &dyn Fn(&Plan) -> bool| {
-            gentlest(&disks, &model, &goal(1), Arrivals::Recorded, enough, &|_| ()).unwrap()
-        };
-        let Gentlest::Found(found, plan) = search(&|plan| plan.outcome.scrubbed >= wanted) else {
-            panic!("there is one")
-        };
+        let search = |enough: Bytes| gentlest(&disks, &model, &goal(1), Arrivals::Recorded, enough, &|_| ()).unwrap();
+        let Gentlest::Found(found, plan) = search(wanted) else { panic!("there is one") };
         assert!(found.mean_slowdown <= goal(820).mean_slowdown && plan.outcome.scrubbed >= wanted, "{found:?}");
         let less = Goal { mean_slowdown: Nanos(found.mean_slowdown.0 * 97 / 100), ..found };
         assert!(tuned(&less).outcome.scrubbed < wanted);
-        assert!(matches!(search(&|_| false), Gentlest::NotEnough(_)));
+        assert!(matches!(search(Bytes(u64::MAX)), Gentlest::NotEnough(_)));
     }
 }

@@ -21,6 +21,8 @@ const CLOSE: u64 = 1024;
 /// Waits beyond as many service times are looked at less closely: how they meet a timer's ticks is luck.
 const LONG: u64 = 32;
 const LESS_CLOSE: u64 = 128;
+/// Parts of the service time by which close steps are skipped where no wait so much longer can keep the goal.
+const AHEAD: [u64; 2] = [16, 4];
 /// Parts into which the last step is divided.
 const FINE: u64 = 32;
 /// Beyond so many intervals a part of them tells where to look.
@@ -30,6 +32,8 @@ const PART: usize = 512;
 const FEW: usize = 16;
 /// Sizes with this share of the best throughput on the part are tuned on all.
 const NEAR: f64 = 0.98;
+/// What the first wait of a coarse search scrubs, of what the waits before it do at least.
+const COARSELY: f64 = 0.9;
 /// Steps of the search around a wait are this part of it at first.
 const AROUND: u64 = 64;
 /// Parts into which its last step is divided.
@@ -48,7 +52,8 @@ const PLANNED: f64 = 0.9;
 /// intervals, which proposes those that may keep it; and the last step is divided finely. Every wait taken was simulated
 /// on all intervals, so no plan breaks the goal on them.
 ///
-/// A size is given up once its throughput falls below the best found. Where there are more than some hundred thousand
+/// A size is given up once its throughput falls below the best found; so that there soon is a good one, all sizes are searched
+/// coarsely first. Where there are more than some hundred thousand
 /// intervals, every size is first tuned on a part of them; those that come near the best are then tuned on all, from the
 /// wait found on the part. `progress` is told the share done, 0 to 1.
 ///
@@ -61,15 +66,38 @@ pub fn tune(
     arrivals: Arrivals,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Plan, TuneError> {
+    let plan = tune_for(disks, model, goal, arrivals, Bytes(0), progress)?;
+    Ok(plan.expect("the size with the highest throughput is never given up"))
+}
+
+/// The same, or `None` if that scrubs less than `least`: where that is much, it is known sooner.
+///
+/// # Errors
+/// As [`tune`].
+pub fn tune_for(
+    disks: &[Idleness],
+    model: &DiskModel,
+    goal: &Goal,
+    arrivals: Arrivals,
+    least: Bytes,
+    progress: &(dyn Fn(f64) + Sync),
+) -> Result<Option<Plan>, TuneError> {
     goal.check(model)?;
-    let intervals: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
+    let intervals = count(disks);
     if intervals == 0 {
         return Err(TuneError::NoIdleTime);
     }
-    if intervals <= MANY {
-        return Ok(best(tuned(disks, model, goal, arrivals, 1.0, progress)));
-    }
-    Ok(from_part(disks, model, goal, arrivals, PART, progress))
+    let coarsely = Bytes((COARSELY * least.0 as f64) as u64);
+    let plan = if intervals <= MANY {
+        best(tuned(disks, model, goal, arrivals, &Enough::new(coarsely, 1.0), progress))
+    } else {
+        from_part(disks, model, goal, arrivals, PART, progress)
+    };
+    Ok(plan.filter(|plan| plan.outcome.scrubbed >= least))
+}
+
+fn count(disks: &[Idleness]) -> usize {
+    disks.iter().map(|disk| disk.intervals.len()).sum()
 }
 
 /// Every size on a part of the intervals, and those near the best on all.
@@ -80,9 +108,9 @@ fn from_part(
     arrivals: Arrivals,
     stretches: usize,
     progress: &(dyn Fn(f64) + Sync),
-) -> Plan {
+) -> Option<Plan> {
     let part = sample(disks, stretches);
-    let near = tuned(&part, model, goal, arrivals, NEAR, &|done| progress(done / 4.0));
+    let near = tuned(&part, model, goal, arrivals, &Enough::new(Bytes(0), NEAR), &|done| progress(done / 4.0));
     let most = near.iter().map(|plan| plan.outcome.scrubbed.0).max().unwrap_or(0) as f64;
     let near: Vec<Plan> = near.into_iter().filter(|plan| plan.outcome.scrubbed.0 as f64 >= NEAR * most).collect();
     let done = AtomicUsize::new(0);
@@ -94,30 +122,67 @@ fn from_part(
     best(plans.collect())
 }
 
-/// The best plan of each size, without those whose throughput is below `near` of the best found.
+/// Bytes below which a size is given up.
+struct Enough {
+    bytes: AtomicU64,
+    /// Share of the best found that is enough.
+    near: f64,
+}
+
+impl Enough {
+    fn new(least: Bytes, near: f64) -> Self {
+        Self { bytes: AtomicU64::new(least.0), near }
+    }
+
+    fn found(&self, outcome: &Outcome) {
+        let own = outcome.scrubbed.0;
+        let near = if self.near < 1.0 { (self.near * own as f64) as u64 } else { own };
+        self.bytes.fetch_max(near, Ordering::Relaxed);
+    }
+
+    fn is(&self, bytes: Bytes) -> bool {
+        bytes.0 >= self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// The best plan of each size, without those whose throughput is not enough.
 fn tuned(
     disks: &[Idleness],
     model: &DiskModel,
     goal: &Goal,
     arrivals: Arrivals,
-    near: f64,
+    enough: &Enough,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<Plan> {
     let sizes = model.sizes(goal.max_slowdown);
-    let few = sample(disks, FEW);
-    let (enough, done) = (AtomicU64::new(0), AtomicUsize::new(0));
-    let plans = sizes.par_iter().filter_map(|&(size, _)| {
-        let plan = Search::new(disks, model, goal, arrivals, size).smallest_wait(&few, near, &enough);
-        progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / sizes.len() as f64);
+    let (few, done) = (sample(disks, FEW), AtomicUsize::new(0));
+    // All sizes take part in each of the three searches.
+    let step = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / (3 * sizes.len()) as f64);
+    let coarse = sizes.par_iter().map(|&(size, _)| {
+        let search = Search::new(disks, model, goal, arrivals, size);
+        let (limit, found) = search.coarse(enough);
+        step();
+        (search, limit, found)
+    });
+    let coarse: Vec<_> = coarse.collect();
+    let close = coarse.into_par_iter().map(|(search, limit, found)| {
+        let closer = if arrivals == Arrivals::Recorded { search.proposed(&few, limit, enough) } else { None };
+        step();
+        (search, closer.or(found))
+    });
+    let close: Vec<_> = close.collect();
+    let fine = close.into_par_iter().filter_map(|(search, found)| {
+        let plan = found.and_then(|found| search.smallest_wait(found, enough));
+        step();
         plan
     });
-    plans.collect()
+    fine.collect()
 }
 
-fn best(plans: Vec<Plan>) -> Plan {
+fn best(plans: Vec<Plan>) -> Option<Plan> {
     // Ties: the smaller slowdown, then the smaller request.
     let rank = |plan: &Plan| (plan.outcome.scrubbed, Reverse(plan.outcome.delay_sum), Reverse(plan.request_size));
-    plans.into_iter().max_by_key(rank).expect("the size with the highest throughput is never given up")
+    plans.into_iter().max_by_key(rank)
 }
 
 struct Search<'a> {
@@ -127,7 +192,7 @@ struct Search<'a> {
     arrivals: Arrivals,
     /// A wait that does nothing whatever the shift, and so keeps any goal.
     longest: u64,
-    /// How finely waits are told apart.
+    /// How finely waits are distinguished.
     resolution: u64,
     delay_allowed: u128,
 }
@@ -136,6 +201,8 @@ struct Search<'a> {
 #[derive(Clone, Copy)]
 struct Found {
     failed: u64,
+    /// What the one before it scrubs: no wait between them scrubs more.
+    most: Bytes,
     wait: u64,
     outcome: Outcome,
 }
@@ -156,16 +223,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The plan with the smallest wait that keeps the goal; `None` if its throughput is below `enough`, which it raises to
-    /// `near` of its own.
-    fn smallest_wait(&self, few: &[Idleness], near: f64, enough: &AtomicU64) -> Option<Plan> {
-        let (limit, mut found) = self.coarse(enough);
-        if self.arrivals == Arrivals::Recorded {
-            found = self.proposed(few, limit, enough).or(found);
+    /// The plan with the smallest wait that keeps the goal before the one found; `None` if it cannot be enough.
+    fn smallest_wait(&self, found: Found, enough: &Enough) -> Option<Plan> {
+        if !enough.is(found.most) {
+            return None;
         }
-        let plan = self.plan(self.refined(self.refined(found?, FINE), FINE));
-        let own = plan.outcome.scrubbed.0;
-        enough.fetch_max(if near < 1.0 { (near * own as f64) as u64 } else { own }, Ordering::Relaxed);
+        let plan = self.plan(self.refined(self.refined(found, FINE), FINE));
+        enough.found(&plan.outcome);
         Some(plan)
     }
 
@@ -177,6 +241,7 @@ impl<'a> Search<'a> {
         };
         let (mut step, mut wait) = ((wait / AROUND).max(self.resolution), wait);
         let (mut outcome, mut keeps) = judged(wait);
+        let mut most = outcome.scrubbed;
         if keeps {
             // Down to the first that does not.
             loop {
@@ -184,19 +249,19 @@ impl<'a> Search<'a> {
                 let (next, kept) = judged(lower);
                 if !kept || lower == 0 {
                     let found = if kept { (lower, next) } else { (wait, outcome) };
-                    return self.closer(Found { failed: lower, wait: found.0, outcome: found.1 });
+                    return self.closer(Found { failed: lower, most: next.scrubbed, wait: found.0, outcome: found.1 });
                 }
                 (wait, outcome, step) = (lower, next, step + step / 2);
             }
         }
         let mut failed = wait;
         while !keeps {
-            failed = wait;
+            (failed, most) = (wait, outcome.scrubbed);
             wait = (wait + step).min(self.longest);
             (outcome, keeps) = judged(wait);
             step += step / 2;
         }
-        self.closer(Found { failed, wait, outcome })
+        self.closer(Found { failed, most, wait, outcome })
     }
 
     fn closer(&self, found: Found) -> Plan {
@@ -207,44 +272,68 @@ impl<'a> Search<'a> {
         Plan { request_size: self.size, idle_wait: Nanos(found.wait), outcome: found.outcome }
     }
 
-    /// The first wait in growing steps that keeps the goal, or at which the throughput is below `enough`: then nothing.
-    fn coarse(&self, enough: &AtomicU64) -> (u64, Option<Found>) {
+    /// The first wait in growing steps that keeps the goal, or at which the throughput is not enough: then nothing.
+    fn coarse(&self, enough: &Enough) -> (u64, Option<Found>) {
         let mut waits = waits(self.disks);
-        let (mut failed, mut wait) = (0, 0);
+        let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
         loop {
             let (outcome, delay) = self.judged(&mut waits, wait);
-            if outcome.scrubbed.0 < enough.load(Ordering::Relaxed) {
+            if !enough.is(outcome.scrubbed) {
                 return (wait, None);
             }
             if delay <= self.delay_allowed {
-                return (wait, Some(Found { failed, wait, outcome }));
+                enough.found(&outcome);
+                return (wait, Some(Found { failed, most, wait, outcome }));
             }
-            failed = wait;
+            (failed, most) = (wait, outcome.scrubbed);
             wait = (wait + (self.service.0 / 4).max(wait / COARSE)).min(self.longest);
         }
     }
 
     /// The first wait below `limit` that keeps the goal, of those that the sample proposes.
-    fn proposed(&self, few: &[Idleness], limit: u64, enough: &AtomicU64) -> Option<Found> {
+    fn proposed(&self, few: &[Idleness], limit: u64, enough: &Enough) -> Option<Found> {
+        // What so many intervals do need not be asked of all of them again.
+        let few_are_all = count(few) == count(self.disks);
         let (mut few, mut all) = (waits(few), waits(self.disks));
         // Delay on all intervals over delay on the sample, where they were last compared.
         let mut ratio = 1.0;
-        let (mut failed, mut wait) = (0, 0);
+        let limit = if few_are_all { self.not_enough(limit, enough) } else { limit };
+        let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
         while wait < limit {
-            let guess = self.judged(&mut few, wait).1 as f64;
-            if guess * ratio <= self.delay_allowed as f64 {
-                let (outcome, delay) = self.judged(&mut all, wait);
-                if outcome.scrubbed.0 < enough.load(Ordering::Relaxed) {
-                    return None;
+            let step = |wait| {
+                let part = if wait < LONG * self.service.0 { CLOSE } else { LESS_CLOSE };
+                self.resolution.max(wait / part)
+            };
+            // What is ahead of a single step is not worth knowing.
+            let ahead = AHEAD.map(|part| Nanos(self.service.0 / part).max(Nanos(step(wait))));
+            let ahead = if ahead[1].0 <= step(wait) { [Nanos::ZERO; AHEAD.len()] } else { ahead };
+            let until = match self.guessed(&mut few, wait, ahead, self.delay_allowed as f64 / ratio) {
+                None => wait + ahead[1].0,
+                Some((guessed, left)) => {
+                    let guess = guessed.delay_sum as f64;
+                    if guess * ratio <= self.delay_allowed as f64 {
+                        let (outcome, delay) =
+                            if few_are_all { (guessed, guessed.delay_sum) } else { self.judged(&mut all, wait) };
+                        if !enough.is(outcome.scrubbed) {
+                            return None;
+                        }
+                        if delay <= self.delay_allowed {
+                            enough.found(&outcome);
+                            return Some(Found { failed, most, wait, outcome });
+                        }
+                        ratio = delay as f64 / guess.max(1.0);
+                    }
+                    // What a sample scrubs says little of what all do.
+                    most = if few_are_all { guessed.scrubbed } else { most };
+                    let hopeless = left[0] as f64 * ratio > self.delay_allowed as f64;
+                    wait + if hopeless { ahead[0].0 } else { 0 }
                 }
-                if delay <= self.delay_allowed {
-                    return Some(Found { failed, wait, outcome });
-                }
-                ratio = delay as f64 / guess.max(1.0);
-            }
-            failed = wait;
-            let part = if wait < LONG * self.service.0 { CLOSE } else { LESS_CLOSE };
-            wait += self.resolution.max(wait / part);
+            };
+            while {
+                failed = wait;
+                wait += step(wait);
+                wait <= until
+            } {}
         }
         None
     }
@@ -257,7 +346,7 @@ impl<'a> Search<'a> {
         for wait in tried {
             let (outcome, delay) = self.judged(&mut waits, wait);
             if delay <= self.delay_allowed {
-                return Found { failed: wait - step, wait, outcome };
+                return Found { failed: wait - step, wait, outcome, ..found };
             }
         }
         Found { failed: found.wait.saturating_sub(step).max(found.failed), ..found }
@@ -278,6 +367,37 @@ impl<'a> Search<'a> {
         let mean = delays.iter().sum::<f64>() / SHIFTS as f64;
         let variance = delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
         (outcome, outcome.delay_sum.max(((mean + 2.0 * variance.sqrt()) / PLANNED) as u128))
+    }
+
+    /// The first wait below `limit`, about, whose throughput is not enough.
+    fn not_enough(&self, limit: u64, enough: &Enough) -> u64 {
+        let waits = waits(self.disks);
+        let (mut low, mut high) = (0, limit);
+        while high - low > self.resolution.max(high / CLOSE) {
+            let middle = low + (high - low) / 2;
+            if enough.is(self.outcome(&waits, middle).scrubbed) { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// What the wait does, and the delay that is left of waits longer by each of `ahead`; `None` if that is more than `most`
+    /// for the last of them. Waits must not fall from call to call.
+    fn guessed(
+        &self,
+        waits: &mut [Waits],
+        wait: u64,
+        ahead: [Nanos; AHEAD.len()],
+        most: f64,
+    ) -> Option<(Outcome, [u128; AHEAD.len()])> {
+        let (mut total, mut left) = (Outcome::default(), [0; AHEAD.len()]);
+        for disk in waits {
+            disk.raise(Nanos(wait));
+            let rest = (most as u128).checked_sub(left[1])?;
+            let (outcome, own) = disk.outcome_ahead(Nanos(wait), self.service, self.size, ahead, rest)?;
+            total.add(&outcome);
+            left.iter_mut().zip(own).for_each(|(left, own)| *left += own);
+        }
+        Some((total, left))
     }
 
     fn outcome(&self, waits: &[Waits], wait: u64) -> Outcome {
@@ -376,7 +496,7 @@ mod tests {
         let disks = [disk(lengths)];
         for arrivals in [Arrivals::Recorded, Arrivals::AnyMoment] {
             let goal = goal(1_000, 50);
-            let plan = from_part(&disks, &model, &goal, arrivals, 64, &|_| ());
+            let plan = from_part(&disks, &model, &goal, arrivals, 64, &|_| ()).unwrap();
             assert!(plan.outcome.delay_sum <= u128::from(goal.mean_slowdown.0) * u128::from(disks[0].requests));
             let whole = tune(&disks, &model, &goal, arrivals, &|_| ()).unwrap();
             let share = plan.outcome.scrubbed.0 as f64 / whole.outcome.scrubbed.0 as f64;

@@ -2,7 +2,7 @@
 //! intervals longer than the threshold and those that their collisions reach.
 
 use crate::idle::Interval;
-use crate::policy::waiting;
+use crate::policy::waiting::{self, Collision};
 use crate::simulate::Outcome;
 use crate::{Bytes, Nanos};
 
@@ -30,7 +30,45 @@ impl<'a> Waits<'a> {
 
     /// What Waiting(`wait`) with requests of `size` that take `service` does; `wait` is at least the last threshold.
     pub fn outcome(&self, wait: Nanos, service: Nanos, size: Bytes) -> Outcome {
-        let done = waiting::on_intervals(self.intervals, &self.longer, wait, service);
+        self.outcome_telling(wait, service, size, |_| true)
+    }
+
+    /// The same, and for each of `ahead` the delay that is left, at least, of any wait up to so much longer. A longer wait
+    /// moves the end of a request, and so its delay, by as much: after k collisions that follow from each other by k times as
+    /// much. Delays shrink only where they reach the service time and begin again at zero. That is exact but where the longer
+    /// wait brings an interval into such a chain, or takes one out.
+    ///
+    /// `None` as soon as more than `most` is left of the last of them.
+    pub fn outcome_ahead<const N: usize>(
+        &self,
+        wait: Nanos,
+        service: Nanos,
+        size: Bytes,
+        ahead: [Nanos; N],
+        most: u128,
+    ) -> Option<(Outcome, [u128; N])> {
+        let mut left = [0; N];
+        let outcome = self.outcome_telling(wait, service, size, |collision| {
+            for (left, ahead) in left.iter_mut().zip(ahead) {
+                let moved = ahead.0.saturating_mul(collision.chain);
+                let stays = collision.delay.saturating_add(moved) < service.0;
+                if stays && collision.length > wait.0.saturating_add(moved) {
+                    *left += u128::from(collision.delay) * u128::from(collision.followers);
+                }
+            }
+            left[N - 1] <= most
+        });
+        (left[N - 1] <= most).then_some((outcome, left))
+    }
+
+    fn outcome_telling(
+        &self,
+        wait: Nanos,
+        service: Nanos,
+        size: Bytes,
+        collided: impl FnMut(Collision) -> bool,
+    ) -> Outcome {
+        let done = waiting::on_intervals(self.intervals, &self.longer, wait, service, collided);
         Outcome {
             scrubbed: Bytes(done.requests.saturating_mul(size.0)),
             background_requests: done.requests,
@@ -76,6 +114,27 @@ mod tests {
                 let policy = |_: &Idleness| Box::new(Policy { idle_wait: wait, request_size: Bytes(1_000) }) as Box<_>;
                 let expected = simulate(std::slice::from_ref(&disk), &model, policy);
                 prop_assert_eq!(fast.outcome(wait, Nanos(service), Bytes(1_000)), expected);
+            }
+        }
+
+        /// Where each interval collides and is far longer than a service, each collision follows from the one before.
+        #[test]
+        fn no_wait_up_to_so_much_longer_delays_less_than_what_is_left(
+            lengths in prop::collection::vec((2_000u64..9_000, 1u64..5), 1..12), service in 100u64..900, part in 1u64..20,
+        ) {
+            let intervals: Vec<_> = lengths.iter().map(|&(length, followers)| Interval {
+                length: Nanos(length), followers, busy_before: Nanos(1),
+            }).collect();
+            let (wait, ahead) = (500, service / part);
+            let waits = Waits::new(&intervals);
+            let told = |most| waits.outcome_ahead(Nanos(wait), Nanos(service), Bytes(1), [Nanos(ahead)], most);
+            let (outcome, [left]) = told(u128::MAX).unwrap();
+            prop_assume!(outcome.collisions == intervals.len() as u64);
+            prop_assert!(left <= outcome.delay_sum);
+            prop_assert!(told(left).is_some() && (left == 0 || told(left - 1).is_none()));
+            for longer in 0..=ahead {
+                let delay = waits.outcome(Nanos(wait + longer), Nanos(service), Bytes(1)).delay_sum;
+                prop_assert!(delay >= left, "{delay} is below {left} at {longer}");
             }
         }
     }
