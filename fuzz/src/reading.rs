@@ -22,7 +22,7 @@ impl Read {
             read => read,
         };
         let read = read.ok()?;
-        read.check(options.volume.is_none());
+        read.check(options.volumes.is_empty());
         Some(read)
     }
 

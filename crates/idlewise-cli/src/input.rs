@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use idlewise::disk::{DiskModel, PRESETS, Preset};
 use idlewise::idle::{Idleness, Keep, Reducer};
+use idlewise::trace::volumes::{fits, natural};
 use idlewise::trace::{
     self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
 };
@@ -31,9 +32,10 @@ pub struct ReadArguments {
     #[arg(long, help_heading = READING)]
     skip_bad: bool,
 
-    /// Read only this volume. By default all volumes are read, each as a disk of its own
+    /// Read only this volume, or those that fit a pattern such as 'hm_*'; may be repeated. By default all volumes are read, each as
+    /// a disk of its own
     #[arg(long, value_name = "NAME", help_heading = READING)]
-    pub volume: Option<String>,
+    pub volume: Vec<String>,
 
     /// Read a table with these columns, counted from 1, such as
     /// time=1:us,offset=3:sectors512,length=4:bytes,op=2:R/W,volume=5,response=6:us,separator=tab
@@ -154,14 +156,14 @@ fn name(paths: &[PathBuf]) -> String {
 impl ReadArguments {
     /// Reads a trace into memory.
     pub fn whole(&self, paths: &[PathBuf]) -> anyhow::Result<Trace> {
-        self.whole_of(paths, self.volume.as_deref())
+        self.whole_of(paths, &self.volume)
     }
 
-    /// The same, but of this volume alone, if it is one.
-    pub fn whole_of(&self, paths: &[PathBuf], volume: Option<&str>) -> anyhow::Result<Trace> {
+    /// The same, but only of these volumes, if there are any.
+    pub fn whole_of(&self, paths: &[PathBuf], volumes: &[String]) -> anyhow::Result<Trace> {
         let progress = Progress::new("reading");
         let share = |done| progress.share(done);
-        let trace = trace::open(paths, &ReadOptions { progress: Some(&share), volume, ..self.options() })?;
+        let trace = trace::open(paths, &ReadOptions { progress: Some(&share), volumes, ..self.options() })?;
         drop(progress);
         say_what_was_left_out(&trace.provenance, paths);
         Ok(trace)
@@ -192,7 +194,7 @@ impl ReadArguments {
     pub fn options(&self) -> ReadOptions<'_> {
         ReadOptions {
             skip_bad: self.skip_bad,
-            volume: self.volume.as_deref(),
+            volumes: &self.volume,
             columns: self.columns.as_ref(),
             spool_limit: self.spool_limit.or_else(half_of_free_space),
             memory_limit: half_of_free_memory(),
@@ -200,7 +202,13 @@ impl ReadArguments {
         }
     }
 
-    /// Reads a trace and reduces it to idle intervals.
+    /// Those of these volumes that were asked for.
+    pub fn chosen(&self, volumes: &[impl AsRef<str>]) -> Vec<String> {
+        let asked = |name: &&str| self.volume.is_empty() || self.volume.iter().any(|pattern| fits(pattern, name));
+        volumes.iter().map(AsRef::as_ref).filter(asked).map(String::from).collect()
+    }
+
+    /// Reads a trace and reduces it to idle intervals, with its volumes in the order of their names.
     pub fn idleness(&self, paths: &[PathBuf], model: DiskModel) -> anyhow::Result<Input> {
         self.idleness_keeping(paths, model, Keep::default())
     }
@@ -217,7 +225,8 @@ impl ReadArguments {
         Reducer::check(provenance.resolution)?;
         let holes = say_holes(&gaps, paths);
         let modelled = reducer.modelled();
-        let disks = reducer.finish();
+        let mut disks = reducer.finish();
+        disks.sort_by(|a, b| natural(&a.volume, &b.volume));
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
         let mean_response = disks.iter().map(Idleness::mean_response).max().unwrap_or_default();
         if modelled == requests && mean_response > OVERLOADED {

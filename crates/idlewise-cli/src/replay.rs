@@ -137,7 +137,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check_all(&inputs.collect::<Vec<_>>(), &[arguments.out.as_deref()])?;
     let mut out = arguments.out.as_deref().map(created).transpose()?;
     let mut trace = arguments.read_trace(plan.as_ref())?;
-    one_volume(arguments, plan.as_ref(), &trace)?;
+    one_volume(arguments, &trace)?;
     let segments = plan.as_ref().map(Plan::segments);
     let places = if arguments.scale { Places::Scaled } else { Places::Wrapped };
     let moved = moved(arguments, &trace, device.size);
@@ -218,9 +218,9 @@ fn moved(arguments: &Arguments, trace: &Trace, device: Bytes) -> &'static str {
 }
 
 /// Volumes are disks of their own: together on one device they would lie upon each other.
-fn one_volume(arguments: &Arguments, plan: Option<&Plan>, trace: &Trace) -> anyhow::Result<()> {
+fn one_volume(arguments: &Arguments, trace: &Trace) -> anyhow::Result<()> {
     let volumes = &trace.columns.volumes;
-    if volumes.len() < 2 || arguments.read.volume.is_some() || plan.is_some_and(|plan| plan.volume.is_some()) {
+    if volumes.len() < 2 {
         return Ok(());
     }
     let (path, count) = (arguments.trace.display(), volumes.len());
@@ -272,8 +272,8 @@ impl Arguments {
             self.trace.display(),
             path.display()
         );
-        let volume = self.read.volume.as_deref().or(plan.volume.as_deref());
-        let trace = self.read.whole_of(std::slice::from_ref(&path), volume)?;
+        let volumes = if self.read.volume.is_empty() { plan.volume.as_slice() } else { &self.read.volume };
+        let trace = self.read.whole_of(std::slice::from_ref(&path), volumes)?;
         let requests = trace.columns.len() as u64;
         anyhow::ensure!(
             requests == plan.requests,

@@ -137,7 +137,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     say_holes(&gaps, &arguments.trace.traces);
     let intervals = extractor.finish();
 
-    if let (Some(_), [_, _, ..], None) = (&arguments.out, &volumes[..], &read.volume) {
+    let volumes = read.chosen(&volumes);
+    if let (Some(_), [_, _, ..]) = (&arguments.out, &volumes[..]) {
         let why = "a plan is of one volume, as a replay is: choose one with --volume";
         return Err(UsageError(format!("{}: {why}", arguments.trace.name())).into());
     }
@@ -154,7 +155,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let plan = Plan {
         version: Plan::VERSION,
         trace: arguments.trace.name(),
-        volume: read.volume.clone(),
+        volume: volumes.first().filter(|_| !read.volume.is_empty() && volumes.len() == 1).cloned(),
         interval: settings.interval,
         features: settings.features,
         rule: settings.rule,
@@ -163,8 +164,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         span,
         representatives: outcome.representatives.clone(),
     };
-    let all = || volumes.iter().map(ToString::to_string).collect();
-    let volumes = read.volume.clone().map_or_else(all, |one| vec![one]);
     let report = Report::new(&plan, &provenance, volumes, &intervals, outcome);
     if let Some(path) = &arguments.out {
         output::file(path, &plan.to_toml())?;

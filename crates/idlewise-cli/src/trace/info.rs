@@ -70,7 +70,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Ok(())
     };
     let (count, provenance) = input.read.stream(&input.traces, input.read.options(), begin, take)?;
-    let report = Report::new(input.name(), count, &provenance, input.read.volume.as_ref());
+    let volumes = input.read.chosen(&count.volumes);
+    let report = Report::new(input.name(), count, &provenance, volumes);
     if *json {
         output::json(&report)?
     } else {
@@ -96,7 +97,7 @@ impl Count {
 }
 
 impl Report {
-    fn new(trace: String, count: Count, provenance: &Provenance, volume: Option<&String>) -> Self {
+    fn new(trace: String, count: Count, provenance: &Provenance, volumes: Vec<String>) -> Self {
         let gap = |gap: idlewise::trace::Gap| Gap { at_s: gap.at.as_secs_f64(), length_s: gap.length.as_secs_f64() };
         Self {
             trace,
@@ -112,8 +113,7 @@ impl Report {
             read_share: count.reads as f64 / count.requests.max(1) as f64,
             bytes: count.bytes,
             extent_bytes: count.extent,
-            volumes: volume
-                .map_or_else(|| count.volumes.iter().map(ToString::to_string).collect(), |name| vec![name.clone()]),
+            volumes,
             sorted: provenance.was_sorted,
             gaps: count.gaps.gaps().into_iter().map(gap).collect(),
         }

@@ -24,7 +24,7 @@ mod reader;
 mod spool;
 pub mod store;
 pub mod synth;
-mod volumes;
+pub mod volumes;
 pub mod write;
 
 pub use columns::{Columns, Op, Request, Stage};

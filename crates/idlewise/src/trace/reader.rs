@@ -9,7 +9,7 @@ use super::matcher::{Matcher, Unmatched};
 use super::ordered::{Merged, Ordered, Room};
 use super::spool::Spool;
 use super::store::ParquetBatches;
-use super::{Columns, CsvLayout, Trace, TraceError, Volumes};
+use super::{Columns, CsvLayout, Trace, TraceError, Volumes, volumes};
 use crate::{Bytes, Nanos};
 
 /// How to read a trace.
@@ -17,8 +17,8 @@ use crate::{Bytes, Nanos};
 pub struct ReadOptions<'a> {
     /// Count and leave out records that cannot be read, instead of failing on the first.
     pub skip_bad: bool,
-    /// Only the requests of this volume.
-    pub volume: Option<&'a str>,
+    /// Only the requests of the volumes that fit one of these patterns, see [`volumes::fits`]; without any, all.
+    pub volumes: &'a [String],
     /// Read a table whose columns are these, instead of finding the format by content.
     pub columns: Option<&'a CsvLayout>,
     /// Read all of an input before anything is given, and sort it: the memory is no longer flat.
@@ -64,9 +64,11 @@ pub struct Reader<'a> {
     merged: Merged<'a>,
     /// Where rows are events.
     matcher: Option<Matcher>,
-    volume: Option<&'a str>,
     /// The volumes so far: each keeps its index from batch to batch.
     volumes: Volumes,
+    patterns: &'a [String],
+    /// Which volumes fit a pattern.
+    wanted: Vec<bool>,
     provenance: Provenance,
     /// The greatest step of which all arrivals so far are multiples.
     step: u64,
@@ -133,8 +135,9 @@ impl<'a> Reader<'a> {
             name,
             merged: Merged::new(ordered),
             matcher: events.then(Matcher::default),
-            volume: options.volume,
             volumes: Volumes::default(),
+            patterns: options.volumes,
+            wanted: Vec::new(),
             provenance,
             step: 0,
             requests: 0,
@@ -180,9 +183,10 @@ impl<'a> Reader<'a> {
     fn settle_volumes(&mut self, columns: &mut Columns) -> Result<(), TraceError> {
         let numbered = columns.number_volumes_as(&mut self.volumes);
         numbered.ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;
-        if let Some(wanted) = self.volume {
-            let wanted = columns.volumes.iter().position(|name| **name == *wanted);
-            columns.retain(|request| Some(usize::from(request.volume)) == wanted);
+        if !self.patterns.is_empty() {
+            let fits = |name: &str| self.patterns.iter().any(|pattern| volumes::fits(pattern, name));
+            self.wanted.extend(self.volumes[self.wanted.len()..].iter().map(|name| fits(name)));
+            columns.retain(|request| self.wanted[usize::from(request.volume)]);
         }
         Ok(())
     }
@@ -198,11 +202,12 @@ impl<'a> Reader<'a> {
 
     fn check_end(&mut self) -> Result<(), TraceError> {
         self.provenance = self.provenance();
+        let fits_none = |pattern: &&String| !self.volumes.iter().any(|name| volumes::fits(pattern, name));
+        if let Some(pattern) = self.patterns.iter().find(fits_none) {
+            return Err(TraceError::NoSuchVolume { name: pattern.clone(), volumes: inputs::name_some(&self.volumes) });
+        }
         if self.began {
             return Ok(());
-        }
-        if let Some(name) = self.volume.filter(|&name| !self.volumes.iter().any(|volume| **volume == *name)) {
-            return Err(TraceError::NoSuchVolume { name: name.into(), volumes: inputs::name_some(&self.volumes) });
         }
         let Provenance { format, bad_records, .. } = self.provenance;
         Err(TraceError::Empty { path: self.name.clone(), format, bad_records })
@@ -238,7 +243,7 @@ impl<'a> Reader<'a> {
         while let Some(columns) = self.next()? {
             all.append(columns).ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;
         }
-        if self.volume.is_some() {
+        if !self.patterns.is_empty() {
             all = only_used_volumes(all);
         }
         Ok(Trace { provenance: self.provenance(), columns: all })
@@ -363,11 +368,18 @@ mod tests {
             assert_eq!(arrivals(&trace), [0, 1_000]);
             assert_eq!(trace.columns.volumes, ["hm_0", "hm_1"]);
             assert!(trace.columns.responses().eq([Nanos(3_000), Nanos(2_000)]));
-            let read =
-                |volume| parse_bytes("t.csv", &bytes, &ReadOptions { volume: Some(volume), ..ReadOptions::default() });
-            let one = read("hm_0").unwrap();
+            let read = |volumes: &[&str]| {
+                let volumes: Vec<String> = volumes.iter().map(ToString::to_string).collect();
+                parse_bytes("t.csv", &bytes, &ReadOptions { volumes: &volumes, ..ReadOptions::default() })
+            };
+            let one = read(&["hm_0"]).unwrap();
             assert_eq!((arrivals(&one), &*one.columns.volumes[0], one.columns.volumes.len()), (vec![0], "hm_0", 1));
-            assert!(read("hm_9").unwrap_err().to_string().contains("hm_0, hm_1"));
+            for both in [&["hm_*"][..], &["hm_1", "hm_0"]] {
+                assert_eq!(arrivals(&read(both).unwrap()), [0, 1_000]);
+            }
+            for none in [&["hm_9"][..], &["hm_0", "hm_9"]] {
+                assert_eq!(read(none).unwrap_err().to_string(), "no volume 'hm_9' in the trace; it has hm_0, hm_1");
+            }
         }
     }
 
@@ -393,7 +405,7 @@ mod tests {
     #[test]
     fn few_names_of_many_are_named() {
         let lines: String = (0..7).map(|host| format!("{host},h{host},0,Read,0,512,1\n")).collect();
-        let options = ReadOptions { volume: Some("x"), ..ReadOptions::default() };
+        let options = ReadOptions { volumes: &["x".into()], ..ReadOptions::default() };
         let error = parse_bytes("t", lines.as_bytes(), &options).unwrap_err().to_string();
         assert_eq!(error, "no volume 'x' in the trace; it has h0_0, h1_0, h2_0, h3_0, h4_0 and 2 more");
     }

@@ -1,11 +1,64 @@
 //! The names of volumes, each with a number that it keeps.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// Bytes of a name; a longer one is none.
 pub const LONGEST_NAME: usize = 255;
+
+/// Whether a volume's name fits a pattern, in which `*` stands for anything and `?` for one character.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    // Where the last star was, and how much of the name it stands for.
+    let (mut at, mut of, mut star) = (0, 0, None);
+    while of < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, of));
+                at += 1;
+            }
+            Some(&wanted) if wanted == '?' || wanted == name[of] => (at, of) = (at + 1, of + 1),
+            _ => match &mut star {
+                Some((begin, end)) => {
+                    *end += 1;
+                    (at, of) = (*begin + 1, *end);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|&left| left == '*')
+}
+
+/// Names in the order in which people count: `v_9` before `v_10`.
+pub fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    loop {
+        let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (x, y) = (digits(left), digits(right));
+        let order = if x > 0 && y > 0 {
+            let number = |text: &'_ str| text.trim_start_matches('0').len();
+            let ((m, behind_m), (n, behind_n)) = (left.split_at(x), right.split_at(y));
+            (left, right) = (behind_m, behind_n);
+            let significant = (m.trim_start_matches('0'), n.trim_start_matches('0'));
+            number(m).cmp(&number(n)).then_with(|| significant.0.cmp(significant.1))
+        } else {
+            let (mut c, mut d) = (left.chars(), right.chars());
+            let order = match (c.next(), d.next()) {
+                // Names that differ only in zeros still differ.
+                (None, None) => return a.cmp(b),
+                (one, other) => one.cmp(&other),
+            };
+            (left, right) = (c.as_str(), d.as_str());
+            order
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
 
 /// The names of volumes in the order of their numbers. Copies share them: a trace may have 65,536, and each batch of its requests
 /// refers to them.
@@ -85,6 +138,24 @@ impl<const N: usize> PartialEq<[&str; N]> for Volumes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_fit_names() {
+        for (pattern, name) in [("hm_0", "hm_0"), ("hm_*", "hm_12"), ("*_?", "usr_1"), ("*a*b*", "xxaybab"), ("*", "")]
+        {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("hm_", "hm_0"), ("hm_?", "hm_12"), ("*a", "ab"), ("", "a"), ("?", "")] {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn names_are_sorted_as_people_count() {
+        let mut names = ["v_10", "v_9", "w", "v_09", "v_", "v_9a", "v_100000000000000000000000", "", "v_2"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["", "v_", "v_2", "v_09", "v_9", "v_9a", "v_10", "v_100000000000000000000000", "w"]);
+    }
 
     fn volumes(names: &[&str]) -> Volumes {
         let mut volumes = Volumes::default();
