@@ -117,3 +117,60 @@ fn traces_stand_side_by_side_or_are_one() {
     let of = |index: usize| (volumes[index]["sequence_volume"].clone(), volumes[index]["requests"].clone());
     assert_eq!((of(0), of(1)), (("a_0".into(), 3.into()), ("b_0".into(), 1.into())));
 }
+
+/// Twelve volumes, of which each has as many requests more than a hundred as its number says.
+fn many_volumes(folder: &Path) -> String {
+    let mut rows: Vec<(u64, String)> = Vec::new();
+    for volume in (0..12u64).rev() {
+        let at = |k: u64| (k * 1_000_003 + k * k * 7 % 900_000) * 10 + volume;
+        rows.extend((0..=100 + volume).map(|k| (at(k), format!("{},v,{volume},Read,{},512,10\n", at(k), k * 512))));
+    }
+    rows.sort();
+    let path = folder.join("many.csv");
+    std::fs::write(&path, rows.into_iter().map(|(_, row)| row).collect::<String>()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn volumes_are_rows_in_the_order_of_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = many_volumes(folder.path());
+    let text = stdout(&run(&["idle", &trace, "--by-volume"]));
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with("many v_")).collect();
+    let named = (0..12).zip(&rows).all(|(volume, row)| row.starts_with(&format!("many v_{volume} ")));
+    assert!(rows.len() == 12 && named && text.lines().all(|line| line.len() < 200), "{text}");
+
+    let chosen = ["idle", &trace, "--by-volume", "--volume", "v_3", "--volume", "v_1?", "--csv"];
+    let csv = stdout(&run(&chosen));
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let rows: Vec<_> = lines.collect();
+    assert_eq!((head[1], head[2], head[9]), ("volume", "requests", "longer_than_100ms"));
+    let (names, requests): (Vec<_>, Vec<_>) = rows.iter().map(|row| (row[1], row[2])).unzip();
+    assert_eq!((names, requests), (vec!["v_3", "v_10", "v_11"], vec!["104", "111", "112"]));
+    assert!(rows.iter().all(|row| row.len() == head.len() && row[9].parse::<f64>().unwrap() > 0.5), "{csv}");
+    let none = run(&["idle", &trace, "--volume", "v_3", "--volume", "w_*"]);
+    assert!(!none.status.success() && stderr(&none).contains("no volume 'w_*' in the trace"), "{}", stderr(&none));
+
+    let page = folder.path().join("page.html");
+    assert!(run(&["idle", &trace, "--by-volume", "--report", page.to_str().unwrap()]).status.success());
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(
+        html.contains("Of the 12 traces the 8 with the most requests are drawn.")
+            && html.matches("<td>many v_").count() == 12
+    );
+}
+
+#[test]
+fn what_too_few_intervals_cannot_say_is_not_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("few.csv");
+    std::fs::write(&path, "0,a,0,Read,0,512,10\n1000,a,0,Read,0,512,10\n9000,a,0,Read,0,512,10\n").unwrap();
+    let path = path.display().to_string();
+    let text = stdout(&run(&["idle", &path]));
+    assert!(text.contains("2 idle intervals are too few to say which part of them to use"), "{text}");
+    let few = text.lines().filter(|line| line.ends_with("too few")).count();
+    assert!(few >= 7 && !text.contains("e0") && !text.contains(" - "), "{text}");
+    let report = json(&["idle", &path, "--json"]);
+    assert!(report["autocorrelation"].is_null() && report["verdict"].is_null(), "{report}");
+}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use idlewise::Bytes;
 use idlewise::idle::Idleness;
 use idlewise::policy::restrained::Amount;
-use idlewise::report::{HeatMap, Page, Section, Shape, Table};
+use idlewise::report::{HeatMap, Page, Section, Shape, Table, number, percent};
 use idlewise::tune::{PairPoint, Penalty, Plane, Question};
 use serde::Serialize;
 
@@ -178,9 +178,9 @@ fn table(report: &Report) -> Table {
             name.into(),
             seconds(point.idle_wait_s),
             point.busy_period_s.map_or("no end".into(), seconds),
-            format!("{:.2} %", point.relative_delay * 100.0),
+            percent(point.relative_delay),
             point.completed.to_string(),
-            format!("{:.1} %", point.completed as f64 / report.foreground_requests.max(1) as f64 * 100.0),
+            number(point.completed as f64 / report.foreground_requests.max(1) as f64),
             point.lost.to_string(),
         ]);
     }
@@ -192,10 +192,10 @@ fn penalties(report: &Report) -> Table {
     for penalty in &report.penalties {
         table.row([
             format!("{}", penalty.of_foreground_service),
-            format!("{:.2} %", penalty.delaying * 100.0),
+            percent(penalty.delaying),
             seconds(penalty.idle_wait_s),
             penalty.end_s.map_or("no end".into(), seconds),
-            format!("{:.2} %", penalty.utilised * 100.0),
+            percent(penalty.utilised),
         ]);
     }
     table

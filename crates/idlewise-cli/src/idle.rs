@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use idlewise::Nanos;
 use idlewise::idle::{Character, Idleness, Profile, Statistics};
-use idlewise::report::{Table, idle_page};
+use idlewise::report::{Table, idle_page, number, percent};
 use serde::Serialize;
 
+use crate::csv::{cell, csv};
 use crate::exit::Exit;
 use crate::input::{DiskArguments, Input, ReadArguments, Source, formats_help};
 use crate::output;
@@ -33,9 +34,13 @@ pub struct Arguments {
     #[command(flatten)]
     disk: DiskArguments,
 
-    /// Treat each volume as a trace of its own
+    /// Treat each volume as a trace of its own, and print a row for each
     #[arg(long)]
     by_volume: bool,
+
+    /// Print CSV instead of a table, a row for each trace or, with --by-volume, for each volume
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
 
     /// Write a page with every figure and its reading: one HTML file, traces side by side
     #[arg(long, value_name = "FILE.html")]
@@ -98,7 +103,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match (&reports[..], arguments.json) {
         ([report], true) => output::json(report)?,
         (_, true) => output::json(&reports)?,
-        _ => output::text(&(lines(&reports) + &table(&reports).to_string() + &verdicts(&reports)))?,
+        _ if arguments.csv => output::text(&as_csv(&reports))?,
+        _ if arguments.by_volume => output::text(&(lines(&reports) + &rows(columns(&reports))))?,
+        _ => output::text(&(lines(&reports) + &text(&reports)))?,
     }
     Ok(Exit::Clean)
 }
@@ -139,42 +146,164 @@ fn lines(reports: &[Report]) -> String {
     lines.concat() + "\n"
 }
 
-/// A column for each trace; for one trace of several volumes, a column for all and one for each.
-fn table(reports: &[Report]) -> Table {
-    let mut columns: Vec<(String, &Statistics, Option<&Profile>)> = names(reports)
+/// What is printed of a trace or of a volume, and its name.
+type Column<'a> = (String, &'a Statistics, Option<&'a Profile>);
+
+fn columns(reports: &[Report]) -> Vec<Column<'_>> {
+    names(reports)
         .into_iter()
         .zip(reports)
         .map(|(name, report)| (name, &report.profile.statistics, Some(&report.profile)))
-        .collect();
-    if let [report] = reports {
-        columns[0].0 = if report.volumes.len() > 1 { "all".into() } else { report.profile.sequence_volume.clone() };
-        let volumes = report.volumes.iter().map(|volume| (volume.volume.clone(), &volume.statistics, None));
-        columns.extend(volumes.filter(|_| report.volumes.len() > 1));
-    }
+        .collect()
+}
 
+/// A column for each trace and what to use; for one trace of several volumes also a row for each volume.
+fn text(reports: &[Report]) -> String {
+    let mut all = columns(reports);
+    let mut of_volumes = String::new();
+    if let [report] = reports {
+        all[0].0 = if report.volumes.len() > 1 { "all".into() } else { report.profile.sequence_volume.clone() };
+        if report.volumes.len() > 1 {
+            let volumes = report.volumes.iter().map(|volume| (volume.volume.clone(), &volume.statistics, None));
+            of_volumes = "\n".to_string() + &rows(volumes.collect());
+        }
+    }
+    table(&all).to_string() + &verdicts(reports) + &of_volumes
+}
+
+/// A row for each volume.
+fn rows(columns: Vec<Column>) -> String {
+    let mut table = Table::new([
+        "volume",
+        "requests",
+        "busy",
+        "idle intervals",
+        "mean",
+        "CoV",
+        "over 100 ms",
+        "in 15 % longest",
+        "after 10 ms",
+        "after 100 ms",
+        "after 1 s",
+    ]);
+    let profiled = columns.iter().any(|(_, _, profile)| profile.is_some());
+    table.head.extend(["period", "use"].map(String::from).into_iter().filter(|_| profiled));
+    for (name, s, profile) in columns {
+        let few = |text: Option<String>| text.unwrap_or_else(|| "too few".into());
+        let mut row = vec![
+            name,
+            s.requests.to_string(),
+            few(s.utilisation.map(percent)),
+            s.idle_intervals.to_string(),
+            few(s.idle_mean_s.map(seconds)),
+            few(varies(s).and(s.idle_cov).map(number)),
+            few(s.longer_than_100ms.map(percent)),
+            few(s.idle_share_longest_15pct.map(percent)),
+            few(s.usable_after_10ms.map(percent)),
+            few(s.usable_after_100ms.map(percent)),
+            few(s.usable_after_1s.map(percent)),
+        ];
+        row.extend(profile.into_iter().flat_map(|profile| {
+            let part = profile.verdict.as_ref().map(|verdict| match verdict.character {
+                Character::Body => "body".to_string(),
+                Character::Tail => "tail".into(),
+                Character::TailBursty => "tail, bursty".into(),
+            });
+            [period(profile), few(part)]
+        }));
+        table.rows.push(row);
+    }
+    format!("{table}\nafter 10 ms, 100 ms, 1 s: the idle time left after waiting so long in each interval.\n")
+}
+
+/// Every number of the table in seconds, and shares of one.
+fn as_csv(reports: &[Report]) -> String {
+    const HEAD: [&str; 21] = [
+        "trace",
+        "volume",
+        "requests",
+        "span_s",
+        "utilisation",
+        "idle_intervals",
+        "idle_mean_s",
+        "idle_variance_s2",
+        "idle_cov",
+        "longer_than_100ms",
+        "idle_share_longest_15pct",
+        "usable_after_10ms",
+        "usable_after_100ms",
+        "usable_after_1s",
+        "strongest_period_hours",
+        "autocorrelation_lag_1",
+        "explained_by_ar",
+        "hurst_fluctuation",
+        "hurst_local_whittle",
+        "burstiness",
+        "hazard_z",
+    ];
+    let row = |report: &Report| {
+        let (p, s) = (&report.profile, &report.profile.statistics);
+        let volume = if report.volumes.len() == 1 { &report.volumes[0].volume } else { "" };
+        let mut row = vec![report.source.trace.clone(), volume.to_string(), s.requests.to_string()];
+        row.extend([cell(Some(s.span_s)), cell(s.utilisation), s.idle_intervals.to_string()]);
+        let numbers = [
+            s.idle_mean_s,
+            s.idle_variance_s2,
+            s.idle_cov,
+            s.longer_than_100ms,
+            s.idle_share_longest_15pct,
+            s.usable_after_10ms,
+            s.usable_after_100ms,
+            s.usable_after_1s,
+            p.strongest_period.map(|period| period.hours as f64),
+            p.autocorrelation.as_ref().map(|acf| acf.lags[0]),
+            p.autoregression.as_ref().map(|model| model.explained()),
+            p.hurst_fluctuation,
+            p.hurst_local_whittle,
+            p.burstiness,
+            p.hazard_test.map(|test| test.z),
+        ];
+        row.extend(numbers.map(cell));
+        row
+    };
+    csv(&HEAD, reports.iter().map(row))
+}
+
+/// Whether there are enough intervals for their variance.
+fn varies(statistics: &Statistics) -> Option<()> {
+    (statistics.idle_intervals >= Statistics::FEWEST_VARYING).then_some(())
+}
+
+fn period(profile: &Profile) -> String {
+    match profile.strongest_period {
+        Some(period) => format!("{} h", period.hours),
+        None if profile.periods.is_empty() => "too few".into(),
+        None => "none".into(),
+    }
+}
+
+/// A column for each trace.
+fn table(columns: &[Column]) -> Table {
     let mut table = Table { head: vec![String::new()], rows: Vec::new() };
     table.head.extend(columns.iter().map(|(name, _, _)| name.clone()));
     let mut row = |name: &str, cell: &dyn Fn(&Statistics, Option<&Profile>) -> Option<String>| {
         let cells = columns.iter().map(|(_, statistics, profile)| cell(statistics, *profile));
-        table.rows.push(std::iter::once(name.into()).chain(cells.map(|c| c.unwrap_or_else(|| "-".into()))).collect());
+        let cells = cells.map(|cell| cell.unwrap_or_else(|| "too few".into()));
+        table.rows.push(std::iter::once(name.into()).chain(cells).collect());
     };
     row("requests", &|s, _| Some(s.requests.to_string()));
     row("span", &|s, _| Some(seconds(s.span_s)));
     row("utilisation", &|s, _| s.utilisation.map(percent));
     row("idle intervals", &|s, _| Some(s.idle_intervals.to_string()));
     row("  mean length", &|s, _| s.idle_mean_s.map(seconds));
-    row("  variance (s²)", &|s, _| s.idle_variance_s2.map(number));
-    row("  coefficient of variation", &|s, _| s.idle_cov.map(number));
-    row("  longer than 100 ms", &|_, p| p?.longer_than_100ms.map(percent));
+    row("  variance (s²)", &|s, _| varies(s).and(s.idle_variance_s2).map(number));
+    row("  coefficient of variation", &|s, _| varies(s).and(s.idle_cov).map(number));
+    row("  longer than 100 ms", &|s, _| s.longer_than_100ms.map(percent));
     row("idle time in the 15 % longest", &|s, _| s.idle_share_longest_15pct.map(percent));
     row("usable after waiting 10 ms", &|s, _| s.usable_after_10ms.map(percent));
     row("usable after waiting 100 ms", &|s, _| s.usable_after_100ms.map(percent));
     row("usable after waiting 1 s", &|s, _| s.usable_after_1s.map(percent));
-    row("strongest period", &|_, p| {
-        let profile = p?;
-        let none = || if profile.periods.is_empty() { "-" } else { "none" }.to_string();
-        Some(profile.strongest_period.map_or_else(none, |period| format!("{} h", period.hours)))
-    });
+    row("strongest period", &|_, p| p.map(period));
     row("autocorrelation, lag 1", &|_, p| {
         let acf = p?.autocorrelation.as_ref()?;
         let (lag, r) = acf.strongest();
@@ -199,26 +328,22 @@ fn table(reports: &[Report]) -> Table {
 fn verdicts(reports: &[Report]) -> String {
     let several = reports.len() > 1;
     let line = |(name, report): (String, &Report)| {
-        let verdict = report.profile.verdict.as_ref()?;
+        let name_of = if several { format!("{name}: ") } else { String::new() };
+        let Some(verdict) = report.profile.verdict.as_ref() else {
+            let count = report.profile.statistics.idle_intervals;
+            return format!("{name_of}{count} idle intervals are too few to say which part of them to use.\n");
+        };
         let part = match verdict.character {
             Character::Body => "the body: wait briefly, do a little in most intervals",
             Character::Tail => "the tail: wait long, do much in few intervals",
             Character::TailBursty => "the tail, and expect a long interval after a long one",
         };
-        let name = if several { format!("{name}: use ") } else { "Use ".into() };
-        Some(format!("{name}{part}; {}.\n", verdict.reason))
+        let name = if several { format!("{name_of}use ") } else { "Use ".into() };
+        format!("{name}{part}; {}.\n", verdict.reason)
     };
-    "\n".to_string() + &names(reports).into_iter().zip(reports).filter_map(line).collect::<String>()
+    "\n".to_string() + &names(reports).into_iter().zip(reports).map(line).collect::<String>()
 }
 
 fn seconds(value: f64) -> String {
     Nanos((value * 1e9).round() as u64).to_string()
-}
-
-fn percent(value: f64) -> String {
-    format!("{:.2} %", value * 100.0)
-}
-
-fn number(value: f64) -> String {
-    if value.abs() < 1e-3 || value.abs() >= 1e6 { format!("{value:.3e}") } else { format!("{value:.4}") }
 }

@@ -4,6 +4,7 @@ mod bad;
 mod capture;
 mod compare;
 mod dates;
+mod csv;
 mod exit;
 mod explore;
 mod files;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::Idleness;
 use idlewise::policy::Setting;
-use idlewise::report::{Chart, Page, Scale, Section, Table};
+use idlewise::report::{Chart, Page, Scale, Section, Table, percent};
 use idlewise::simulate::{self, Lane, Run, Summary, Tally};
 use idlewise::{Bytes, Cdh, Nanos, Rate};
 use serde::Serialize;
@@ -198,7 +198,7 @@ fn table(report: &Report) -> Table {
         let cells = columns.iter().map(|(_, row)| cell(row));
         table.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
     };
-    let share = |value: f64| format!("{:.2} %", value * 100.0);
+    let share = percent;
     if let Some(of_all) = &report.row.jobs {
         let jobs = |r: &Row, cell: &dyn Fn(&JobCounts) -> String| r.jobs.as_ref().map_or_else(String::new, cell);
         row("jobs completed", &|r| jobs(r, &|j| format!("{} of {}", j.completed, j.came)));

@@ -1,6 +1,6 @@
 //! What `idlewise reliability` tells people.
 
-use idlewise::report::Table;
+use idlewise::report::{Table, percent};
 
 use super::activities::{Row, Scan, Simulated, Update};
 use super::{Arguments, Reliability, YEAR};
@@ -136,9 +136,4 @@ fn short(value: f64) -> String {
         value if value < 1.0 => format!("{value:.3}"),
         value => format!("{value:.1}"),
     }
-}
-
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 0.01 { format!("{percent:.1e} %") } else { format!("{percent:.2} %") }
 }

@@ -1,7 +1,7 @@
 //! What `sample` prints for people.
 
 use idlewise::Nanos;
-use idlewise::report::Table;
+use idlewise::report::{Table, percent};
 use idlewise::sample::MOST_CLUSTERS;
 
 use super::Report;
@@ -105,10 +105,4 @@ fn phases(report: &Report) -> String {
 
 fn optional(value: Option<f64>, write: fn(f64) -> String) -> String {
     value.map_or_else(|| "-".into(), write)
-}
-
-/// A share of one.
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if (1e-4..0.1).contains(&percent) { format!("{percent:.4} %") } else { format!("{percent:.2} %") }
 }

@@ -6,6 +6,9 @@ use super::Idleness;
 
 /// Up to this coefficient of variation intervals are of similar lengths; 1 is exponential, and the papers' T1 has 0.98.
 const VARIES: f64 = 1.2;
+/// Intervals below which none is told: of so many exponential lengths the coefficient has a standard error of 0.1, and twice that
+/// is what lies between similar lengths and others.
+const FEWEST: usize = 100;
 /// Bursty from this on, if chance does not explain it.
 const BURSTY: f64 = 0.1;
 /// How many standard deviations chance explains.
@@ -50,8 +53,11 @@ pub fn burstiness(disk: &Idleness) -> Option<f64> {
 }
 
 impl Verdict {
-    /// Classifies idle times by their coefficient of variation and their burstiness.
-    pub fn of(cov: f64, burstiness: Option<f64>, intervals: usize) -> Self {
+    /// Classifies idle times by their coefficient of variation and their burstiness; `None` for fewer than a hundred.
+    pub fn of(cov: f64, burstiness: Option<f64>, intervals: usize) -> Option<Self> {
+        if intervals < FEWEST {
+            return None;
+        }
         let chance = CHANCE / (intervals.max(1) as f64).sqrt();
         let bursty = burstiness.filter(|&burstiness| burstiness >= BURSTY && burstiness > chance);
         let (character, reason) = match (cov > VARIES.max(1.0 + chance), bursty) {
@@ -73,7 +79,7 @@ impl Verdict {
                 ),
             ),
         };
-        Self { character, reason }
+        Some(Self { character, reason })
     }
 }
 
@@ -99,10 +105,11 @@ mod tests {
 
     #[test]
     fn the_papers_traces_are_what_the_papers_say() {
-        let character = |cov, burstiness| Verdict::of(cov, Some(burstiness), 100_000).character;
+        let character = |cov, burstiness| Verdict::of(cov, Some(burstiness), 100_000).unwrap().character;
         assert_eq!(character(0.98, 0.4), Character::Body);
         assert_eq!(character(6.41, 0.0), Character::Tail);
         assert_eq!(character(3.79, 0.4), Character::TailBursty);
-        assert_eq!(Verdict::of(1.3, None, 30).character, Character::Body);
+        assert_eq!(Verdict::of(1.24, None, 100).unwrap().character, Character::Body);
+        assert_eq!(Verdict::of(9.0, None, 99), None);
     }
 }

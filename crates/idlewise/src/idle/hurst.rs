@@ -6,13 +6,14 @@ use realfft::RealFftPlanner;
 /// The smallest box and the fewest boxes of the fluctuation analysis.
 const SMALLEST_BOX: usize = 16;
 const FEWEST_BOXES: usize = 4;
-/// Shorter series say nothing.
-const SHORTEST: usize = 256;
+/// Shorter series say nothing: of so many values 100 frequencies carry the long range, and local Whittle's standard error, 1 / (2
+/// sqrt(frequencies)), is 0.05.
+const SHORTEST: usize = 1_193;
 /// Of the n / 2 frequencies, n to this power carry the long range (Robinson's usual choice).
 const LOW_FREQUENCIES: f64 = 0.65;
 
 /// By detrended fluctuation analysis: how the deviation of sums from a straight line, in a box, grows with the box (Peng and
-/// others, 1994). `None` for short or constant series.
+/// others, 1994). `None` for short or constant series, and where the slope is no Hurst parameter, which is between 0 and 1.
 pub fn by_fluctuation(series: &[f64]) -> Option<f64> {
     if series.len() < SHORTEST {
         return None;
@@ -34,7 +35,7 @@ pub fn by_fluctuation(series: &[f64]) -> Option<f64> {
         }
         size = (size as f64 * std::f64::consts::SQRT_2).round() as usize;
     }
-    (points.len() >= 3).then(|| slope(&points))
+    (points.len() >= 3).then(|| slope(&points)).filter(valid)
 }
 
 /// Sum of the squared distances from the straight line that fits best.
@@ -58,7 +59,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 }
 
 /// By local Whittle: the H whose power law best fits the periodogram at low frequencies (Robinson, 1995). `None` for short or
-/// constant series.
+/// constant series, and where no H between 0 and 1 fits best.
 pub fn by_local_whittle(series: &[f64]) -> Option<f64> {
     let n = series.len();
     if n < SHORTEST {
@@ -81,7 +82,11 @@ pub fn by_local_whittle(series: &[f64]) -> Option<f64> {
         let weighted = points.iter().map(|(log, power)| power * ((2.0 * h - 1.0) * log).exp());
         (weighted.sum::<f64>() / count as f64).ln() - (2.0 * h - 1.0) * mean_log
     };
-    Some(minimum(loss, -0.5, 1.5))
+    Some(minimum(loss, -0.5, 1.5)).filter(valid)
+}
+
+fn valid(hurst: &f64) -> bool {
+    *hurst > 0.0 && *hurst < 1.0
 }
 
 /// Where a function with one valley is least, by the golden section.
@@ -134,6 +139,15 @@ mod tests {
     #[test]
     fn nothing_is_said_of_short_or_constant_series() {
         assert_eq!((by_fluctuation(&[1.0; 1000]), by_local_whittle(&[1.0; 1000])), (None, None));
-        assert_eq!(by_fluctuation(&noise(0.5, 128, 1)), None);
+        assert_eq!(by_fluctuation(&noise(0.5, 1024, 1)), None);
+        // Sums of noise wander: no stationary series is like them.
+        let wandering: Vec<f64> = noise(0.7, 4096, 1)
+            .iter()
+            .scan(0.0, |sum, value| {
+                *sum += value;
+                Some(*sum)
+            })
+            .collect();
+        assert_eq!((by_fluctuation(&wandering), by_local_whittle(&wandering)), (None, None));
     }
 }

@@ -7,6 +7,8 @@ use super::special::ln_f_survival;
 
 /// The longest candidate, in hours.
 const LONGEST: usize = 36;
+/// Requests in an hour of the period, on average, below which the analysis says nothing: it takes counts to be about normal.
+const FEWEST: f64 = 5.0;
 /// A period counts if chance would give as strong a one, among all candidates, less often than this.
 const CHANCE: f64 = 0.01;
 
@@ -23,12 +25,13 @@ pub struct Period {
     pub ln_p: f64,
 }
 
-/// Candidate periods of at least two hours of which `counts`, one an hour, holds two or more.
+/// Candidate periods of at least two hours of which `counts`, one an hour, holds two or more, with five requests in each hour of
+/// the period.
 pub fn periods(counts: &[u64]) -> Vec<Period> {
     let total: f64 = counts.iter().map(|&count| count as f64).sum();
     let mean = total / counts.len().max(1) as f64;
     let candidates = 2..=LONGEST.min(counts.len() / 2);
-    candidates.filter_map(|hours| period(counts, mean, hours)).collect()
+    candidates.filter(|&hours| total >= FEWEST * hours as f64).filter_map(|hours| period(counts, mean, hours)).collect()
 }
 
 fn period(counts: &[u64], mean: f64, hours: usize) -> Option<Period> {
@@ -73,5 +76,6 @@ mod tests {
         let exact: Vec<u64> = (0..168).map(|hour| if hour % 24 == 3 { 100 } else { 1 }).collect();
         assert_eq!(strongest(&periods(&exact)).unwrap().hours, 24);
         assert_eq!(periods(&[1, 2, 3]), []);
+        assert_eq!(periods(&[3, 0, 3, 0, 3, 0, 0, 0]), []);
     }
 }

@@ -10,6 +10,8 @@ use crate::{Cdh, Nanos};
 
 /// Lags of the autocorrelation function that are kept.
 const LAGS: usize = 100;
+/// Intervals from which on their order says something: 95 % of the autocorrelations of as many independent ones are within 0.28.
+const FEWEST_ORDERED: usize = 50;
 /// The wait of the paper's observations.
 const WAIT: Nanos = Nanos::from_millis(100);
 
@@ -41,8 +43,6 @@ pub struct Profile {
     pub autoregression: Option<AutoRegression>,
     /// The part of the idle times to use (DSN 2008, section 4).
     pub verdict: Option<Verdict>,
-    /// Share of the intervals longer than 100 ms.
-    pub longer_than_100ms: Option<f64>,
     /// Hazard rate by age.
     pub hazard: Vec<Hazard>,
     /// Whether it decreases.
@@ -66,22 +66,22 @@ impl Profile {
         let nothing = Idleness::default();
         let busiest = disks.iter().max_by_key(|disk| disk.intervals.len()).unwrap_or(&nothing);
         let sequence: Vec<f64> = busiest.intervals.iter().map(|interval| interval.length.as_secs_f64()).collect();
-        let burstiness = burstiness(busiest);
+        let ordered = if sequence.len() < FEWEST_ORDERED { &[] } else { &sequence[..] };
+        let burstiness = burstiness(busiest).filter(|_| !ordered.is_empty());
         let mut cdh = Cdh::default();
         disks.iter().flat_map(|disk| &disk.intervals).for_each(|interval| cdh.add(interval.length));
         Self {
-            verdict: statistics.idle_cov.map(|cov| Verdict::of(cov, burstiness, lengths.len())),
+            verdict: statistics.idle_cov.and_then(|cov| Verdict::of(cov, burstiness, lengths.len())),
             statistics,
             strongest_period: periods::strongest(&periods),
             periods,
             requests_per_hour,
             sequence_volume: busiest.volume.clone(),
-            autocorrelation: Autocorrelation::of(&sequence, LAGS),
+            autocorrelation: Autocorrelation::of(ordered, LAGS),
             hurst_fluctuation: hurst::by_fluctuation(&sequence),
             hurst_local_whittle: hurst::by_local_whittle(&sequence),
             burstiness,
-            autoregression: AutoRegression::fit(&sequence),
-            longer_than_100ms: lengths.share_longer(WAIT),
+            autoregression: AutoRegression::fit(ordered),
             hazard: lengths.hazard(),
             hazard_test: lengths.hazard_test(Nanos::ZERO),
             hazard_test_after_100ms: lengths.hazard_test(WAIT),
@@ -117,6 +117,21 @@ mod tests {
         let profile = Profile::of(&disks);
         assert_eq!((profile.requests_per_hour, profile.lengths.len()), (vec![2, 2], 2));
         assert_eq!((&profile.sequence_volume[..], profile.autocorrelation), ("a_0", None));
+    }
+
+    #[test]
+    fn of_few_intervals_no_more_is_said_than_they_hold() {
+        let profile = |count: u64| {
+            let interval =
+                |k| crate::idle::Interval { length: Nanos(1_000_000 * (1 + k * k % 17)), ..Default::default() };
+            let intervals = (0..count).map(interval).collect();
+            Profile::of(&[Idleness { intervals, ..Idleness::default() }])
+        };
+        let few = profile(49);
+        assert!(few.autocorrelation.is_none() && few.autoregression.is_none() && few.burstiness.is_none());
+        let some = profile(99);
+        assert!(some.autocorrelation.is_some() && some.burstiness.is_some() && some.verdict.is_none());
+        assert!(profile(100).verdict.is_some() && profile(1_000).hurst_local_whittle.is_none());
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Statistics {
     pub idle_variance_s2: Option<f64>,
     /// Coefficient of variation: standard deviation over mean (DSN 2012, table II).
     pub idle_cov: Option<f64>,
+    /// Share of the intervals longer than 100 ms.
+    pub longer_than_100ms: Option<f64>,
     /// Share of the idle time in the 15 % longest intervals (DSN 2012, figure 10).
     pub idle_share_longest_15pct: Option<f64>,
     /// Share of the idle time left after waiting 10 ms in each interval (DSN 2012, figure 13).
@@ -34,6 +36,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Intervals from which on variance and coefficient of variation say something: of n exponential lengths the coefficient
+    /// has a standard error of 1 / sqrt(n), here a fifth.
+    pub const FEWEST_VARYING: u64 = 25;
+
     /// The numbers of some disks taken together: their intervals in one sample.
     pub fn of(disks: &[Idleness]) -> Self {
         let begin = disks.iter().map(|disk| disk.begin).min().unwrap_or_default();
@@ -59,6 +65,10 @@ impl Statistics {
             idle_mean_s: mean,
             idle_variance_s2: variance,
             idle_cov: mean.zip(variance).map(|(mean, variance)| variance.sqrt() / mean),
+            longer_than_100ms: (count > 0).then(|| {
+                let longer = count - lengths.partition_point(|&length| length <= Nanos::from_millis(100).0);
+                longer as f64 / count as f64
+            }),
             idle_share_longest_15pct: share(lengths[count - longest..].iter().map(|&l| u128::from(l)).sum()),
             usable_after_10ms: usable(Nanos::from_millis(10)),
             usable_after_100ms: usable(Nanos::from_millis(100)),

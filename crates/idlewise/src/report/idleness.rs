@@ -1,13 +1,13 @@
 //! The page about idle times: the figures of DSN 2012, section V-A, for some traces side by side, each with its reading.
 
-use super::{Chart, Page, Scale, Section, Table};
+use super::{Chart, Page, Scale, Section, Table, number, percent};
 use crate::Nanos;
-use crate::idle::{Character, HazardTest, Profile};
+use crate::idle::{Character, HazardTest, Profile, Statistics};
 
 /// The page about these traces; `sources` says of each, or of the files that they are from, how it was read.
 pub fn idle_page(traces: &[(String, Profile)], sources: Vec<(String, String)>) -> Page {
     let names: Vec<&str> = traces.iter().map(|(name, _)| name.as_str()).collect();
-    let about = About { traces };
+    let about = About { all: traces, traces: busiest(traces) };
     let sections = vec![
         about.summary(),
         about.requests_per_hour(),
@@ -25,13 +25,29 @@ pub fn idle_page(traces: &[(String, Profile)], sources: Vec<(String, String)>) -
         title: format!("Idle times of {}", if names.len() > 3 { format!("{} traces", names.len()) } else { names.join(", ") }),
         lead: "When the disks of these traces had nothing to do, for how long, and what of that background work could use. \
                Figures are numbered as in Practical Scrubbing (DSN 2012)."
-            .into(),
+            .to_string()
+            + &about.which(),
         sections,
     }
 }
 
+/// So many traces are drawn and spoken of one by one; of more, the busiest.
+const SHOWN: usize = 8;
+
 struct About<'a> {
-    traces: &'a [(String, Profile)],
+    /// All of them.
+    all: &'a [(String, Profile)],
+    /// Those that are drawn.
+    traces: Vec<&'a (String, Profile)>,
+}
+
+/// Those with the most requests, in the order in which they came.
+fn busiest(traces: &[(String, Profile)]) -> Vec<&(String, Profile)> {
+    let mut by_requests: Vec<usize> = (0..traces.len()).collect();
+    by_requests.sort_by_key(|&at| std::cmp::Reverse(traces[at].1.statistics.requests));
+    by_requests.truncate(SHOWN);
+    by_requests.sort_unstable();
+    by_requests.into_iter().map(|at| &traces[at]).collect()
 }
 
 type Points = Vec<(f64, f64)>;
@@ -40,9 +56,9 @@ impl About<'_> {
     /// Numbers of each trace, a column a trace.
     fn summary(&self) -> Section {
         let mut table = Table { head: vec![String::new()], rows: Vec::new() };
-        table.head.extend(self.traces.iter().map(|(name, _)| name.clone()));
+        table.head.extend(self.all.iter().map(|(name, _)| name.clone()));
         let mut row = |name: &str, cell: &dyn Fn(&Profile) -> Option<String>| {
-            let cells = self.traces.iter().map(|(_, profile)| cell(profile).unwrap_or_else(|| "-".into()));
+            let cells = self.all.iter().map(|(_, profile)| cell(profile).unwrap_or_else(|| "too few".into()));
             table.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
         };
         row("requests", &|p| Some(p.statistics.requests.to_string()));
@@ -50,14 +66,17 @@ impl About<'_> {
         row("utilisation", &|p| p.statistics.utilisation.map(percent));
         row("idle intervals", &|p| Some(p.statistics.idle_intervals.to_string()));
         row("mean length", &|p| p.statistics.idle_mean_s.map(seconds));
-        row("variance (s²)", &|p| p.statistics.idle_variance_s2.map(number));
-        row("coefficient of variation", &|p| p.statistics.idle_cov.map(number));
+        row("variance (s²)", &|p| varies(p).and(p.statistics.idle_variance_s2).map(number));
+        row("coefficient of variation", &|p| varies(p).and(p.statistics.idle_cov).map(number));
         row("idle time in the 15 % longest", &|p| p.statistics.idle_share_longest_15pct.map(percent));
-        row("intervals over 100 ms", &|p| p.longer_than_100ms.map(percent));
+        row("intervals over 100 ms", &|p| p.statistics.longer_than_100ms.map(percent));
         row("usable after waiting 10 ms", &|p| p.statistics.usable_after_10ms.map(percent));
         row("usable after waiting 100 ms", &|p| p.statistics.usable_after_100ms.map(percent));
         row("usable after waiting 1 s", &|p| p.statistics.usable_after_1s.map(percent));
-        row("strongest period", &|p| p.strongest_period.map(|period| format!("{} h", period.hours)));
+        row("strongest period", &|p| match p.strongest_period {
+            Some(period) => Some(format!("{} h", period.hours)),
+            None => (!p.periods.is_empty()).then(|| "none".into()),
+        });
         row("autocorrelation, lag 1", &|p| p.autocorrelation.as_ref().map(|acf| format!("{:.3}", acf.lags[0])));
         row("AR order", &|p| p.autoregression.as_ref().map(|ar| ar.coefficients.len().to_string()));
         row("variance that AR explains", &|p| p.autoregression.as_ref().map(|ar| percent(ar.explained())));
@@ -66,6 +85,8 @@ impl About<'_> {
         row("burstiness", &|p| p.burstiness.map(|b| format!("{b:.2}")));
         row("hazard decreases (z)", &|p| p.hazard_test.map(|test| format!("{:.1}", test.z)));
         row("use", &|p| p.verdict.as_ref().map(|verdict| character(verdict.character).into()));
+        let many = self.all.len() > SHOWN;
+        let table = if many { table.turned() } else { table };
         let notes = self.each(|profile| {
             let verdict = profile.verdict.as_ref()?;
             Some(format!("use the {}: {}", character(verdict.character), verdict.reason))
@@ -75,7 +96,7 @@ impl About<'_> {
             text: "Table II of the paper and more. Which part of the idle times background work should use, body or tail, after \
                    DSN 2008, section 4:"
                 .into(),
-            notes,
+            notes: if many { Vec::new() } else { notes },
             table,
             drawings: Vec::new(),
         }
@@ -84,7 +105,7 @@ impl About<'_> {
     fn requests_per_hour(&self) -> Section {
         /// Of fewer hours there is nothing to see.
         const FEWEST: usize = 6;
-        let long_enough = self.traces.iter().filter(|(_, profile)| profile.requests_per_hour.len() >= FEWEST);
+        let long_enough = self.traces.iter().copied().filter(|(_, profile)| profile.requests_per_hour.len() >= FEWEST);
         let chart = |(name, profile): &(String, Profile)| {
             // A level for each hour rather than a slope from hour to hour.
             let counts = (0..).zip(&profile.requests_per_hour);
@@ -133,7 +154,7 @@ impl About<'_> {
     }
 
     fn autocorrelation(&self) -> Section {
-        let charts = self.traces.iter().filter_map(|(name, profile)| {
+        let charts = self.traces.iter().copied().filter_map(|(name, profile)| {
             let acf = profile.autocorrelation.as_ref()?;
             let points = (1..).zip(&acf.lags).map(|(lag, &r)| (f64::from(lag), r)).collect();
             let marks = vec![acf.bound_95, -acf.bound_95];
@@ -253,8 +274,13 @@ impl About<'_> {
     }
 
     fn origin(&self, sources: Vec<(String, String)>) -> Section {
-        let disks =
-            self.traces.iter().map(|(_, profile)| profile.sequence_volume.as_str()).collect::<Vec<_>>().join(", ");
+        let disks = self
+            .traces
+            .iter()
+            .copied()
+            .map(|(_, profile)| profile.sequence_volume.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
         Section {
             heading: "Where the numbers come from".into(),
             text: format!(
@@ -288,7 +314,7 @@ impl About<'_> {
         y: (&str, Scale),
         points: impl Fn(&Profile) -> Points,
     ) -> Section {
-        let lines = self.traces.iter().map(|(name, profile)| (name.clone(), points(profile))).collect();
+        let lines = self.traces.iter().copied().map(|(name, profile)| (name.clone(), points(profile))).collect();
         let chart = Chart { x: (x.0.into(), x.1), y: (y.0.into(), y.1), lines, marks: Vec::new(), small: false };
         Section {
             heading: heading.into(),
@@ -299,13 +325,26 @@ impl About<'_> {
         }
     }
 
+    /// Which of many traces are drawn, as a sentence behind others.
+    fn which(&self) -> String {
+        if self.all.len() <= SHOWN {
+            return String::new();
+        }
+        format!(" Of the {} traces the {SHOWN} with the most requests are drawn.", self.all.len())
+    }
+
     /// What there is to say of each trace.
     fn each(&self, say: impl Fn(&Profile) -> Option<String>) -> Vec<(String, String)> {
         let said = |(name, profile): &(String, Profile)| {
             (name.clone(), say(profile).unwrap_or_else(|| "too few intervals to tell".into()))
         };
-        self.traces.iter().map(said).collect()
+        self.traces.iter().copied().map(said).collect()
     }
+}
+
+/// Whether there are enough intervals for their variance.
+fn varies(profile: &Profile) -> Option<()> {
+    (profile.statistics.idle_intervals >= Statistics::FEWEST_VARYING).then_some(())
 }
 
 /// A probability, which may be too small for a number.
@@ -345,18 +384,6 @@ fn seconds(value: f64) -> String {
     Nanos((value * 1e9).round() as u64).to_string()
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
-fn number(value: f64) -> String {
-    if value != 0.0 && (value.abs() < 1e-3 || value.abs() >= 1e6) {
-        format!("{value:.3e}")
-    } else {
-        format!("{value:.3}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,12 +397,16 @@ mod tests {
         let trace = shape.trace(1).unwrap();
         let disks = Idleness::of_trace(&trace, &DiskModel::ultrastar_15k450()).unwrap();
         let profile = Profile::of(&disks);
-        let html = idle_page(&[("T1".into(), profile.clone()), ("again".into(), profile)], Vec::new()).html();
+        let html = idle_page(&[("T1".into(), profile.clone()), ("again".into(), profile.clone())], Vec::new()).html();
         // Two small charts of autocorrelation, a large one in six figures; the trace is too short for hours and periods.
         assert_eq!(html.matches("<svg").count(), 2 + 6, "of {} bytes", html.len());
         for heading in ["Figure 8", "Figure 9", "Figure 10", "Figure 11", "Figure 12", "Figure 13", "Hazard", "0.980"] {
             assert!(html.contains(heading), "{heading}");
         }
+        let many: Vec<_> = (0..9).map(|k| (format!("v{k}"), profile.clone())).collect();
+        let html = idle_page(&many, Vec::new()).html();
+        assert!(html.contains("Of the 9 traces the 8 with the most requests are drawn."));
+        assert!(html.contains("<th>requests") && !html.contains("use the body:"));
         assert!(idle_page(&[("nothing".into(), Profile::of(&[]))], Vec::new()).html().contains("too few intervals"));
     }
 }

@@ -3,6 +3,7 @@
 mod chart;
 mod heat;
 mod idleness;
+mod number;
 mod page;
 pub mod printable;
 mod text;
@@ -11,4 +12,5 @@ pub use chart::{Chart, Curve, Scale, cdf_chart};
 pub use heat::{HeatMap, Shape};
 pub use idleness::idle_page;
 pub use page::{Page, Section, made_by};
+pub use number::{number, percent};
 pub use text::Table;

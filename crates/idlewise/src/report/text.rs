@@ -25,6 +25,15 @@ impl Table {
         Self { head: Vec::new(), rows }
     }
 
+    /// The same with rows for columns.
+    pub fn turned(&self) -> Self {
+        let line = |at: usize| {
+            let cells = std::iter::once(&self.head).chain(&self.rows).filter_map(|line| line.get(at));
+            cells.cloned().collect::<Vec<_>>()
+        };
+        Self { head: line(0), rows: (1..self.head.len()).map(line).collect() }
+    }
+
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.into());
@@ -69,6 +78,7 @@ mod tests {
         table.row(["waiting".into(), "1 ms".into()]);
         table.row(["cfq-idle".into(), "0.123 ms".into()]);
         assert_eq!(table.to_string(), "policy    slowdown\nwaiting       1 ms\ncfq-idle  0.123 ms\n");
+        assert_eq!(table.turned().to_string(), "policy    waiting  cfq-idle\nslowdown     1 ms  0.123 ms\n");
         let mut hostile = Table::new(["name"]);
         hostile.row(["a\nb\u{1b}[2J".into()]);
         assert_eq!(hostile.to_string(), "name\na\\nb\\u{1b}[2J\n");
