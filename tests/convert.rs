@@ -238,3 +238,62 @@ fn a_trace_that_is_none_is_one_line_of_error() {
         assert_eq!(stdout(&output), "");
     }
 }
+
+/// Percentiles, rates, depth and working set against the rows themselves, sorted and counted.
+#[test]
+fn statistics_are_those_of_the_rows() {
+    let folder = Folder::new();
+    let (path, page) = (folder.path("synth.parquet"), folder.path("stats.html"));
+    let shape = ["--idle-mean", "20ms", "--idle-cov", "3", "--requests-per-busy", "4", "--sequential", "0.3"];
+    folder.run(&[&["trace", "synth", "--out", &path, "--requests", "5000", "--seed", "4"], &shape[..]].concat());
+    let stats = json(&["trace", "stats", &path, "--json", "--by-volume", "--report", &page]);
+    let rows = json(&["trace", "head", "--requests", "1000000", &path, "--json"]);
+    let rows = rows.as_array().unwrap();
+    let numbers = |name: &str| rows.iter().map(|row| row[name].as_f64().unwrap()).collect::<Vec<_>>();
+    let (arrivals, completions) = (numbers("arrival_s"), numbers("completion_s"));
+    let near = |found: &serde_json::Value, mut exact: Vec<f64>| {
+        exact.sort_by(f64::total_cmp);
+        let mean = exact.iter().sum::<f64>() / exact.len() as f64;
+        assert!((found["mean"].as_f64().unwrap() / mean - 1.0).abs() < 1e-6, "{found}: mean {mean}");
+        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let exact = exact[(share * exact.len() as f64).ceil() as usize - 1];
+            let found = found[name].as_f64().unwrap();
+            assert!(
+                found <= exact * 1.000_001 + 1e-9 && exact <= found * (1.0 + 1.0 / 256.0) + 2e-9,
+                "{name}: {found} for {exact}"
+            );
+        }
+    };
+    let responses: Vec<f64> =
+        arrivals.iter().zip(&completions).map(|(arrival, completion)| completion - arrival).collect();
+    near(&stats["q2c_s"], responses.clone());
+    near(&stats["between_arrivals_s"], arrivals.windows(2).map(|pair| pair[1] - pair[0]).collect());
+    let span = completions.iter().copied().fold(0.0, f64::max) - arrivals[0];
+    let depth = stats["queue_depth"]["mean"].as_f64().unwrap();
+    assert!((depth / (responses.iter().sum::<f64>() / span) - 1.0).abs() < 1e-6, "{depth} is not by Little's law");
+    let blocks = |op: &str| {
+        let of = rows.iter().filter(|row| op.is_empty() || row["op"] == op);
+        let blocks = of.flat_map(|row| {
+            let (offset, length) = (row["offset_bytes"].as_u64().unwrap(), row["length_bytes"].as_u64().unwrap());
+            offset / 4096..(offset + length).div_ceil(4096)
+        });
+        4096 * blocks.collect::<std::collections::HashSet<_>>().len() as u64
+    };
+    let set = &stats["working_set"];
+    assert_eq!((&set["exact"], &set["touched_bytes"]), (&true.into(), &blocks("").into()));
+    assert_eq!((&set["read_bytes"], &set["written_bytes"]), (&blocks("read").into(), &blocks("write").into()));
+    assert_eq!(stats["volumes"][0]["requests"], 5000);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.matches("<svg").count() == 5 && html.contains("working set touched"), "{html}");
+    let text = stdout(&run(&["trace", "stats", &path]));
+    assert!(text.contains("response time (Q2C)") && text.contains("The working set is exact"), "{text}");
+}
+
+#[test]
+fn statistics_of_volumes_stand_in_the_order_of_their_names() {
+    let folder = Folder::new();
+    let text = stdout(&run(&["trace", "stats", &folder.path("trace.csv"), "--by-volume"]));
+    let names: Vec<_> = text.lines().filter(|line| line.starts_with("a_0 ") || line.starts_with("b_1 ")).collect();
+    assert!(names.len() == 2 && names[0].starts_with("a_0") && names[0].contains("66.7 %"), "{text}");
+    assert!(text.contains("sequential           25.0 %"), "{text}");
+}

@@ -5,6 +5,7 @@ mod cut;
 mod formats;
 mod head;
 mod info;
+mod stats;
 mod synth;
 
 use clap::Subcommand;
@@ -21,6 +22,7 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Info(info::Arguments),
+    Stats(stats::Arguments),
     Head(head::Arguments),
     Convert(convert::Arguments),
     Cut(cut::Arguments),
@@ -33,6 +35,7 @@ enum Command {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.command {
         Command::Info(arguments) => info::run(arguments),
+        Command::Stats(arguments) => stats::run(arguments),
         Command::Head(arguments) => head::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Cut(arguments) => cut::run(arguments),

@@ -22,6 +22,7 @@ mod matcher;
 mod ordered;
 mod reader;
 mod spool;
+pub mod stats;
 pub mod store;
 pub mod synth;
 pub mod volumes;
