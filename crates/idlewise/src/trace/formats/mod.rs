@@ -5,6 +5,7 @@ mod blkparse;
 mod blkreplay;
 mod blktrace;
 mod csv;
+mod disksim;
 mod etw;
 mod fiu;
 mod iolog;
@@ -46,6 +47,7 @@ pub const FORMATS: &[Format] = &[
     pixel::FORMAT,
     vscsi::VERSION_2,
     vscsi::VERSION_1,
+    disksim::FORMAT,
 ];
 
 /// What the reader needs to know of a format.
