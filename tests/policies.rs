@@ -171,3 +171,34 @@ fn timer_ticks_do_not_mislead_the_tuner() {
     }
     assert!(rises > 20, "slowdown falls with the wait on this trace: {rises}");
 }
+
+#[test]
+fn policies_are_compared_on_what_they_were_not_fitted_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (trace, other) = (path("a.parquet"), path("b.parquet"));
+    for (out, seed) in [(&trace, "1"), (&other, "2")] {
+        let shape =
+            ["--idle-mean", "50ms", "--idle-cov", "3", "--burstiness", "0.3", "--requests", "3000", "--seed", seed];
+        let output = run(&[&["trace", "synth", "--out", out], &shape[..]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let compared =
+        |more: &[&str]| json(&[&["compare", &trace, "--policies", "ar,waiting,fixed-delay", "--json"], more].concat());
+    let [own, half, of_other] = [&[][..], &["--train", "0.5"], &["--train", &other]].map(compared);
+    assert_eq!((&own["train"], &half["train"]), (&serde_json::Value::Null, &"0.5".into()));
+    let used = |report: &serde_json::Value, policy: &str| {
+        let points = report["points"].as_array().unwrap().iter().filter(|point| point["policy"] == policy);
+        points.map(|point| point["utilised_idle"].to_string()).collect::<Vec<_>>()
+    };
+    assert!(used(&own, "fixed-delay").len() > 10 && used(&own, "oracle").is_empty());
+    assert_ne!(used(&own, "ar"), used(&of_other, "ar"));
+    assert_ne!(used(&own, "waiting"), used(&half, "waiting"));
+    let text = stdout(&run(&["compare", &trace, "--train", "0.5"]));
+    assert!(text.contains("fitted to the first 0.5 of the time and run on the rest"), "{text}");
+    let text = stdout(&run(&["compare", &trace]));
+    assert!(text.contains("AR is fitted to the trace that it runs on"), "{text}");
+    let wrong = run(&["compare", &trace, "--policies", "ar,wating"]);
+    assert_eq!(wrong.status.code(), Some(64));
+    assert!(stderr(&wrong).contains("--policies wating: no such policy; there are waiting, ar"), "{}", stderr(&wrong));
+}

@@ -1,14 +1,18 @@
 //! `idlewise compare`: policies side by side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use idlewise::Bytes;
+use idlewise::idle::Idleness;
+use idlewise::policy::POLICIES;
 use idlewise::report::{Chart, Page, Scale, Section, Table};
-use idlewise::tune::{Point, best_within, compare};
+use idlewise::tune::{COMPARED, Comparison, Point, best_within};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
-use crate::input::{Source, TraceOnDisk, formats_help};
+use crate::explore::halves;
+use crate::input::{Input, Source, TraceOnDisk, formats_help};
 use crate::output;
 use crate::progress::Progress;
 
@@ -22,6 +26,14 @@ pub struct Arguments {
     /// Size of each background request
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     request_size: Bytes,
+
+    /// Policies to compare, by their names in `idlewise simulate --help`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = COMPARED)]
+    policies: Vec<String>,
+
+    /// Fit policies to this first share of the time, such as 0.5, or to another trace, and run them on the rest or on the trace
+    #[arg(long, value_name = "SHARE|TRACE")]
+    train: Option<PathBuf>,
 
     /// Write a page with the figure: one HTML file
     #[arg(long, value_name = "FILE.html")]
@@ -37,6 +49,8 @@ struct Report {
     #[serde(flatten)]
     source: Source,
     request_size_bytes: u64,
+    /// What policies were fitted to; nothing if that is what they ran on.
+    train: Option<String>,
     points: Vec<Point>,
 }
 
@@ -58,11 +72,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         let why = format!("--request-size {}: no disk has blocks so short: give at least 512B", arguments.request_size);
         return Err(UsageError(why).into());
     }
-    let input = arguments.input.read()?;
+    let policies = policies(&arguments.policies)?;
+    let mut input = arguments.input.read()?;
+    let trained = arguments.train.as_ref().map(|train| trained(train, arguments, &mut input)).transpose()?;
     let progress = Progress::new("comparing");
-    let points = compare(&input.disks, &input.model, arguments.request_size, &|done| progress.share(done));
+    let comparison = Comparison {
+        disks: &input.disks,
+        train: trained.as_deref(),
+        model: &input.model,
+        size: arguments.request_size,
+        policies: &policies,
+    };
+    let points = comparison.points(&|done| progress.share(done));
     drop(progress);
-    let report = Report { source: input.source, request_size_bytes: arguments.request_size.0, points };
+    let train = arguments.train.as_ref().map(|train| train.display().to_string());
+    let report = Report { source: input.source, request_size_bytes: arguments.request_size.0, train, points };
     if let Some(path) = &arguments.report {
         output::file(path, &page(&report).html())?;
     }
@@ -70,24 +94,82 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         output::json(&report)?;
     } else {
         let title = format!(
-            "{}idle time used with at most so many collisions per foreground request; requests of {}, simulated on {}\n\n",
+            "{}idle time used with at most so many collisions per foreground request; requests of {}, simulated on {}\n{}\n\n",
             report.source.line(),
             arguments.request_size,
-            report.source.disk
+            report.source.disk,
+            fitted(&report)
         );
         output::text(&(title + &table(&report.points).to_string()))?;
     }
     Ok(Exit::Clean)
 }
 
+/// The names in the table of policies, each once.
+fn policies(asked: &[String]) -> Result<Vec<&'static str>, UsageError> {
+    let mut found = Vec::new();
+    for name in asked {
+        let Some(entry) = POLICIES.iter().find(|entry| entry.name == *name) else {
+            let known = POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+            return Err(UsageError(format!("--policies {name}: no such policy; there are {known}")));
+        };
+        if !found.contains(&entry.name) {
+            found.push(entry.name);
+        }
+    }
+    Ok(found)
+}
+
+/// What policies are fitted to, for each disk; of the trace the rest is left where they are fitted to its first part.
+fn trained(train: &Path, arguments: &Arguments, input: &mut Input) -> anyhow::Result<Vec<Idleness>> {
+    if let Some(share) = train.to_str().and_then(|text| text.parse().ok()) {
+        let (first, rest) = halves(&input.disks, share)?;
+        input.disks = rest;
+        return Ok(first);
+    }
+    let other = arguments.input.read_other(train)?.disks;
+    let matching = |disk: &Idleness| {
+        let named = other.iter().find(|other| other.volume == disk.volume);
+        // Two disks alone stand for each other, whatever they are called.
+        let only = || other.first().filter(|_| other.len() == 1 && input.disks.len() == 1);
+        named.or_else(only).cloned().with_context(|| format!("{}: has no volume '{}'", train.display(), disk.volume))
+    };
+    input.disks.iter().map(matching).collect()
+}
+
+/// Whether policies knew what they ran on.
+fn fitted(report: &Report) -> String {
+    match &report.train {
+        Some(train) if train.parse::<f64>().is_ok() => {
+            format!("policies are fitted to the first {train} of the time and run on the rest")
+        }
+        Some(train) => format!("policies are fitted to {train}"),
+        None => "AR is fitted to the trace that it runs on; --train fits it to another part".into(),
+    }
+}
+
+/// The policies that were run, in the order of the table, with their names in the figure.
+fn curves(points: &[Point]) -> Vec<(&'static str, &'static str)> {
+    let mut names: Vec<&str> = Vec::new();
+    for point in points.iter().filter(|point| CURVES.iter().all(|(policy, _)| *policy != point.policy)) {
+        if !names.contains(&point.policy) {
+            names.push(point.policy);
+        }
+    }
+    let known = CURVES.into_iter().filter(|(policy, _)| points.iter().any(|point| point.policy == *policy));
+    known.chain(names.into_iter().map(|name| (name, name))).collect()
+}
+
 fn table(points: &[Point]) -> Table {
+    let curves = curves(points);
     let mut table = Table { head: vec!["collisions".into()], rows: Vec::new() };
-    table.head.extend(CURVES.map(|(_, name)| name.to_string()));
+    table.head.extend(curves.iter().map(|(_, name)| name.to_string()));
     for rate in RATES {
-        let cell =
-            |(policy, _)| best_within(points, policy, rate).map_or("-".into(), |used| format!("{:.1} %", used * 100.0));
+        let cell = |(policy, _): &(&str, &str)| {
+            best_within(points, policy, rate).map_or("-".into(), |used| format!("{:.1} %", used * 100.0))
+        };
         let mut row = vec![format!("{:.1} %", rate * 100.0)];
-        row.extend(CURVES.map(cell));
+        row.extend(curves.iter().map(cell));
         table.rows.push(row);
     }
     table
@@ -107,7 +189,7 @@ fn page(report: &Report) -> Page {
     let chart = Chart {
         x: ("collisions per foreground request".into(), Scale::Log),
         y: ("idle time used".into(), Scale::Share),
-        lines: CURVES.map(curve).into(),
+        lines: curves(&report.points).into_iter().map(curve).collect(),
         marks: Vec::new(),
         small: false,
     };
@@ -123,7 +205,12 @@ fn page(report: &Report) -> Page {
     };
     Page {
         title: format!("Policies on {}", report.source.trace),
-        lead: format!("Requests of {}, simulated on {}.", Bytes(report.request_size_bytes), report.source.disk),
+        lead: format!(
+            "Requests of {}, simulated on {}; {}.",
+            Bytes(report.request_size_bytes),
+            report.source.disk,
+            fitted(report)
+        ),
         sections: vec![section],
     }
 }

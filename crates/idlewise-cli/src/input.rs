@@ -132,6 +132,11 @@ impl TraceOnDisk {
         self.read_keeping(Keep::default())
     }
 
+    /// Another trace, read in the same way.
+    pub fn read_other(&self, path: &Path) -> anyhow::Result<Input> {
+        self.trace.read.idleness(&[path.to_path_buf()], self.disk.model()?)
+    }
+
     /// The same, keeping this of each request.
     pub fn read_keeping(&self, keep: Keep) -> anyhow::Result<Input> {
         self.trace.read.idleness_keeping(&self.trace.traces, self.disk.model()?, keep)

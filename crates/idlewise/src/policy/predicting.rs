@@ -6,8 +6,8 @@ use super::{Decision, Policy};
 use crate::idle::AutoRegression;
 use crate::{Bytes, Nanos};
 
-/// Predicts the length of an interval when it begins, from those before it. If the prediction exceeds `threshold`, requests
-/// are issued back to back once the device has been idle for `idle_wait`, which is zero for AR alone.
+/// Predicts the length of an interval when it begins, from those before it. If the prediction reaches `threshold`, which with a
+/// threshold of zero each does, requests are issued back to back once the device has been idle for `idle_wait`, which is zero for AR alone.
 #[derive(Clone, Debug)]
 pub struct Predicting {
     /// Fitted to the lengths of idle intervals in seconds.
@@ -30,7 +30,7 @@ impl Predicting {
 impl Policy for Predicting {
     fn idle_began(&mut self, _busy: Nanos) {
         let predicted = self.model.predict(self.past.make_contiguous());
-        self.promising = predicted > self.threshold.as_secs_f64();
+        self.promising = predicted.max(0.0) >= self.threshold.as_secs_f64();
     }
 
     fn decide(&mut self, elapsed: Nanos) -> Decision {

@@ -5,18 +5,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
-use crate::disk::DiskModel;
+use crate::disk::{DiskModel, LARGEST_REQUEST};
 use crate::idle::{AutoRegression, Idleness, exceeded_by_shares};
-use crate::policy::{Parameters, Setting, build};
+use crate::policy::{POLICIES, Parameters, Setting, build};
 use crate::simulate::{Summary, simulate};
 use crate::{Bytes, Nanos};
 
 /// Steps along each curve.
 const STEPS: usize = 40;
-/// Shares of the predictions that AR + Waiting's thresholds exceed (section V-B).
-const THRESHOLDS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
+/// Shares of the predictions that thresholds of AR + Waiting exceed (section V-B). With a threshold of zero, the first, it is
+/// Waiting.
+const THRESHOLDS: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
 /// The rarest share of intervals or predictions that a curve begins with.
 const RAREST: f64 = 1e-3;
+
+/// The policies of figure 14.
+pub const COMPARED: [&str; 5] = ["oracle", "lossless-waiting", "waiting", "ar-waiting", "ar"];
+/// For policies that adapt themselves, relative delays and mean slowdowns between these, in equal ratios.
+const RELATIVE_DELAYS: [f64; 2] = [1e-4, 10.0];
+const MEAN_SLOWDOWNS: [f64; 2] = [1e-5, 0.1];
+const ADAPTING_STEPS: usize = 12;
+/// Where a busy period ends, and where the size is swapped, as multiples of the wait.
+const MULTIPLES: [u64; 3] = [2, 8, 32];
+/// What the others take.
+const GROWTH: f64 = 1.5;
+const INCREMENT: Bytes = Bytes::from_kib(64);
+const MAX_SLOWDOWN: Nanos = Nanos::from_millis(50);
 
 /// One policy with its parameters, simulated.
 #[derive(Clone, Debug, Serialize)]
@@ -42,63 +56,161 @@ fn as_seconds<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S
         threshold_s: Option<f64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         longest: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        delay_s: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        busy_period_s: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        swap_at_s: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        relative_delay: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mean_slowdown_s: Option<f64>,
     }
     Shown {
         idle_wait_s: parameters.idle_wait.map(Nanos::as_secs_f64),
         threshold_s: parameters.threshold.map(Nanos::as_secs_f64),
         longest: parameters.longest,
+        delay_s: parameters.delay.map(Nanos::as_secs_f64),
+        busy_period_s: parameters.busy_period.map(Nanos::as_secs_f64),
+        swap_at_s: parameters.swap_at.map(Nanos::as_secs_f64),
+        relative_delay: parameters.relative_delay,
+        mean_slowdown_s: parameters.mean_slowdown.map(Nanos::as_secs_f64),
     }
     .serialize(serializer)
 }
 
-/// Runs Waiting, Lossless Waiting, AR, AR + Waiting and the Oracle with many parameters each, all with requests of `size`.
-/// Waits are lengths that shares of the intervals exceed, from all of them down to one in a thousand; AR's thresholds
-/// are predictions in the same way. `progress` is told the share done.
-pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
-    let runs = runs(disks, size);
-    let done = AtomicUsize::new(0);
-    let lengths = sorted_lengths(disks);
-    let point = |(policy, parameters): &(&'static str, Parameters)| {
-        // The longest intervals are those of all disks together, where the policy would take each disk's.
-        let (name, run) = match parameters.longest {
-            Some(share) => (
-                "lossless-waiting",
-                Parameters { longest: None, idle_wait: Some(exceeded_by(&lengths, share)), ..*parameters },
-            ),
-            None => (*policy, *parameters),
-        };
-        let make = |disk: &Idleness| {
-            build(name, &run, &Setting::scrub(disk, model)).expect("the parameters are those of the policy")
-        };
-        let summary = Summary::new(&simulate(disks, model, make), disks);
-        progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
-        let Summary { utilised_idle, collision_rate, .. } = summary;
-        Point { policy, parameters: *parameters, utilised_idle, collision_rate }
-    };
-    runs.par_iter().map(point).collect()
+/// What is compared on which disks.
+pub struct Comparison<'a> {
+    /// The disks that policies run on.
+    pub disks: &'a [Idleness],
+    /// What policies learn from, one for each disk. `None` is what they run on, which flatters those that are fitted.
+    pub train: Option<&'a [Idleness]>,
+    /// Service times.
+    pub model: &'a DiskModel,
+    /// Size of each request, or of the first.
+    pub size: Bytes,
+    /// Names in the table of policies.
+    pub policies: &'a [&'static str],
 }
 
-fn runs(disks: &[Idleness], size: Bytes) -> Vec<(&'static str, Parameters)> {
-    let predictions = disks.iter().flat_map(|disk| predictions(&series(disk)));
-    let mut predicted: Vec<Nanos> = predictions.map(|value| Nanos((value.max(0.0) * 1e9) as u64)).collect();
-    predicted.sort_unstable();
-    let waits = exceeded_by_shares(&sorted_lengths(disks), RAREST, STEPS);
-    let thresholds = exceeded_by_shares(&predicted, RAREST, STEPS);
-    let base = Parameters { request_size: Some(size), ..Parameters::default() };
-    let with_wait = |idle_wait| Parameters { idle_wait: Some(idle_wait), ..base };
-    let mut runs = Vec::new();
-    runs.extend(waits.iter().map(|&wait| ("waiting", with_wait(wait))));
-    runs.extend(waits.iter().map(|&wait| ("lossless-waiting", with_wait(wait))));
-    runs.extend(thresholds.iter().map(|&threshold| ("ar", Parameters { threshold: Some(threshold), ..base })));
-    for share in THRESHOLDS {
-        let rank = (share * predicted.len() as f64) as usize;
-        let threshold = predicted.get(rank).copied();
-        runs.extend(waits.iter().map(|&wait| ("ar-waiting", Parameters { threshold, ..with_wait(wait) })));
+/// Compares the policies of figure 14, which learn from what they run on.
+pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
+    Comparison { disks, train: None, model, size, policies: &COMPARED }.points(progress)
+}
+
+impl Comparison<'_> {
+    /// Runs each policy with many parameters, all with requests of one size. Waits are lengths that shares of the intervals
+    /// exceed, from all of them down to one in a thousand; thresholds are zero, and predictions in the same way. `progress` is
+    /// told the share done.
+    pub fn points(&self, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
+        let runs = self.runs();
+        let done = AtomicUsize::new(0);
+        let lengths = sorted_lengths(self.disks);
+        let point = |(policy, parameters): &(&'static str, Parameters)| {
+            // The longest intervals are those of all disks together, where the policy would take each disk's.
+            let (name, run) = match parameters.longest {
+                Some(share) => (
+                    "lossless-waiting",
+                    Parameters { longest: None, idle_wait: Some(exceeded_by(&lengths, share)), ..*parameters },
+                ),
+                None => (*policy, *parameters),
+            };
+            let make = |disk: &Idleness| {
+                build(name, &run, &Setting::scrub(self.past(disk), self.model))
+                    .expect("the parameters are those of the policy")
+            };
+            let summary = Summary::new(&simulate(self.disks, self.model, make), self.disks);
+            progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
+            let Summary { utilised_idle, collision_rate, .. } = summary;
+            Point { policy, parameters: *parameters, utilised_idle, collision_rate }
+        };
+        runs.par_iter().map(point).collect()
     }
-    let longest = |step| Some(RAREST.powf(1.0 - step as f64 / STEPS as f64));
-    runs.extend((0..=STEPS).map(|step| ("oracle", Parameters { longest: longest(step), ..base })));
-    runs.retain(|(policy, parameters)| *policy != "ar-waiting" || parameters.threshold.is_some());
-    runs
+
+    /// What a policy on this disk learns from.
+    fn past<'b>(&'b self, disk: &'b Idleness) -> &'b Idleness {
+        let at = self.disks.iter().position(|one| std::ptr::eq(one, disk));
+        self.train.zip(at).map_or(disk, |(train, at)| &train[at])
+    }
+
+    fn runs(&self) -> Vec<(&'static str, Parameters)> {
+        let past = self.train.unwrap_or(self.disks);
+        let predictions = past.iter().flat_map(|disk| predictions(&series(disk)));
+        let mut predicted: Vec<Nanos> = predictions.map(|value| Nanos((value.max(0.0) * 1e9) as u64)).collect();
+        predicted.sort_unstable();
+        let waits = exceeded_by_shares(&sorted_lengths(past), RAREST, STEPS);
+        let mut runs = Vec::new();
+        for &name in self.policies {
+            let Some(entry) = POLICIES.iter().find(|entry| entry.name == name) else { continue };
+            let takes = |option: &str| entry.options.contains(&option);
+            let mut grid = vec![Parameters { request_size: Some(self.size), ..Parameters::default() }];
+            if takes("--threshold") {
+                let thresholds = match takes("--idle-wait") {
+                    true => THRESHOLDS.map(|share| at_share(&predicted, share)).to_vec(),
+                    false => exceeded_by_shares(&predicted, RAREST, STEPS),
+                };
+                grid = crossed(&grid, &thresholds, |one, threshold| one.threshold = Some(threshold));
+            }
+            if takes("--idle-wait") {
+                grid = crossed(&grid, &waits, |one, wait| one.idle_wait = Some(wait));
+            }
+            if takes("--delay") {
+                grid = crossed(&grid, &waits, |one, delay| one.delay = Some(delay));
+            }
+            if takes("--busy-period") {
+                grid = crossed(&grid, &MULTIPLES, |one, times| one.busy_period = times_wait(one, times));
+            }
+            if takes("--swap-at") {
+                grid = crossed(&grid, &MULTIPLES, |one, times| one.swap_at = times_wait(one, times));
+            }
+            if takes("--longest") {
+                let shares: Vec<f64> = ratios([RAREST, 1.0], STEPS);
+                grid = crossed(&grid, &shares, |one, share| one.longest = Some(share));
+            }
+            if takes("--relative-delay") {
+                let delays = ratios(RELATIVE_DELAYS, ADAPTING_STEPS);
+                grid = crossed(&grid, &delays, |one, delay| one.relative_delay = Some(delay));
+            }
+            if takes("--mean-slowdown") {
+                let goals = ratios(MEAN_SLOWDOWNS, ADAPTING_STEPS);
+                grid = crossed(&grid, &goals, |one, s| one.mean_slowdown = Some(Nanos((s * 1e9) as u64)));
+            }
+            for one in &mut grid {
+                one.growth = takes("--growth").then_some(GROWTH);
+                one.increment = takes("--increment").then_some(INCREMENT);
+                one.largest_size = takes("--largest-size").then_some(LARGEST_REQUEST.max(self.size));
+                one.max_slowdown = takes("--max-slowdown").then_some(MAX_SLOWDOWN);
+            }
+            runs.extend(grid.into_iter().map(|parameters| (name, parameters)));
+        }
+        runs
+    }
+}
+
+/// Each of the parameters with each of the values.
+fn crossed<T: Copy>(grid: &[Parameters], values: &[T], set: impl Fn(&mut Parameters, T)) -> Vec<Parameters> {
+    let with = |base: &Parameters, value: T| {
+        let mut one = *base;
+        set(&mut one, value);
+        one
+    };
+    grid.iter().flat_map(|base| values.iter().map(|&value| with(base, value)).collect::<Vec<_>>()).collect()
+}
+
+fn times_wait(parameters: &Parameters, times: u64) -> Option<Nanos> {
+    parameters.idle_wait.map(|wait| Nanos(wait.0.saturating_mul(times).max(1)))
+}
+
+/// From one value to another in so many equal ratios.
+fn ratios([from, to]: [f64; 2], steps: usize) -> Vec<f64> {
+    (0..=steps).map(|step| from * (to / from).powf(step as f64 / steps as f64)).collect()
+}
+
+/// The prediction that this share of sorted ones does not reach; zero for none.
+fn at_share(predicted: &[Nanos], share: f64) -> Nanos {
+    let rank = (share * predicted.len() as f64) as usize;
+    if rank == 0 { Nanos::ZERO } else { predicted[rank] }
 }
 
 fn series(disk: &Idleness) -> Vec<f64> {
@@ -172,6 +284,44 @@ mod tests {
             assert!(best("lossless-waiting") > oracle - 0.05, "at {rate}");
             assert!(best("waiting") > best("ar"), "at {rate}");
         }
+    }
+
+    fn shaped(requests: u64, seed: u64) -> Vec<Idleness> {
+        let like = crate::trace::synth::PUBLISHED[0].shape();
+        let shape = Shape { requests, idle_cov: 3.0, burstiness: 0.5, ..like };
+        Idleness::of_trace(&shape.trace(seed).unwrap(), &DiskModel::ultrastar_15k450()).unwrap()
+    }
+
+    /// AR + Waiting with a threshold of zero is Waiting, so that it is never worse.
+    #[test]
+    fn thresholds_begin_at_zero() {
+        let (disks, model) = (shaped(2_000, 3), DiskModel::ultrastar_15k450());
+        let points = compare(&disks, &model, Bytes::from_kib(64), &|_| ());
+        let zero = |point: &&Point| point.parameters.threshold == Some(Nanos::ZERO);
+        let of = |name: &str| points.iter().filter(|point| point.policy == name).collect::<Vec<_>>();
+        let both: Vec<_> = of("ar-waiting").into_iter().filter(zero).collect();
+        assert_eq!(both.len(), of("waiting").len());
+        for (both, waiting) in both.iter().zip(of("waiting")) {
+            assert_eq!((both.utilised_idle, both.collision_rate), (waiting.utilised_idle, waiting.collision_rate));
+        }
+        assert_eq!(of("ar").iter().filter(|point| zero(point)).count(), 1);
+    }
+
+    #[test]
+    fn any_policy_can_be_compared_and_learns_from_what_it_is_trained_on() {
+        let (disks, model) = (shaped(400, 3), DiskModel::ultrastar_15k450());
+        let policies: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+        let comparison =
+            Comparison { disks: &disks, train: None, model: &model, size: Bytes::from_kib(64), policies: &policies };
+        let points = comparison.points(&|_| ());
+        for name in &policies {
+            assert!(points.iter().any(|point| point.policy == *name && point.utilised_idle > 0.0), "{name}");
+        }
+        let (other, ar) = (shaped(4_000, 9), ["ar"]);
+        let points = |train| Comparison { train, policies: &ar, ..comparison }.points(&|_| ());
+        let used = |points: Vec<Point>| points.iter().map(|point| point.utilised_idle).collect::<Vec<_>>();
+        assert_eq!(used(points(Some(&disks))), used(points(None)));
+        assert_ne!(used(points(Some(&other))), used(points(None)));
     }
 
     #[test]

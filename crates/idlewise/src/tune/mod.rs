@@ -14,7 +14,7 @@ mod shaped;
 mod waiting;
 
 pub use baselines::{Baseline, baselines};
-pub use compare::{Point, best_within, compare};
+pub use compare::{COMPARED, Comparison, Point, best_within, compare};
 pub use explore::{PairPoint, Penalty, Plane, Question};
 pub use frontier::{FrontierPoint, frontier, upper_edge};
 pub use gentlest::{Gentlest, gentlest};
