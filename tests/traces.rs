@@ -90,7 +90,8 @@ fn tune_keeps_its_goal_in_simulation_and_writes_a_plan() {
     assert!(report["max_slowdown_s"].as_f64().unwrap() <= 0.020);
     close(&report["full_pass_s"], 1e9 / report["throughput_bytes_per_s"].as_f64().unwrap());
     let names: Vec<_> = report["baselines"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["cfq-idle", "back-to-back", "fixed-delay-16ms", "fixed-delay-64ms"]);
+    assert_eq!(names[..4], ["cfq-idle", "back-to-back", "fixed-delay-16ms", "fixed-delay-64ms"]);
+    assert_eq!(names[4..], ["cfq-idle-plan-size", "back-to-back-plan-size", "fixed-delay-plan-slowdown"]);
     let wait = format!("{}ns", (report["idle_wait_s"].as_f64().unwrap() * 1e9).round());
     let size = format!("{}B", report["request_size_bytes"]);
     let again = json(&["simulate", &trace, "--disk", &disk, "--idle-wait", &wait, "--request-size", &size, "--json"]);

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use idlewise::idle::Idleness;
 use idlewise::simulate::{Outcome, Summary, simulate};
 use idlewise::tune::{
-    Arrivals, Baseline, FrontierPoint, Goal, PlanFile, Schedule, Validation, baselines, frontier, shaped, tune,
-    validate,
+    Arrivals, Baseline, FrontierPoint, Goal, PlanFile, Schedule, Validation, baselines, baselines_of_plan, frontier,
+    shaped, tune, validate,
 };
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
@@ -231,6 +231,11 @@ impl Arguments {
         }
         let named =
             |base: Baseline| Named { name: base.name, row: self.row((base.request_size, base.wait), base.summary) };
+        let mut usual = baselines(&rest, model);
+        if !nothing {
+            let mean = row_of_plan.summary.mean_slowdown_s;
+            usual.extend(baselines_of_plan(&rest, model, schedule.first().0, mean));
+        }
         let needed = || self.aim.needed(&rest, model, &goal, self.arrivals()).map(Nanos::as_secs_f64);
         let mut report = Report {
             goal: GoalSeconds {
@@ -250,7 +255,7 @@ impl Arguments {
             },
             validation,
             exact: exact.map(|exact| row(exact.schedule.first(), &exact.outcome)),
-            baselines: baselines(&rest, model).into_iter().map(named).collect(),
+            baselines: usual.into_iter().map(named).collect(),
             reasons: if nothing { String::new() } else { words::reasons(&schedule, &outcome, &rest, model) },
             warnings: words::warnings(&outcome, &rest, self.arrivals()),
             goal_needed_s: nothing.then(needed).flatten(),

@@ -1,6 +1,6 @@
 //! A tuned plan as text for people.
 
-use idlewise::report::Table;
+use idlewise::report::{Table, percent};
 use idlewise::{Bytes, Rate};
 
 use super::{Report, Row, StepSeconds, words};
@@ -31,7 +31,7 @@ pub fn table(report: &Report) -> Table {
             seconds(summary.mean_slowdown_s),
             seconds(summary.max_slowdown_s),
             summary.collisions.to_string(),
-            format!("{:.1} %", summary.utilised_idle * 100.0),
+            percent(summary.utilised_idle),
             row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0)),
         ]);
     };
@@ -40,7 +40,13 @@ pub fn table(report: &Report) -> Table {
         add("tuned on the rest", exact);
     }
     for baseline in &report.baselines {
-        add(baseline.name, &baseline.row);
+        let (row, delay) = (&baseline.row, seconds(baseline.row.idle_wait_s));
+        match baseline.name {
+            "cfq-idle-plan-size" => add("idle class, plan's size", row),
+            "back-to-back-plan-size" => add("back-to-back, plan's size", row),
+            "fixed-delay-plan-slowdown" => add(&format!("fixed delay of {delay}, plan's size and slowdown"), row),
+            name => add(name, row),
+        }
     }
     table
 }

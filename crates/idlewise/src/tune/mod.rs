@@ -13,7 +13,7 @@ mod search;
 mod shaped;
 mod waiting;
 
-pub use baselines::{Baseline, baselines};
+pub use baselines::{Baseline, baselines, baselines_of_plan};
 pub use compare::{COMPARED, Comparison, Point, best_within, compare};
 pub use explore::{PairPoint, Penalty, Plane, Question};
 pub use frontier::{FrontierPoint, frontier, upper_edge};
