@@ -153,6 +153,13 @@ fn together(count: usize, lines: usize, pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<
     gzip(|out| out.write_all(&archive).unwrap())
 }
 
+/// Traces of the shortest lines, all at the same times.
+fn together_short(count: usize) -> Vec<u8> {
+    let member: String = (0..4_000).map(|at| format!("0,{},512,r,{}\n", at % 10, at / 400)).collect();
+    let archive = tar((0..count).map(|at| (format!("{at}.spc"), member.clone().into_bytes())));
+    gzip(|out| out.write_all(&archive).unwrap())
+}
+
 /// An archive of so many copies of a Parquet file.
 fn many(count: usize, member: &[u8]) -> Vec<u8> {
     tar((0..count).map(|at| (format!("{at}.parquet"), member.to_vec())))
@@ -293,7 +300,14 @@ fn files() -> Vec<Hostile> {
             "a damaged page at byte 4",
         ),
         file("one-place.parquet", Pages { all_at_once: true, ..Pages::default() }.file(), &[], "two columns at byte 4"),
-        file("large-pages.tar", many(9, &Pages { beyond: 50 << 20, ..Pages::default() }.file()), &[], ""),
+        file(
+            "dictionary-behind.parquet",
+            Pages { dictionary_behind: true, ..Pages::default() }.file(),
+            &[],
+            "a damaged page at byte",
+        ),
+        file("short-lines.tgz", together_short(4_096), &[], ""),
+        file("large-pages.tar", many(9, &Pages { beyond: 30 << 20, ..Pages::default() }.file()), &[], ""),
         file("many-parquet.tar", many(300, &Pages { beyond: 1 << 20, ..Pages::default() }.file()), &[], ""),
         file(
             "footer.parquet",

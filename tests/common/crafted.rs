@@ -83,11 +83,13 @@ pub struct Pages {
     pub all_at_once: bool,
     /// Bytes that stand behind the values of numbers, compressed.
     pub beyond: usize,
+    /// Whether a dictionary follows the values of numbers.
+    pub dictionary_behind: bool,
 }
 
 impl Default for Pages {
     fn default() -> Self {
-        Self { size_type: 5, dictionary_of: None, all_at_once: false, beyond: 0 }
+        Self { size_type: 5, dictionary_of: None, all_at_once: false, beyond: 0, dictionary_behind: false }
     }
 }
 
@@ -121,6 +123,10 @@ impl Pages {
                 &packed,
             ]
             .concat();
+            let behind =
+                [&[0x15], &signed(2)[..], &[0x15, 0x10, 0x15, 0x10, 0x4c, 0x15, 0x02, 0x15, 0x00, 0x00, 0x00], &[0; 8]];
+            let behind = if self.dictionary_behind && kind != 6 { behind.concat() } else { Vec::new() };
+            let page = [page, behind].concat();
             let (kind, length) = (signed(kind), signed(page.len() as i64));
             body.extend(&page);
             let text = [&[name.len() as u8], name].concat();

@@ -369,8 +369,8 @@ pub fn disk_model(path: Option<&Path>) -> anyhow::Result<DiskModel> {
     let Some(path) = path else {
         return Ok(DiskModel::ultrastar_15k450());
     };
-    let preset = path.to_str().and_then(Preset::named);
-    if let Some(preset) = preset.filter(|_| !path.exists()) {
+    // A file of such a name is ./nvme: what a folder happens to hold changes no result.
+    if let Some(preset) = path.to_str().and_then(Preset::named) {
         return Ok(preset.model());
     }
     if !path.exists() {

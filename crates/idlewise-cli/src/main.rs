@@ -3,8 +3,8 @@
 mod bad;
 mod capture;
 mod compare;
-mod dates;
 mod csv;
+mod dates;
 mod exit;
 mod explore;
 mod files;
@@ -96,7 +96,7 @@ fn quiet_parquet() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let file = panic.location().map_or("", |location| location.file());
-        if !file.contains("/parquet-") && !file.contains("/arrow-") {
+        if !file.contains("/parquet-") && !file.contains("/bytes-") {
             usual(panic);
         }
     }));

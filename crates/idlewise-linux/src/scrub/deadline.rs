@@ -39,7 +39,8 @@ pub fn in_time(
     let span_s = seen.end.since(seen.begin).as_secs_f64();
     let takes_s = |plan: &Plan| left.0 as f64 * span_s / plan.outcome.scrubbed.0 as f64;
     let least = Goal { mean_slowdown: LEAST, max_slowdown };
-    let enough = |plan: &Plan| takes_s(plan) <= time.as_secs_f64();
+    // What must be scrubbed of the span that was seen, at the rate that is needed.
+    let enough = Bytes((left.0 as f64 * span_s / time.as_secs_f64()).ceil() as u64);
     Ok(match gentlest(std::slice::from_ref(seen), model, &least, Arrivals::AnyMoment, enough, &|_| ())? {
         Gentlest::Found(goal, _) => InTime::Goal(goal),
         // A schedule that scrubs nothing takes for ever, which is cast to the longest time.

@@ -11,6 +11,6 @@ mod text;
 pub use chart::{Chart, Curve, Scale, cdf_chart};
 pub use heat::{HeatMap, Shape};
 pub use idleness::idle_page;
-pub use page::{Page, Section, made_by};
 pub use number::{number, percent};
+pub use page::{Page, Section, made_by};
 pub use text::Table;

@@ -15,7 +15,9 @@ use crate::Nanos;
 const BLOCKS: usize = 64 << 20;
 /// Of one input; while fuzzing so little that short inputs are of several blocks.
 const BLOCK: usize = if cfg!(fuzzing) { 1 << 10 } else { 4 << 20 };
-const SMALLEST_BLOCK: usize = if cfg!(fuzzing) { 1 << 10 } else { 16 << 10 };
+const SMALLEST_BLOCK: usize = if cfg!(fuzzing) { 1 << 10 } else { 4 << 10 };
+/// Times the text that rows of short lines take in memory, once as they are read and once merged.
+const ROWS_BESIDE_TEXT: usize = 8;
 /// Of more inputs none is read ahead.
 const MOST_AHEAD: usize = 64;
 /// A piece for one thread is not smaller.
@@ -108,7 +110,7 @@ impl<'a> Decoder<'a> {
         Self {
             name: input.name,
             read: input.rest,
-            block: (BLOCKS / (2 * inputs)).clamp(SMALLEST_BLOCK, BLOCK),
+            block: (BLOCKS / (ROWS_BESIDE_TEXT * inputs)).clamp(SMALLEST_BLOCK, BLOCK),
             ahead: inputs <= MOST_AHEAD,
             serial: ((recipe.parser)(), Columns::default()),
             recipe,

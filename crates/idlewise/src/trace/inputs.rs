@@ -1,6 +1,6 @@
 //! From paths to plain bytes: files, folders, tar archives, standard input, each perhaps compressed.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compression::{Compressed, MEMORY, decompressed};
 use super::spool::{Part, Spool};
-use super::store::ParquetBatches;
 use super::{TraceError, archive, folder};
 
 /// How much of the content the detection sees.
@@ -29,12 +28,22 @@ pub struct Input<'a> {
     pub name: String,
     /// How it was compressed, if it was.
     pub compression: Option<&'static str>,
-    /// The first bytes, which `rest` does not repeat.
+    /// The first bytes, which `rest` does not repeat; none where a file holds them.
     pub head: Vec<u8>,
     /// All others.
     pub rest: Box<dyn Read + Send + 'a>,
     /// The whole at any place, where a file holds the bytes as they are.
     pub file: Option<Part>,
+}
+
+impl Input<'_> {
+    /// The first bytes, by which the format is found.
+    pub fn first_bytes(&self) -> io::Result<Cow<'_, [u8]>> {
+        match &self.file {
+            Some(file) => file.clone().take_all(HEAD as u64).map(Cow::Owned),
+            None => Ok(Cow::Borrowed(&self.head)),
+        }
+    }
 }
 
 /// Told how much of all input has been read, from 0 to 1.
@@ -50,6 +59,8 @@ pub struct Inputs<'a> {
     passed_over_count: usize,
     /// Bytes of memory that those take which are unpacked while they are read.
     memory: u64,
+    /// Told what is read of files.
+    meter: Option<Arc<Meter<'a>>>,
     /// Whether some come from a folder or an archive, which may hold other things than traces.
     found: bool,
 }
@@ -79,7 +90,7 @@ pub fn open_all<'a>(
     }
     let sizes = files.iter().map(|(_, path)| path.metadata().map_or(0, |data| data.len()));
     let meter = Arc::new(Meter { done: AtomicU64::new(0), size: sizes.sum(), progress });
-    let mut inputs = Inputs { found, ..Inputs::default() };
+    let mut inputs = Inputs { found, meter: Some(meter.clone()), ..Inputs::default() };
     for (typed, path) in &files {
         let name = path.display().to_string();
         let (file, read): (_, Box<dyn Read + Send>) = if path.as_os_str() == "-" {
@@ -167,9 +178,8 @@ impl<'a> Inputs<'a> {
         let (mut rest, compressed) = decompressed(read, outer.memory_left())?;
         let mut head = Vec::new();
         rest.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-        if head.starts_with(BYTE_ORDER_MARK) {
-            head.drain(..BYTE_ORDER_MARK.len());
-        }
+        let mark = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        head.drain(..mark);
         head.shrink_to_fit();
         let inner = outer.with(compressed);
         if archive::claims(&head) {
@@ -182,11 +192,27 @@ impl<'a> Inputs<'a> {
         if self.all.len() == MOST_INPUTS {
             return Err(io::Error::other(format!("more than {MOST_INPUTS} traces at once: merge some of them first")));
         }
-        let rest = self.unpacked(rest, compressed, looks)?;
-        // What is read at any place needs no second descriptor, and what is read from front to end no first one.
-        let file = file.filter(|_| compressed.is_none() && ParquetBatches::claims(&head));
-        let rest = if file.is_some() { Box::new(io::empty()) } else { rest };
-        self.all.push(Input { name, compression: inner.compression, head, rest, file });
+        let compression = inner.compression;
+        let memory = self.memory + compressed.map_or(0, |how| how.memory);
+        let file = file.filter(|file| compressed.is_none() && file.left() >= head.len() as u64);
+        let file = match file {
+            Some(file) => file.from(mark as u64),
+            // What unpacks it takes memory, beyond which it is unpacked into a temporary file.
+            None if memory > MEMORY => looks.spool.part(&mut Cursor::new(head).chain(rest))?,
+            None => {
+                self.memory = memory;
+                self.all.push(Input { name, compression, head, rest, file: None });
+                return Ok(());
+            }
+        };
+        // It is read again from its beginning: the first bytes of thousands would take memory.
+        let rest: Box<dyn Read + Send + 'a> = match &self.meter {
+            Some(meter) if outer.archives == 0 => {
+                Box::new(Counted { read: Box::new(file.clone()), meter: meter.clone() })
+            }
+            _ => Box::new(file.clone()),
+        };
+        self.all.push(Input { name, compression, head: Vec::new(), rest, file: Some(file) });
         Ok(())
     }
 
@@ -200,21 +226,6 @@ impl<'a> Inputs<'a> {
         if self.passed_over.len() < NAMED {
             self.passed_over.push(name);
         }
-    }
-
-    /// The content of an input behind its head: what unpacks it takes memory, beyond which it is unpacked into a temporary file.
-    fn unpacked(
-        &mut self,
-        mut rest: Box<dyn Read + Send + 'a>,
-        compressed: Option<Compressed>,
-        looks: Looks,
-    ) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let memory = self.memory + compressed.map_or(0, |how| how.memory);
-        if memory <= MEMORY {
-            self.memory = memory;
-            return Ok(rest);
-        }
-        Ok(Box::new(looks.spool.part(&mut rest)?))
     }
 
     /// Each member that may be a trace becomes an unnamed temporary file: an archive is read once from front to end, but its members

@@ -287,15 +287,18 @@ fn open_input<'a>(
     spool: &Spool,
     inputs: usize,
 ) -> Result<OpenedInput<'a>, TraceError> {
-    if input.head.is_empty() {
-        return Err(TraceError::Nothing(input.name));
+    let head = input.first_bytes().map_err(|error| TraceError::Io { path: input.name.clone(), error })?;
+    if head.is_empty() {
+        return Err(TraceError::Nothing(input.name.clone()));
     }
-    if ParquetBatches::claims(&input.head) {
+    if ParquetBatches::claims(&head) {
+        drop(head);
         let parquet = ParquetBatches::open(input, spool, inputs)?;
         let resolution = parquet.resolution();
         return Ok(OpenedInput { format: "parquet", resolution, events: false, batches: Box::new(parquet) });
     }
-    let recipe = Recipe::of(&input.head, options.columns).ok_or_else(|| unknown(input.name.clone()))?;
+    let recipe = Recipe::of(&head, options.columns).ok_or_else(|| unknown(input.name.clone()))?;
+    drop(head);
     let (format, resolution, events) = (recipe.name, recipe.resolution, recipe.events);
     let batches = Box::new(Decoder::new(input, recipe, options.skip_bad, inputs));
     Ok(OpenedInput { format, resolution, events, batches })

@@ -95,11 +95,11 @@ fn emulated(size: Bytes) -> anyhow::Result<EmulatedDisk> {
 
 /// The intervals of the trace with the response times of its replay, on the trace's own clock.
 fn as_played(arguments: &Arguments, plan: &Plan, played: &Path) -> anyhow::Result<Vec<Interval>> {
-    let read = |path: &Path, volume: Option<&str>| -> anyhow::Result<Trace> {
-        Ok(open(&[path.to_path_buf()], &ReadOptions { volume, ..ReadOptions::default() })?)
+    let read = |path: &Path, volumes: &[String]| -> anyhow::Result<Trace> {
+        Ok(open(&[path.to_path_buf()], &ReadOptions { volumes, ..ReadOptions::default() })?)
     };
-    let mut trace = read(&arguments.trace, arguments.volume.as_deref())?;
-    let played = read(played, None)?;
+    let mut trace = read(&arguments.trace, arguments.volume.as_slice())?;
+    let played = read(played, &[])?;
     let (all, there) = (trace.columns.len(), played.columns.len());
     ensure!(all == there, "the replay has {there} requests, the trace {all}");
     trace.columns = with_responses(&trace.columns, &played.columns);

@@ -4,7 +4,7 @@ use std::io::{BufReader, Error, ErrorKind};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{ConvertedType, IntType, LogicalType, Type};
+use parquet::basic::{ConvertedType, IntType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{AsBytes, DataType};
 use parquet::errors::ParquetError;
@@ -17,6 +17,7 @@ use crate::trace::spool::Part;
 
 /// Of a file that is no trace so many columns are named.
 const SHOWN: usize = 10;
+const LONGEST_SHOWN: usize = 40;
 /// Bytes that are read for the header of a page.
 const HEADER: usize = 512;
 
@@ -49,6 +50,8 @@ pub struct Column {
     pub index: usize,
     /// Whether its numbers have no sign.
     unsigned: bool,
+    /// Nanoseconds, or whatever else is wanted, in a unit of its numbers.
+    unit: i128,
     /// Reads the group of rows that is read, from where it was left.
     reader: Option<ColumnReader>,
 }
@@ -75,15 +78,34 @@ pub fn column(name: &'static str, schema: &SchemaDescriptor) -> Result<Option<Co
     if found.type_scale() > 0 {
         return Err(format!("column '{name}' is DECIMAL, not whole numbers"));
     }
-    Ok(Some(Column { name, index, unsigned: is_unsigned(&found), reader: None }))
+    let unit = unit(&found).ok_or_else(|| format!("column '{name}' is dates, not times in ns"))?;
+    Ok(Some(Column { name, index, unsigned: is_unsigned(&found), unit, reader: None }))
 }
 
 /// The column of this name, without which a file is no trace.
 pub fn needed_column(name: &'static str, schema: &SchemaDescriptor) -> Result<Column, String> {
     column(name, schema)?.ok_or_else(|| {
-        let names = schema.root_schema().get_fields().iter().take(SHOWN).map(|field| field.name());
+        let shown = |name: &str| name.chars().take(LONGEST_SHOWN).collect::<String>();
+        let names = schema.root_schema().get_fields().iter().take(SHOWN).map(|field| shown(field.name()));
         format!("not a trace: no column '{name}' among {}", names.collect::<Vec<_>>().join(", "))
     })
+}
+
+/// Nanoseconds in a unit of a column of times; 1 for plain numbers, and none for dates.
+fn unit(column: &ColumnDescriptor) -> Option<i128> {
+    let of = |unit: &TimeUnit| match unit {
+        TimeUnit::MILLIS => 1_000_000,
+        TimeUnit::MICROS => 1_000,
+        TimeUnit::NANOS => 1,
+    };
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Timestamp(kind)), _) => Some(of(&kind.unit)),
+        (Some(LogicalType::Time(kind)), _) => Some(of(&kind.unit)),
+        (Some(LogicalType::Date), _) | (_, ConvertedType::DATE) => None,
+        (_, ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIME_MILLIS) => Some(1_000_000),
+        (_, ConvertedType::TIMESTAMP_MICROS | ConvertedType::TIME_MICROS) => Some(1_000),
+        _ => Some(1),
+    }
 }
 
 fn is_unsigned(column: &ColumnDescriptor) -> bool {
@@ -95,9 +117,9 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
 impl Column {
     /// The numbers in these rows; none where a row has none, or one that is no whole number.
     pub fn numbers(&mut self, rows: &Rows) -> Result<Vec<Option<i128>>, String> {
-        let (name, unsigned) = (self.name, self.unsigned);
+        let (name, unsigned, unit) = (self.name, self.unsigned, self.unit);
         let whole = |number: f64| (number.fract() == 0.0).then_some(number as i128);
-        match self.reader(rows)? {
+        let numbers = match self.reader(rows)? {
             ColumnReader::Int32ColumnReader(reader) if unsigned => {
                 values(name, reader, rows.count, |value| Ok(Some(i128::from(value as u32))))
             }
@@ -115,6 +137,10 @@ impl Column {
             }
             ColumnReader::DoubleColumnReader(reader) => values(name, reader, rows.count, |value| Ok(whole(value))),
             other => Err(format!("column '{name}' is {}, not numbers", kind(other))),
+        };
+        match unit {
+            1 => numbers,
+            _ => Ok(numbers?.into_iter().map(|number| number?.checked_mul(unit)).collect()),
         }
     }
 
@@ -203,7 +229,12 @@ fn values<T: DataType, V>(
         return (0..count).map(|_| next()).collect();
     }
     // A column that is neither repeated nor in a group has a value where the level is 1.
-    present.into_iter().map(|level| if level > 0 { next() } else { Ok(None) }).collect()
+    let value = |level| match level {
+        0 => Ok(None),
+        1 => next(),
+        other => Err(format!("a damaged Parquet file: column '{name}' has a level of {other}")),
+    };
+    present.into_iter().map(value).collect()
 }
 
 fn short(name: &str) -> String {

@@ -34,7 +34,9 @@ mod tests {
     use std::sync::Arc;
 
     use parquet::basic::{Compression, Encoding};
-    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+    use parquet::data_type::{
+        ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type,
+    };
     use parquet::errors::Result;
     use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
     use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -71,6 +73,7 @@ mod tests {
         Short(Vec<i32>),
         Real(Vec<f64>),
         Text(Vec<&'a str>),
+        Fixed(Vec<&'a str>),
     }
 
     impl Values<'_> {
@@ -83,6 +86,10 @@ mod tests {
                 Self::Text(values) => {
                     let values: Vec<ByteArray> = values.iter().map(|&value| value.into()).collect();
                     column.typed::<ByteArrayType>().write_batch(&values, None, None)
+                }
+                Self::Fixed(values) => {
+                    let values: Vec<FixedLenByteArray> = values.iter().map(|&v| ByteArray::from(v).into()).collect();
+                    column.typed::<FixedLenByteArrayType>().write_batch(&values, None, None)
                 }
             }?;
             column.close()
@@ -139,6 +146,12 @@ mod tests {
             let error = read(&file(&requests(2, "v", junk(2)), 1, properties)).unwrap_err().to_string();
             assert!(error.contains("column 'volume' has strings in encoding"), "{error}");
         }
+        let mut fixed = requests(2, "v", junk(2));
+        fixed[4] = ("fixed_len_byte_array(2) volume", Values::Fixed(vec!["v1", "v2"]));
+        assert_eq!(read(&file(&fixed, 1, plain().build())).unwrap().columns.volumes, ["v1", "v2"]);
+        let properties = plain().set_column_encoding("volume".into(), Encoding::DELTA_BYTE_ARRAY).build();
+        let error = read(&file(&fixed, 1, properties)).unwrap_err().to_string();
+        assert!(error.contains("column 'volume' has strings in encoding 7"), "{error}");
         for codec in [Compression::GZIP(Default::default()), Compression::SNAPPY, Compression::LZ4_RAW] {
             let properties =
                 WriterProperties::builder().set_compression(codec).set_writer_version(WriterVersion::PARQUET_2_0);
@@ -185,6 +198,17 @@ mod tests {
         assert!(wrong(("double offset", Values::Real(vec![0.5, f64::NAN])), lengths()).contains("row 0: expected"));
         let texts = ("binary offset (string)", Values::Text(vec!["1", "2"]));
         assert!(wrong(texts, lengths()).ends_with("column 'offset' is BYTE_ARRAY, not numbers"));
+        let arrivals = |kind: &'static str, at: Vec<i64>| {
+            let columns = [(kind, Values::Long(at)), ("int64 offset", Values::Long(vec![0, 0])), lengths()];
+            let op = ("binary op", Values::Text(vec!["read", "write"]));
+            let columns: Vec<_> = columns.into_iter().chain([op]).collect();
+            let trace = read(&file(&columns, 1, WriterProperties::default()));
+            trace.map(|trace| trace.columns.arrival[1].0).map_err(|error| error.to_string())
+        };
+        assert_eq!(arrivals("int64 arrival (timestamp(millis, true))", vec![5, 7]).unwrap(), 2_000_000);
+        assert_eq!(arrivals("int64 arrival (timestamp(micros, true))", vec![5, 7]).unwrap(), 2_000);
+        assert_eq!(arrivals("int64 arrival (timestamp(nanos, true))", vec![5, 7]).unwrap(), 2);
+        assert!(arrivals("int64 arrival (timestamp(millis, true))", vec![0, i64::MAX]).unwrap_err().contains("row 1"));
         let scaled = ("int64 offset (decimal(9, 2))", Values::Long(vec![100, 200]));
         assert!(wrong(scaled, lengths()).ends_with("column 'offset' is DECIMAL, not whole numbers"));
     }

@@ -21,7 +21,7 @@ const ROWS: usize = 1 << 16;
 const ALL_ROWS: usize = 1 << 20;
 const FEWEST_ROWS: usize = 1 << 8;
 /// Memory for what stays open of all inputs together.
-const OPEN: u64 = 256 << 20;
+const OPEN: u64 = 96 << 20;
 
 /// Reads a trace from Parquet.
 pub struct ParquetBatches {
@@ -110,7 +110,8 @@ impl ParquetBatches {
             columns,
             origin: Nanos(origin.unwrap_or(0)),
             resolution: Nanos(resolution.unwrap_or(1)),
-            rows: (ALL_ROWS / inputs).clamp(FEWEST_ROWS, ROWS),
+            // Where pages are read again for each batch, few large batches take less time.
+            rows: (ALL_ROWS / inputs).clamp(FEWEST_ROWS, if stays_open { ROWS } else { ALL_ROWS }),
             stays_open,
             group: 0,
             done: 0,
@@ -237,7 +238,10 @@ fn op(text: &str) -> Result<Op, String> {
     match text {
         "read" => Ok(Op::Read),
         "write" => Ok(Op::Write),
-        other => Err(format!("op '{:.40}' is not read or write", other.escape_debug().to_string())),
+        other => {
+            let shown: String = other.chars().take(40).flat_map(char::escape_debug).collect();
+            Err(format!("op '{shown}' is not read or write"))
+        }
     }
 }
 

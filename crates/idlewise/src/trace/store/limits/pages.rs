@@ -12,7 +12,7 @@ use crate::trace::spool::Part;
 use crate::trace::volumes::LONGEST_NAME;
 
 /// Bytes of a page, compressed or not; most writers make pages of 1 MiB.
-const LARGEST_PAGE: i64 = 64 << 20;
+const LARGEST_PAGE: i64 = 32 << 20;
 /// Bytes that its length takes beside a name, and what says whether a row has one.
 const BESIDE_NAME: i64 = 8;
 /// What else a page of names holds.
@@ -20,8 +20,12 @@ const SLACK: i64 = 4 << 10;
 /// Most headers of pages are shorter; what is longer is read again with more of it.
 const HEADER: u64 = 256;
 const LONGEST_HEADER: u64 = 1 << 20;
-/// Encodings of pages of strings that are read: spelt out, and two that refer to the dictionary.
+/// Encodings of pages that are read: spelt out, two that refer to the dictionary, differences, and bytes in streams. Others say in a few
+/// bits how many values there are, or repeat the one before, however long.
+const NUMBERS: [i64; 5] = [0, 2, 8, 5, 9];
 const STRINGS: [i64; 3] = [0, 2, 8];
+/// Bytes that what is known of a column in a group of rows takes in memory.
+const CHUNK: u64 = 512;
 /// Bytes that a value of a dictionary takes in memory.
 const VALUE: i64 = 32;
 /// Strings in a dictionary, each of which takes some memory: volumes have as many names.
@@ -32,7 +36,8 @@ const HEADERS: [&str; 4] = ["DataPageHeader", "an empty structure", "DictionaryP
 /// Checks each page of these columns; the memory that reading them side by side takes.
 pub fn check_pages(file: &Part, metadata: &ParquetMetaData, columns: &[usize]) -> Result<u64, String> {
     check_places(metadata)?;
-    let mut memory = 0;
+    let chunks: usize = metadata.row_groups().iter().map(|group| group.columns().len()).sum();
+    let mut memory = CHUNK * chunks as u64;
     for &index in columns {
         let mut most = 0;
         for chunk in metadata.row_groups().iter().filter_map(|group| group.columns().get(index)) {
@@ -59,7 +64,7 @@ struct Pages<'a> {
 }
 
 impl Pages<'_> {
-    /// The memory that they take: of the dictionary, and of the largest page packed and unpacked.
+    /// The memory that they take: of the dictionary, and of the largest page in each encoding, packed and unpacked.
     fn check(&self) -> Result<u64, String> {
         let name = self.chunk.column_path().string();
         if matches!(self.chunk.compression(), Compression::BROTLI(_) | Compression::LZ4) {
@@ -75,7 +80,7 @@ impl Pages<'_> {
         if self.chunk.column_descr().type_length() > LONGEST_NAME as i32 {
             return long_name(at);
         }
-        let (mut dictionary, mut most) = (0, 0);
+        let (mut dictionary, mut most) = (0, [0; NUMBERS.len()]);
         while at < end {
             let (page, header) = read_header(self.file, at)?;
             let largest = page.compressed.max(page.uncompressed);
@@ -89,25 +94,30 @@ impl Pages<'_> {
             if page.is_dictionary && page.values.saturating_mul(self.width()) > page.uncompressed {
                 return Err(format!("a damaged page at byte {at}"));
             }
+            let named = if self.holds_strings() { &STRINGS[..] } else { &NUMBERS[..] };
             if page.is_dictionary {
+                // A second one, or one behind the values, would not be that which the values were checked with.
+                if at != begin {
+                    return Err(format!("a damaged page at byte {at}"));
+                }
                 if self.holds_strings() && page.values > MOST_STRINGS {
                     return Err(format!("column '{name}' has more than {MOST_STRINGS} names in the page at byte {at}"));
                 }
                 dictionary = page.compressed.saturating_add(page.uncompressed) + page.values.saturating_mul(VALUE);
+            } else if let Some(kind) = named.iter().position(|&encoding| encoding == page.encoding) {
+                most[kind] = page.compressed.saturating_add(page.uncompressed).max(most[kind]);
             } else {
-                most = most.max(page.compressed.saturating_add(page.uncompressed));
+                let (kind, encodings) = match self.holds_strings() {
+                    true => ("strings", "plain or with a dictionary"),
+                    false => ("numbers", "plain, with a dictionary, as differences or in streams"),
+                };
+                let encoding = page.encoding;
+                return Err(format!("column '{name}' has {kind} in encoding {encoding}; {encodings} is read"));
             }
             if self.chunk.column_type() == Type::BYTE_ARRAY {
                 let longest = (LONGEST_NAME as i64 + BESIDE_NAME).saturating_mul(page.values).saturating_add(SLACK);
                 if page.uncompressed > longest {
                     return long_name(at);
-                }
-                // Others say in a few bits how many there are, or repeat the one before, however long.
-                if !page.is_dictionary && !STRINGS.contains(&page.encoding) {
-                    return Err(format!(
-                        "column '{name}' has strings in encoding {}; plain or with a dictionary is read",
-                        page.encoding
-                    ));
                 }
             }
             let data = at.saturating_add(header);
@@ -116,7 +126,8 @@ impl Pages<'_> {
             }
             at = data.saturating_add(page.compressed as u64);
         }
-        Ok(u64::try_from(dictionary + most).unwrap_or(u64::MAX))
+        // A reader keeps a page for each encoding.
+        Ok(u64::try_from(dictionary + most.iter().sum::<i64>()).unwrap_or(u64::MAX))
     }
 
     fn holds_strings(&self) -> bool {
