@@ -16,6 +16,7 @@ TEXT
 mkdir -p "$tree/usr/share/lintian/overrides" "$tree/DEBIAN"
 cat > "$tree/usr/share/lintian/overrides/idlewise" <<'TEXT'
 # One command for every Linux of this architecture, whatever libraries it has.
+idlewise: statically-linked-binary
 idlewise: embedded-library
 idlewise: shared-library-lacks-prerequisites
 TEXT
