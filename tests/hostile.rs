@@ -155,7 +155,7 @@ fn together(count: usize, lines: usize, pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<
 
 /// Traces of the shortest lines, all at the same times.
 fn together_short(count: usize) -> Vec<u8> {
-    let member: String = (0..4_000).map(|at| format!("0,{},512,r,{}\n", at % 10, at / 400)).collect();
+    let member: String = (0..900).map(|at| format!("0,{},512,r,{}\n", at % 10, at / 90)).collect();
     let archive = tar((0..count).map(|at| (format!("{at}.spc"), member.clone().into_bytes())));
     gzip(|out| out.write_all(&archive).unwrap())
 }
@@ -328,8 +328,8 @@ fn files() -> Vec<Hostile> {
             &[],
             "takes 1537 MiB of memory to unpack; at most 256",
         ),
-        file("hole.tar", sparse(1 << 32, false), &[], "hm.csv: a sparse file with holes of 4.0 GiB: unpack it first"),
-        file("hidden-hole.tar", sparse(1 << 32, true), &[], "hm.csv: a sparse file with holes of 4.0 GiB"),
+        file("hole.tar", sparse(1 << 32, false), &[], "hm.csv: a sparse file with holes of 4.00 GiB: unpack it first"),
+        file("hidden-hole.tar", sparse(1 << 32, true), &[], "hm.csv: a sparse file with holes of 4.00 GiB"),
         file("too-many-together.tgz", together(4_097, 1, |text| text.to_vec()), &[], "more than 4096 traces at once"),
         file("long-members.tgz", long_members(), &[], ""),
         file(
@@ -400,7 +400,7 @@ fn temporary_files_keep_to_their_limit() {
     };
     assert!(read("1KiB").status.success());
     let refused = read("10B");
-    assert!(stderr(&refused).contains("more than 10B of temporary files in /"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("more than 10 B of temporary files in /"), "{}", stderr(&refused));
     assert_eq!(refused.status.code(), Some(1));
 }
 

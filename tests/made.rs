@@ -39,7 +39,7 @@ fn each_subcommand_has_a_manual_page_and_shells_their_completions() {
     assert!(run(&["generate-files", folder.path().to_str().unwrap(), "2026-01-31"]).status.success());
     let help = stdout(&run(&["--help"]));
     assert!(!help.contains("generate-files"), "it is for packagers");
-    let commands = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    let commands = help.split("Usage:").nth(1).unwrap().split("Options:").next().unwrap();
     let names: Vec<&str> = commands
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next().filter(|_| !line.starts_with("   ")))

@@ -110,7 +110,11 @@ fn mistakes_are_one_line_with_the_right_code() {
         (&["idle", "/etc/hostname"], 1, "not a trace that idlewise reads; it reads msr, msr-short, blkreplay"),
         (&["idle", &disk], 1, "not a trace"),
         (&["idle", &trace, "--volume", "c"], 1, "no volume 'c' in the trace; it has a_0, b_1"),
-        (&["idle", &trace, "--disk", "/no/such/disk"], 1, "/no/such/disk: No such file"),
+        (
+            &["idle", &trace, "--disk", "/no/such/disk"],
+            1,
+            "--disk /no/such/disk: neither a file nor one of 15k, nearline",
+        ),
         (&["idle", &trace, "--disk", &trace], 1, "not a disk model: line 1"),
         (&["simulate", &trace], 64, "policy 'waiting' needs --idle-wait"),
         (&["simulate", &trace, "--policy", "wating"], 64, "no policy 'wating'; there is waiting"),
@@ -139,15 +143,19 @@ fn mistakes_are_one_line_with_the_right_code() {
 #[test]
 fn help_says_enough() {
     let simulate = stdout(&run(&["simulate", "--help"]));
-    for name in ["cfq-idle", "fixed-delay", "blkreplay", "srt"] {
+    for name in ["cfq-idle", "fixed-delay", "idlewise trace formats"] {
         assert!(simulate.contains(name), "{simulate}");
+    }
+    let formats = stdout(&run(&["trace", "formats"]));
+    for name in ["blkreplay", "srt", "parquet"] {
+        assert!(formats.contains(name), "{formats}");
     }
     for command in ["idle", "simulate", "tune", "scrub", "probe", "capture", "replay"] {
         let output = run(&[command, "--help"]);
         assert!(output.status.success());
         let text = stdout(&output);
         assert!(
-            text.contains("Usage:") && text.contains("such as") || text.contains("Trace formats:"),
+            text.contains("Usage:") && text.contains("such as") || text.contains("lists the formats"),
             "{command}: {text}"
         );
     }

@@ -239,7 +239,7 @@ mod tests {
         let two = |room: &Room| Merged::new((0..2).map(|_| within(&[vec![5, 6], vec![1]], &options, room)).collect());
         assert_eq!(all(&mut two(&Room::new(Some(Bytes(6 * REQUEST))))).unwrap().len(), 6);
         let error = all(&mut two(&Room::new(Some(Bytes(6 * REQUEST - 1))))).unwrap_err().to_string();
-        assert!(error.starts_with("t: takes more than 383B of memory"), "{error}");
+        assert!(error.starts_with("t: takes more than 383 B of memory"), "{error}");
     }
 
     proptest! {

@@ -523,7 +523,7 @@ mod tests {
         let trace = parse_bytes("t.tar", &traces, &limited(100_000)).unwrap();
         assert_eq!((trace.len(), trace.provenance.passed_over.as_deref()), (20_000, Some("t.tar:zeros, t.tar:empty")));
         let error = parse_bytes("t.tar", &traces, &limited(100)).unwrap_err().to_string();
-        assert!(error.starts_with("t.tar: more than 100B of temporary files in "), "{error}");
+        assert!(error.starts_with("t.tar: more than 100 B of temporary files in "), "{error}");
         let two = gzip(&tar(&[("inner.tar", &traces)]));
         assert_eq!(parse_bytes("t.tgz", &two, &ReadOptions::default()).unwrap().len(), 20_000);
         let error =

@@ -134,6 +134,6 @@ mod tests {
         parts.iter_mut().rev().for_each(|part| assert_eq!(part.read_to_string(&mut text).unwrap(), 2));
         assert_eq!(text, "1234569078");
         let error = spool.part(&mut io::repeat(0)).err().unwrap().to_string();
-        assert!(error.starts_with("more than 10B of temporary files in /"), "{error}");
+        assert!(error.starts_with("more than 10 B of temporary files in /"), "{error}");
     }
 }
