@@ -16,7 +16,9 @@ use crate::input::{Input, Source, TraceOnDisk, formats_help};
 use crate::output;
 use crate::progress::Progress;
 
-/// Compare policies: the idle time that each uses at which rate of collisions, beside what a clairvoyant could
+/// Compare policies: how much idle time each uses at each collision rate
+///
+/// The oracle, which knows the future, shows what is possible.
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {

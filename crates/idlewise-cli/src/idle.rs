@@ -14,8 +14,8 @@ use crate::input::{DiskArguments, Input, ReadArguments, Source, formats_help};
 use crate::output;
 use crate::progress::Progress;
 
-/// Say how idle the disks of traces were: their idle intervals, what is left of them after waiting, whether they repeat, follow
-/// each other or have long tails
+/// Show idle-time statistics of traces: interval lengths and their tail, the idle time left after a wait, periodicity,
+/// autocorrelation
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {

@@ -30,31 +30,32 @@ use crate::output::say;
 use goal::Wanted;
 use job::Job;
 
-/// Verify devices in their idle times, so that the foreground keeps its response times. Read-only
+/// Verify disks in their idle times, so that foreground requests keep their response times. Read-only
 ///
-/// It measures each disk, watches its foreground for a while, chooses request size and idle wait for a goal, and chooses again
-/// every minute. Without a goal it takes a default for the kind of disk, and says which. Or give the plan of `idlewise tune`, or
-/// size and wait. Interrupted, it goes on where it was when run again.
+/// For a goal, it measures each disk, watches its foreground requests for a while, chooses request size and idle wait, and chooses
+/// again every minute. Without a goal it uses a default for the kind of disk, and prints it. You can also give a plan of `idlewise
+/// tune`, or a request size and an idle wait. After an interruption, the next run goes on from there.
 ///
-/// The mean slowdown is kept by an account: each foreground request earns it, each delay spends what it cost, and the scrub pauses
-/// while the account is overdrawn. Up to what 1,000 requests earn may be overdrawn, so a short run can end above its mean.
+/// An account keeps the mean slowdown within the goal: each foreground request adds the allowed mean to it, each delay is deducted,
+/// and the scrub pauses while the balance is negative. The account may be overdrawn by what 1,000 requests add, so the mean of a short
+/// run can be above the goal.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Block devices, such as /dev/sda; they may be in use
     #[arg(required_unless_present = "all", value_name = "DEVICE")]
     devices: Vec<PathBuf>,
 
-    /// Every disk of this machine whose medium stays in it
+    /// Scrub all non-removable disks of this machine
     #[arg(long, conflicts_with = "devices")]
     all: bool,
 
-    /// Disks of one array that are scrubbed at the same time
+    /// Number of disks of one array that are scrubbed at the same time
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     per_array: usize,
 
     /// Mean added response time that foreground requests may suffer, such as 1ms
     ///
-    /// The mean is over all foreground requests, not over those that are delayed. [default: 1ms for a hard disk, 10us for an
+    /// The mean is over all foreground requests, not only over those that are delayed. [default: 1ms for a hard disk, 10us for an
     /// SSD or NVMe disk; none with --request-size]
     #[arg(long, value_name = "TIME")]
     mean_slowdown: Option<Nanos>,
@@ -75,11 +76,11 @@ pub struct Arguments {
     #[arg(long = "for", value_name = "TIME")]
     run_for: Option<Nanos>,
 
-    /// Most that is scrubbed in a second, of all disks of this command together, such as 100MB/s
+    /// Highest scrub rate of all disks of this command together, such as 100MB/s
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
 
-    /// Disks that are scrubbed at the same time, at most [default: all]
+    /// Highest number of disks that are scrubbed at the same time [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
 
@@ -95,7 +96,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", requires = "request_size")]
     idle_wait: Option<Nanos>,
 
-    /// With a goal: how request size and idle wait follow what the foreground does
+    /// How request size and idle wait are adjusted to a goal
     #[arg(long, value_enum, default_value_t, conflicts_with_all = ["plan", "request_size"])]
     policy: PolicyName,
 
@@ -119,7 +120,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     visit: Bytes,
 
-    /// How to verify, instead of the first way that works
+    /// Verify in this way, instead of the first one that works
     #[arg(long, value_name = "NAME", value_parser = verifier_names())]
     verifier: Option<String>,
 
@@ -135,7 +136,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
-    /// Say what would be scrubbed, and how, and end
+    /// Show what would be scrubbed, and how, and end
     #[arg(long)]
     dry_run: bool,
 
@@ -151,10 +152,10 @@ pub struct Arguments {
 /// The choice of a policy on the command line.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum PolicyName {
-    /// Tuned again every minute, on the idle intervals seen so far
+    /// Tune again every minute, on the idle intervals seen so far
     #[default]
     Waiting,
-    /// Tunes itself as intervals go by, with what the account of the slowdown allows
+    /// Adjust after each idle interval, with what the account of the slowdown allows
     Adaptive,
 }
 

@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::simulate::seconds;
 use crate::trace_file::part_path;
 
-/// Choose request size and idle wait so that a scrub is fastest while the slowdown stays within the goal
+/// Choose the request size and idle wait with which a scrub is fastest within a slowdown goal
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
@@ -34,33 +34,34 @@ pub struct Arguments {
     #[command(flatten)]
     aim: aim::AimArguments,
 
-    /// Size of all disks of the trace together, for the time that a full pass takes
+    /// Size of all disks of the trace together, from which the time of a full pass is computed
     #[arg(long, value_name = "SIZE", default_value = "10TB")]
     capacity: Bytes,
 
-    /// Keep the goal at whichever moment of a request foreground work arrives, not only at those recorded: for a plan that
-    /// will be run, and for short traces
+    /// Keep the goal also if foreground requests arrive at other moments than recorded. Use it for plans that will be run, and for
+    /// short traces
     #[arg(long)]
     any_moment: bool,
 
-    /// A plan for each volume: each has the whole slowdown goal and the whole capacity
+    /// Make a plan for each volume, each with the whole slowdown goal and the whole capacity
     #[arg(long)]
     by_volume: bool,
 
-    /// Also fit steps, whose waits and sizes change with elapsed idle time, and take them if they do more than one wait and
-    /// one size on parts of the trace that they were not fitted to
+    /// Also fit steps: waits and sizes that change with elapsed idle time. They are taken if they scrub more on parts of the trace
+    /// that they were not fitted to
     #[arg(long)]
     shaped: bool,
 
-    /// Tune on this first share of the time, such as 0.5, and show what the plan does on the rest
+    /// Tune on this first part of the trace, such as 0.5 of its time, and show what the plan does on the rest
     #[arg(long, value_name = "SHARE")]
     train: Option<f64>,
 
-    /// Write a page with throughput against slowdown for all sizes: one HTML file
+    /// Write an HTML page with throughput against slowdown for all sizes
     #[arg(long, value_name = "FILE.html", conflicts_with = "by_volume")]
     report: Option<PathBuf>,
 
-    /// Write the plan to a file that `idlewise scrub --plan` takes; with --by-volume one a volume, its name before the ending
+    /// Write the plan to a file, which `idlewise scrub --plan` takes. With --by-volume, one file for each volume, with its name
+    /// before the ending
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 

@@ -1,11 +1,11 @@
 //! `idlewise trace formats`: which formats of traces are read, and which are written.
 
-use idlewise::report::Table;
 use idlewise::trace::formats::FORMATS;
 use idlewise::trace::write::Target;
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::input::list;
 use crate::output;
 
 /// List the formats of traces
@@ -47,12 +47,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.json {
         return output::json(&formats).map(|()| Exit::Clean);
     }
-    let mut table = Table::new(["format", "written as", "what is in it"]);
-    for format in formats {
-        table.row([format.name.into(), format.written_as.unwrap_or("-".into()), format.about.into()]);
-    }
-    output::text(&format!(
-        "{table}\nAny other table: --columns time=1:us,offset=3:sectors512,length=4:bytes,op=2:R/W\n"
-    ))?;
+    let (written, read): (Vec<_>, Vec<_>) = formats.iter().partition(|format| format.written_as.is_some());
+    let lines = |title: &str, formats: Vec<&Format>| list(title, formats.into_iter().map(|f| (f.name, f.about)));
+    let (written, read) = (lines("Read, and written by `trace convert`", written), lines("Read", read));
+    let other = "Any other table: --columns time=1:us,offset=3:sectors512,length=4:bytes,op=2:R/W";
+    output::text(&format!("{written}\n\n{read}\n\n{other}\n"))?;
     Ok(Exit::Clean)
 }
