@@ -1,4 +1,4 @@
-# make demo    the whole product on an emulated disk, in about five minutes
+# make demo    the whole product on an emulated disk, in about three minutes after the build
 # make test    every test; those that need root or a tool say so when they are skipped
 # make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
