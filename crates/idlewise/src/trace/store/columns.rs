@@ -1,47 +1,20 @@
 //! One column of a Parquet file after another, as far as a trace needs it.
 
-use std::io::{BufReader, Error, ErrorKind};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parquet::basic::{ConvertedType, IntType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{AsBytes, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
-use parquet::file::reader::{ChunkReader, Length};
-use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
+use super::pages::CheckedPages;
 use crate::trace::spool::Part;
 
 /// Of a file that is no trace so many columns are named.
 const SHOWN: usize = 10;
 const LONGEST_SHOWN: usize = 40;
-/// Bytes that are read for the header of a page.
-const HEADER: usize = 512;
-
-impl Length for Part {
-    fn len(&self) -> u64 {
-        self.left()
-    }
-}
-
-impl ChunkReader for Part {
-    type T = BufReader<Self>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::with_capacity(HEADER, self.from(start)))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.from(start).take_all(length as u64)?;
-        if bytes.len() < length {
-            return Err(Error::from(ErrorKind::UnexpectedEof).into());
-        }
-        Ok(bytes.into())
-    }
-}
 
 /// Where a column of a trace is, by its name.
 pub struct Column {
@@ -191,8 +164,7 @@ impl Column {
         let problem = |error: ParquetError| error.to_string();
         let group = rows.metadata.row_group(rows.group);
         let chunk = group.columns().get(self.index).ok_or("a damaged Parquet file: a group without a column")?;
-        let total = usize::try_from(group.num_rows()).unwrap_or(0);
-        let pages = SerializedPageReader::new(rows.file.clone(), chunk, total, None).map_err(problem)?;
+        let pages = CheckedPages::new(rows.file.clone(), chunk)?;
         let mut reader = get_column_reader(chunk.column_descr_ptr(), Box::new(pages));
         let skipped = match &mut reader {
             ColumnReader::Int32ColumnReader(reader) => reader.skip_records(rows.begin),

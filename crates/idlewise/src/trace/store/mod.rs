@@ -17,6 +17,7 @@
 
 mod columns;
 mod limits;
+mod pages;
 mod read;
 mod write;
 
@@ -25,6 +26,8 @@ pub use write::ParquetWriter;
 
 /// The version of the schema that is written, and the newest that is read.
 pub const VERSION: u64 = 1;
+/// What a file begins and ends with.
+const MAGIC: &[u8] = b"PAR1";
 const VERSION_KEY: &str = "idlewise.version";
 const RESOLUTION_KEY: &str = "idlewise.resolution_ns";
 const ORIGIN_KEY: &str = "idlewise.origin_ns";
@@ -177,6 +180,32 @@ mod tests {
                 assert_eq!([true, false].map(|stays_open| read(most, stays_open)), [whole.clone(), whole.clone()]);
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_is_rewritten_while_it_is_read_keeps_the_limits() {
+        use std::os::unix::fs::FileExt;
+        let properties = || plain().set_data_page_row_count_limit(100).set_write_batch_size(100).build();
+        let bytes = file(&requests(400, "v", junk(400)), 1, properties());
+        // The same layout, but for one byte of a page: a length of 1 GiB, or an encoding that is not read.
+        let header = bytes.windows(2).position(|pair| pair == [0x15, 0x00]).unwrap();
+        for stays_open in [true, false] {
+            for damage in [&[0x15, 0x00, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08][..], &[0x15, 0x08], &[0xff; 64]] {
+                let disk = tempfile::tempfile().unwrap();
+                disk.write_all_at(&bytes, 0).unwrap();
+                let mut batches = ParquetBatches::of_disk(&disk, 100, stays_open);
+                for page in bytes.windows(2).enumerate().filter(|(_, pair)| **pair == bytes[header..header + 2]) {
+                    disk.write_all_at(damage, page.0 as u64).unwrap();
+                }
+                assert!(batches.batch().is_err(), "{stays_open} {damage:x?}");
+            }
+        }
+        let disk = tempfile::tempfile().unwrap();
+        disk.write_all_at(&bytes, 0).unwrap();
+        let mut batches = ParquetBatches::of_disk(&disk, 100, false);
+        assert_eq!(batches.batch().unwrap().unwrap().len(), 100);
+        disk.set_len(bytes.len() as u64 / 2).unwrap();
+        assert!(batches.batch().is_err());
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::ParquetMetaData;
 
 use super::columns::{Column, Rows, column, needed_column};
-use super::{ORIGIN_KEY, RESOLUTION_KEY, VERSION, VERSION_KEY, limits};
+use super::{MAGIC, ORIGIN_KEY, RESOLUTION_KEY, VERSION, VERSION_KEY, limits};
 use crate::trace::decoder::{BadRecords, Batches};
 use crate::trace::inputs::Input;
 use crate::trace::spool::{Part, Spool};
@@ -14,7 +14,6 @@ use crate::trace::volumes::LONGEST_NAME;
 use crate::trace::{Columns, Op, Request, TraceError};
 use crate::{Bytes, Nanos};
 
-const MAGIC: &[u8] = b"PAR1";
 /// Rows of a batch of one input.
 const ROWS: usize = 1 << 16;
 /// Rows of the batches of all inputs together.
@@ -82,8 +81,8 @@ impl ParquetBatches {
     }
 
     fn of_file(file: Part, inputs: usize) -> Result<Self, String> {
-        let footer = limits::check_footer(&file)?;
-        let metadata = metadata(&file)?;
+        let footer = limits::read_footer(&file)?;
+        let metadata = footer.metadata;
         let stated = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
         let number = |key: &str| stated.iter().find(|stated| stated.key == key)?.value.as_ref()?.parse::<u64>().ok();
         if let Some(version) = number(VERSION_KEY).filter(|&version| version > VERSION) {
@@ -102,7 +101,7 @@ impl ParquetBatches {
         };
         let indices: Vec<usize> = columns.all().map(|column| column.index).collect();
         let pages = limits::check_pages(&file, &metadata, &indices)?;
-        let stays_open = footer.saturating_add(pages) <= OPEN / inputs as u64;
+        let stays_open = footer.memory.saturating_add(pages) <= OPEN / inputs as u64;
         Ok(Self {
             name: String::new(),
             file: Arc::new(file),
@@ -122,7 +121,17 @@ impl ParquetBatches {
     /// From memory, so many rows at a time.
     #[cfg(test)]
     pub fn of_bytes(bytes: &[u8], rows: usize, stays_open: bool) -> Self {
-        let file = Spool::new(Bytes(u64::MAX)).part(&mut &bytes[..]).unwrap();
+        Self::of_part(Spool::new(Bytes(u64::MAX)).part(&mut &bytes[..]).unwrap(), rows, stays_open)
+    }
+
+    /// From a file, so many rows at a time.
+    #[cfg(test)]
+    pub fn of_disk(file: &std::fs::File, rows: usize, stays_open: bool) -> Self {
+        Self::of_part(Part::of_file(file).unwrap().unwrap(), rows, stays_open)
+    }
+
+    #[cfg(test)]
+    fn of_part(file: Part, rows: usize, stays_open: bool) -> Self {
         let open = Self::of_file(file, 1).unwrap();
         Self { rows, stays_open, metadata: open.metadata.filter(|_| stays_open), ..open }
     }
@@ -136,7 +145,7 @@ impl ParquetBatches {
     pub fn batch(&mut self) -> Result<Option<Columns>, String> {
         let metadata = match &self.metadata {
             Some(metadata) => metadata.clone(),
-            None => Arc::new(metadata(&self.file)?),
+            None => Arc::new(limits::read_footer(&self.file)?.metadata),
         };
         while let Some(group) = metadata.row_groups().get(self.group) {
             let left = usize::try_from(group.num_rows()).unwrap_or(0).saturating_sub(self.done);
@@ -163,10 +172,6 @@ impl Batches for ParquetBatches {
     fn bad(&self) -> BadRecords {
         BadRecords::default()
     }
-}
-
-fn metadata(file: &Part) -> Result<ParquetMetaData, String> {
-    ParquetMetaDataReader::new().parse_and_finish(file).map_err(|error| error.to_string())
 }
 
 /// The requests in these rows, of which the first is row `first` of the file.

@@ -1,9 +1,12 @@
 //! The footer: its size, that every field in it is of its type, and the shape of the schema.
 
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+
 use super::layout::FILE;
 use super::read_at;
 use super::thrift::{Compact, Seen};
 use crate::trace::spool::Part;
+use crate::trace::store::MAGIC;
 
 /// Bytes of the footer: enough for thousands of row groups.
 const LONGEST_FOOTER: u64 = 4 << 20;
@@ -14,11 +17,20 @@ const MOST_ELEMENTS: usize = 1_000;
 /// Groups within groups.
 const DEEPEST: usize = 10;
 
-/// Checks the size of the footer, its fields, and the shape of the schema in it; the memory that it takes once it is read.
-pub fn check_footer(file: &Part) -> Result<u64, String> {
+/// What the footer says, and the memory that it takes.
+pub struct Footer {
+    pub metadata: ParquetMetaData,
+    pub memory: u64,
+}
+
+/// The footer, after a look at its size, its fields, and the shape of the schema in it.
+pub fn read_footer(file: &Part) -> Result<Footer, String> {
     let damaged = || "a damaged Parquet file".to_string();
     let size = file.left();
     let tail = read_at(file, size.checked_sub(8).ok_or_else(damaged)?, 8)?;
+    if tail.len() < 8 || &tail[4..] != MAGIC {
+        return Err("a damaged Parquet file: it does not end as one".into());
+    }
     let length = u64::from(u32::from_le_bytes(tail[..4].try_into().map_err(|_| damaged())?));
     if length > LONGEST_FOOTER {
         return Err(format!("a footer of {length} bytes; at most {LONGEST_FOOTER} are read"));
@@ -34,7 +46,8 @@ pub fn check_footer(file: &Part) -> Result<u64, String> {
     });
     whole.map_err(|wrong| format!("a damaged Parquet file: {wrong} in its footer"))?;
     check_shape(&schema)?;
-    Ok(READ_AS * length)
+    let metadata = ParquetMetaDataReader::decode_metadata(&footer).map_err(|error| error.to_string())?;
+    Ok(Footer { metadata, memory: READ_AS * length })
 }
 
 /// Holds the schema to its limits, given how many children each element has.

@@ -41,7 +41,7 @@ pub fn check_pages(file: &Part, metadata: &ParquetMetaData, columns: &[usize]) -
     for &index in columns {
         let mut most = 0;
         for chunk in metadata.row_groups().iter().filter_map(|group| group.columns().get(index)) {
-            most = most.max(Pages { file, chunk }.check()?);
+            most = most.max(Pages::new(chunk)?.check(file)?);
         }
         memory += most;
     }
@@ -57,127 +57,180 @@ fn check_places(metadata: &ParquetMetaData) -> Result<(), String> {
     overlap.map_or(Ok(()), |pair| Err(format!("a damaged Parquet file: two columns at byte {}", pair[1].0)))
 }
 
-/// The pages of a column in a row group.
-struct Pages<'a> {
-    file: &'a Part,
-    chunk: &'a ColumnChunkMetaData,
+/// The pages of a column in a row group, one after the other.
+pub struct Pages {
+    name: String,
+    kind: Type,
+    type_length: i32,
+    is_gzip: bool,
+    begin: u64,
+    at: u64,
+    end: u64,
 }
 
-impl Pages<'_> {
-    /// The memory that they take: of the dictionary, and of the largest page in each encoding, packed and unpacked.
-    fn check(&self) -> Result<u64, String> {
-        let name = self.chunk.column_path().string();
-        if matches!(self.chunk.compression(), Compression::BROTLI(_) | Compression::LZ4) {
+impl Pages {
+    pub fn new(chunk: &ColumnChunkMetaData) -> Result<Self, String> {
+        let (begin, length) = chunk.byte_range();
+        let pages = Self {
+            name: chunk.column_path().string(),
+            kind: chunk.column_type(),
+            type_length: chunk.column_descr().type_length(),
+            is_gzip: matches!(chunk.compression(), Compression::GZIP(_)),
+            begin,
+            at: begin,
+            end: begin.saturating_add(length),
+        };
+        if matches!(chunk.compression(), Compression::BROTLI(_) | Compression::LZ4) {
             return Err(format!(
-                "column '{name}' is compressed by {}: zstd, snappy, gzip, lz4_raw or none is read",
-                self.chunk.compression()
+                "column '{}' is compressed by {}: zstd, snappy, gzip, lz4_raw or none is read",
+                pages.name,
+                chunk.compression()
             ));
         }
-        let long_name =
-            |at| Err(format!("column '{name}': a name of more than {LONGEST_NAME} bytes in the page at byte {at}"));
-        let (begin, length) = self.chunk.byte_range();
-        let (mut at, end) = (begin, begin.saturating_add(length));
-        if self.chunk.column_descr().type_length() > LONGEST_NAME as i32 {
-            return long_name(at);
+        if pages.type_length > LONGEST_NAME as i32 {
+            return Err(pages.long_name());
         }
+        Ok(pages)
+    }
+
+    /// The memory that they take: of the dictionary, and of the largest page in each encoding, packed and unpacked.
+    fn check(mut self, file: &Part) -> Result<u64, String> {
         let (mut dictionary, mut most) = (0, [0; NUMBERS.len()]);
-        while at < end {
-            let (page, header) = read_header(self.file, at)?;
-            let largest = page.compressed.max(page.uncompressed);
-            if largest > LARGEST_PAGE {
-                let most = LARGEST_PAGE;
-                return Err(format!(
-                    "column '{name}': a page of {largest} bytes at byte {at}; at most {most} are read"
-                ));
+        while let Some(page) = self.next(file)? {
+            let both = page.compressed.saturating_add(page.uncompressed);
+            match self.encodings().iter().position(|&encoding| encoding == page.encoding) {
+                Some(kind) if !page.is_dictionary => most[kind] = both.max(most[kind]),
+                _ => dictionary = both + page.values.saturating_mul(VALUE),
             }
-            // What a dictionary holds is set aside for all its values at once.
-            if page.is_dictionary && page.values.saturating_mul(self.width()) > page.uncompressed {
-                return Err(format!("a damaged page at byte {at}"));
-            }
-            let named = if self.holds_strings() { &STRINGS[..] } else { &NUMBERS[..] };
-            if page.is_dictionary {
-                // A second one, or one behind the values, would not be that which the values were checked with.
-                if at != begin {
-                    return Err(format!("a damaged page at byte {at}"));
-                }
-                if self.holds_strings() && page.values > MOST_STRINGS {
-                    return Err(format!("column '{name}' has more than {MOST_STRINGS} names in the page at byte {at}"));
-                }
-                dictionary = page.compressed.saturating_add(page.uncompressed) + page.values.saturating_mul(VALUE);
-            } else if let Some(kind) = named.iter().position(|&encoding| encoding == page.encoding) {
-                most[kind] = page.compressed.saturating_add(page.uncompressed).max(most[kind]);
-            } else {
-                let (kind, encodings) = match self.holds_strings() {
-                    true => ("strings", "plain or with a dictionary"),
-                    false => ("numbers", "plain, with a dictionary, as differences or in streams"),
-                };
-                let encoding = page.encoding;
-                return Err(format!("column '{name}' has {kind} in encoding {encoding}; {encodings} is read"));
-            }
-            if self.chunk.column_type() == Type::BYTE_ARRAY {
-                let longest = (LONGEST_NAME as i64 + BESIDE_NAME).saturating_mul(page.values).saturating_add(SLACK);
-                if page.uncompressed > longest {
-                    return long_name(at);
-                }
-            }
-            let data = at.saturating_add(header);
-            if matches!(self.chunk.compression(), Compression::GZIP(_)) {
-                self.check_gzip(data, &page)?;
-            }
-            at = data.saturating_add(page.compressed as u64);
         }
         // A reader keeps a page for each encoding.
         Ok(u64::try_from(dictionary + most.iter().sum::<i64>()).unwrap_or(u64::MAX))
     }
 
+    /// The next page, of which only the header is read; none at the end.
+    pub fn next(&mut self, file: &Part) -> Result<Option<Page>, String> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let page = read_header(file, self.at)?;
+        self.check_page(&page)?;
+        self.at = page.body.saturating_add(page.compressed as u64);
+        Ok(Some(page))
+    }
+
+    /// The page as it is in the file, header and all.
+    pub fn read(&self, file: &Part, page: &Page) -> Result<Vec<u8>, String> {
+        let length = page.compressed as usize;
+        let mut bytes = Vec::with_capacity(page.header.len() + length);
+        bytes.extend_from_slice(&page.header);
+        bytes.append(&mut read_at(file, page.body, length as u64)?);
+        if bytes.len() < page.header.len() + length {
+            return Err(format!("a damaged Parquet file: a page that is cut off at byte {}", page.body));
+        }
+        if self.is_gzip {
+            check_gzip(&bytes[page.header.len()..], page)?;
+        }
+        Ok(bytes)
+    }
+
+    fn check_page(&self, page: &Page) -> Result<(), String> {
+        let (at, name) = (self.at, &self.name);
+        let damaged = || Err(format!("a damaged page at byte {at}"));
+        let largest = page.compressed.max(page.uncompressed);
+        if largest > LARGEST_PAGE {
+            let most = LARGEST_PAGE;
+            return Err(format!("column '{name}': a page of {largest} bytes at byte {at}; at most {most} are read"));
+        }
+        if page.is_dictionary {
+            // A second one, or one behind the values, would not be that which the values were checked with. What a dictionary holds
+            // is set aside for all its values at once.
+            if at != self.begin || page.values.saturating_mul(self.width()) > page.uncompressed {
+                return damaged();
+            }
+            if self.holds_strings() && page.values > MOST_STRINGS {
+                return Err(format!("column '{name}' has more than {MOST_STRINGS} names in the page at byte {at}"));
+            }
+        } else if !self.encodings().contains(&page.encoding) {
+            let (kind, encodings) = match self.holds_strings() {
+                true => ("strings", "plain or with a dictionary"),
+                false => ("numbers", "plain, with a dictionary, as differences or in streams"),
+            };
+            let encoding = page.encoding;
+            return Err(format!("column '{name}' has {kind} in encoding {encoding}; {encodings} is read"));
+        } else if page.rows.is_some_and(|rows| rows != page.values) {
+            // No column that is read repeats.
+            return damaged();
+        }
+        let longest = (LONGEST_NAME as i64 + BESIDE_NAME).saturating_mul(page.values).saturating_add(SLACK);
+        if self.kind == Type::BYTE_ARRAY && page.uncompressed > longest { Err(self.long_name()) } else { Ok(()) }
+    }
+
+    fn long_name(&self) -> String {
+        format!("column '{}': a name of more than {LONGEST_NAME} bytes in the page at byte {}", self.name, self.at)
+    }
+
+    fn encodings(&self) -> &'static [i64] {
+        if self.holds_strings() { &STRINGS } else { &NUMBERS }
+    }
+
     fn holds_strings(&self) -> bool {
-        matches!(self.chunk.column_type(), Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY)
+        matches!(self.kind, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY)
     }
 
     /// Bytes that a value takes at least where it is spelt out.
     fn width(&self) -> i64 {
-        match self.chunk.column_type() {
+        match self.kind {
             Type::BOOLEAN => 0,
             Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
             Type::INT64 | Type::DOUBLE => 8,
             Type::INT96 => 12,
-            Type::FIXED_LEN_BYTE_ARRAY => i64::from(self.chunk.column_descr().type_length().max(1)),
+            Type::FIXED_LEN_BYTE_ARRAY => i64::from(self.type_length.max(1)),
         }
     }
+}
 
-    /// Whoever unpacks the page goes on for as long as there is more, whatever its header says.
-    fn check_gzip(&self, at: u64, page: &Page) -> Result<(), String> {
-        let packed =
-            read_at(self.file, at.saturating_add(page.levels as u64), (page.compressed - page.levels).max(0) as u64)?;
-        let mut unpacked = flate2::read::MultiGzDecoder::new(&packed[..]).take(page.uncompressed as u64 + 1);
-        match std::io::copy(&mut unpacked, &mut std::io::sink()) {
-            Ok(length) if length > page.uncompressed as u64 => Err(format!("a damaged page at byte {at}")),
-            // What cannot be unpacked is found where it is read.
-            _ => Ok(()),
+/// Whoever unpacks the page goes on for as long as there is more, whatever its header says.
+fn check_gzip(body: &[u8], page: &Page) -> Result<(), String> {
+    let packed = &body[usize::try_from(page.levels).unwrap_or(usize::MAX).min(body.len())..];
+    let mut unpacked = flate2::read::MultiGzDecoder::new(packed).take(page.uncompressed as u64 + 1);
+    match std::io::copy(&mut unpacked, &mut std::io::sink()) {
+        Ok(length) if length > page.uncompressed as u64 => {
+            Err(format!("a damaged page: it unpacks to more than its {} bytes", page.uncompressed))
         }
+        // What cannot be unpacked is found where it is read.
+        _ => Ok(()),
     }
 }
 
 /// What the header of a page says.
 #[derive(Default)]
-struct Page {
+pub struct Page {
     uncompressed: i64,
     compressed: i64,
-    values: i64,
+    pub values: i64,
+    /// Rows, where the header says how many.
+    rows: Option<i64>,
     encoding: i64,
     /// Bytes before the values that are not compressed.
     levels: i64,
-    is_dictionary: bool,
+    pub is_dictionary: bool,
+    /// The header's own bytes.
+    header: Vec<u8>,
+    /// Where what follows the header begins.
+    body: u64,
 }
 
-/// The header at this byte, and its length.
-fn read_header(file: &Part, at: u64) -> Result<(Page, u64), String> {
+/// The header at this byte.
+fn read_header(file: &Part, at: u64) -> Result<Page, String> {
     let mut length = HEADER;
     loop {
-        let bytes = read_at(file, at, length)?;
+        let mut bytes = read_at(file, at, length)?;
         let mut compact = Compact::new(&bytes);
         match page(&mut compact) {
-            Ok(page) => return Ok((page, compact.at() as u64)),
+            Ok(page) => {
+                bytes.truncate(compact.at());
+                return Ok(Page { body: at.saturating_add(bytes.len() as u64), header: bytes, ..page });
+            }
             Err(wrong) if (bytes.len() as u64) < length || length >= LONGEST_HEADER => {
                 return Err(format!("a damaged page at byte {at}: {wrong}"));
             }
@@ -194,6 +247,7 @@ fn page(compact: &mut Compact) -> Result<Page, String> {
         Seen::Number("uncompressed_page_size", size) => page.uncompressed = size,
         Seen::Number("compressed_page_size", size) => page.compressed = size,
         Seen::Number("num_values", count) => page.values = count,
+        Seen::Number("num_rows", count) => page.rows = Some(count),
         Seen::Number("encoding", encoding) => page.encoding = encoding,
         Seen::Number("definition_levels_byte_length" | "repetition_levels_byte_length", length) => {
             page.levels = page.levels.saturating_add(length.max(0));
