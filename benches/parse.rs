@@ -37,7 +37,7 @@ fn main() {
         while let Some(columns) = reader.next().expect("the trace is readable") {
             reducer.requests(&columns).expect("the model has both times");
         }
-        std::hint::black_box(reducer.finish());
+        std::hint::black_box(reducer.finish(reader.provenance().origin));
         reduce.push(began.elapsed().as_secs_f64());
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -182,7 +182,7 @@ fn with_writes(trace: &idlewise::trace::Trace, model: &DiskModel, share: f64) ->
     let keep = Keep { responses: false, writes: Writes::Drawn(share) };
     let mut reducer = Reducer::new(model, trace.provenance.resolution).expect("the clock is fine").keeping(keep);
     reducer.requests(&trace.columns).expect("the trace has responses");
-    reducer.finish()
+    reducer.finish(trace.provenance.origin)
 }
 
 /// What each way of tuning does on the second half, fitted to the first.

@@ -60,7 +60,7 @@ impl Read {
     pub fn idleness(&self, model: &DiskModel, keep: Keep) -> Option<Vec<Idleness>> {
         let mut reducer = Reducer::new(model, self.provenance.resolution).ok()?.keeping(keep);
         self.batches.iter().try_for_each(|batch| reducer.requests(batch)).ok()?;
-        let disks = reducer.finish();
+        let disks = reducer.finish(self.provenance.origin);
         assert_eq!(disks.iter().map(|disk| disk.requests).sum::<u64>(), self.len() as u64);
         for disk in &disks {
             assert_eq!(disk.idle().0 + disk.busy().0, disk.span().0);

@@ -230,7 +230,7 @@ impl ReadArguments {
         Reducer::check(provenance.resolution)?;
         let holes = say_holes(&gaps, paths);
         let modelled = reducer.modelled();
-        let mut disks = reducer.finish();
+        let mut disks = reducer.finish(provenance.origin);
         disks.sort_by(|a, b| natural(&a.volume, &b.volume));
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
         let mean_response = disks.iter().map(Idleness::mean_response).max().unwrap_or_default();

@@ -13,6 +13,7 @@
 
 mod cdh;
 pub mod disk;
+pub mod drive;
 pub mod idle;
 pub mod order;
 pub mod policy;

@@ -152,8 +152,8 @@ fn percent(done: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use idlewise::drive::Measured;
     use idlewise::{Bytes, Nanos};
-    use idlewise_linux::scrub::Measured;
 
     use super::*;
 

@@ -102,8 +102,9 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use idlewise::drive::Measured;
     use idlewise::{Bytes, Rate};
-    use idlewise_linux::scrub::{Measured, State};
+    use idlewise_linux::scrub::State;
 
     use super::*;
 

@@ -82,8 +82,8 @@ fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use idlewise::drive::Measured;
     use idlewise::policy::Account;
-    use idlewise_linux::scrub::Measured;
 
     use super::*;
 

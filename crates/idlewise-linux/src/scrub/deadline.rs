@@ -1,10 +1,10 @@
 //! The gentlest goal with which a pass ends in time.
 
 use idlewise::disk::DiskModel;
+use idlewise::drive::SecondClock;
 use idlewise::tune::{Arrivals, Gentlest, Goal, Plan, TuneError, gentlest};
 use idlewise::{Bytes, Nanos};
 
-use super::Foreground;
 use super::pacing::ENOUGH;
 
 /// Search from this mean slowdown on.
@@ -26,7 +26,7 @@ pub enum InTime {
 /// # Errors
 /// If no request fits the maximum slowdown.
 pub fn in_time(
-    foreground: &Foreground,
+    foreground: &SecondClock,
     model: &DiskModel,
     max_slowdown: Nanos,
     left: Bytes,
@@ -53,18 +53,14 @@ mod tests {
     use idlewise::disk::Point;
 
     use super::*;
-    use crate::monitor::{Event, EventKind, EventOp};
 
     /// Requests of 5 ms, a second after one another.
-    fn foreground(requests: u64) -> Foreground {
-        let mut foreground = Foreground::new(Nanos::ZERO);
+    fn foreground(requests: u64) -> SecondClock {
+        let mut foreground = SecondClock::new(Nanos::ZERO);
         for request in 1..=requests {
             let arrival = Nanos::from_secs(request);
-            let at = Nanos(arrival.0 + 5_000_000);
-            for (kind, at) in [(EventKind::Arrival, arrival), (EventKind::Completion, at)] {
-                let (issue, offset, length, op, own) = (None, Bytes(0), 4096, EventOp::Read, false);
-                foreground.event(&Event { at, arrival, issue, kind, offset, length, op, own });
-            }
+            foreground.arrived(arrival);
+            foreground.completed(Nanos(arrival.0 + 5_000_000), arrival);
         }
         foreground
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use idlewise::disk::DiskModel;
+use idlewise::drive::{Measured, SecondClock};
 use idlewise::order::ScanOrder;
 use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
@@ -11,7 +12,7 @@ use idlewise::{Bytes, Nanos};
 use super::lane::Lane;
 use super::learn::{self, Watch};
 use super::run::Run;
-use super::{BadBlocks, Checkpoint, CheckpointError, Foreground, Measured, Pacing, Progress, RateCap, State};
+use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, State};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::monitor::{Monitor, MonitorError};
@@ -104,8 +105,8 @@ impl<'a> Scrubber<'a> {
     }
 
     /// The foreground as seen so far.
-    pub fn foreground(&self) -> &Foreground {
-        &self.lane.foreground
+    pub fn foreground(&self) -> &SecondClock {
+        self.lane.driver.clock()
     }
 
     /// Watches the foreground for a while without a request of ours; whether it was asked to stop.

@@ -1,16 +1,18 @@
-//! One request of ours at a time on a watched disk: what the scrub and the calibration share.
+//! One scrub request at a time on a watched disk: what the scrub and the calibration share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use idlewise::Nanos;
+use idlewise::drive::Driver;
 use idlewise::order::Extent;
+use idlewise::policy::{Decision, Policy};
+use idlewise::{Bytes, Nanos};
 
+use super::RateCap;
 use super::engine::ScrubError;
-use super::{Foreground, RateCap};
 use crate::device::verify::{Fault, Verifier};
 use crate::device::{Device, occupied};
-use crate::monitor::{Event, Monitor, Own, now};
+use crate::monitor::{Event, EventKind, Monitor, Own, now};
 
 /// How often a wait looks up: for signals and for whoever watches.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -33,12 +35,21 @@ pub enum Timed {
     Refused,
 }
 
+/// Nothing may run: the foreground is only watched.
+struct Never;
+
+impl Policy for Never {
+    fn decide(&mut self, _elapsed: Nanos) -> Decision {
+        Decision::Stop
+    }
+}
+
 /// The device, its monitor and what the foreground does there.
 pub struct Lane<'a> {
     pub device: &'a Device,
     pub verifier: Box<dyn Verifier>,
     pub monitor: Box<dyn Monitor>,
-    pub foreground: Foreground,
+    pub driver: Driver<Box<dyn Policy>>,
     /// Caps the rate of the scrub, with that of others.
     pub cap: Option<&'a RateCap>,
     stop: &'a AtomicBool,
@@ -55,8 +66,8 @@ impl<'a> Lane<'a> {
         monitor: Box<dyn Monitor>,
         stop: &'a AtomicBool,
     ) -> Self {
-        let foreground = Foreground::new(now());
-        Self { device, verifier, monitor, foreground, cap: None, stop, events: Vec::new(), lost: 0, timed: None }
+        let driver = Driver::new(Box::new(Never) as Box<dyn Policy>, now()).with_epoch(epoch());
+        Self { device, verifier, monitor, driver, cap: None, stop, events: Vec::new(), lost: 0, timed: None }
     }
 
     /// Whether to stop.
@@ -68,18 +79,25 @@ impl<'a> Lane<'a> {
     pub fn poll(&mut self, wait: Duration) -> Result<(), ScrubError> {
         self.events.clear();
         self.monitor.poll(wait.min(TICK), &mut self.events)?;
-        self.events.iter().for_each(|event| self.foreground.event(event));
+        for event in &self.events {
+            match (event.own, event.kind) {
+                (true, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(event.length.into())),
+                (true, EventKind::Completion) => self.driver.step_ended(event.at),
+                (false, EventKind::Arrival) => self.driver.arrived(event.at),
+                (false, EventKind::Completion) => self.driver.completed(event.at, event.arrival),
+            }
+        }
         let lost = self.monitor.lost();
         if lost > self.lost {
             self.lost = lost;
-            self.foreground.resynchronise(self.monitor.outstanding());
+            self.driver.resynchronise(self.monitor.outstanding());
         }
         Ok(())
     }
 
     /// Since when the disk has been idle, by the events and by the monitor's own count.
     pub fn idle_since(&mut self) -> Option<Nanos> {
-        self.foreground.idle_since().filter(|_| self.monitor.outstanding() == 0)
+        self.driver.clock().idle_since().filter(|_| self.monitor.outstanding() == 0)
     }
 
     /// Who else checks this disk at the moment.
@@ -88,6 +106,7 @@ impl<'a> Lane<'a> {
         let who = occupied::who(self.device);
         self.monitor.own(Own::Nothing);
         self.poll(Duration::ZERO)?;
+        self.driver.steps_are_over();
         Ok(who)
     }
 
@@ -117,6 +136,8 @@ impl<'a> Lane<'a> {
         let service = now().since(began);
         self.monitor.own(Own::Nothing);
         self.poll(Duration::ZERO)?;
+        // A monitor may have missed the end of it.
+        self.driver.steps_are_over();
         Ok((done.unwrap_or(Ok(())), service))
     }
 
@@ -140,4 +161,10 @@ impl<'a> Lane<'a> {
             Err(_) => Timed::Bad(time),
         }))
     }
+}
+
+/// What is added to [`now`] for nanoseconds since 1970.
+fn epoch() -> Nanos {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)).since(now())
 }

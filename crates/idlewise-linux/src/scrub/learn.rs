@@ -30,11 +30,11 @@ pub type Watch<'a> = &'a mut dyn FnMut(Doing, f64);
 
 /// Watches the foreground for a while; stops early when asked to. Nothing of ours runs, so it does not count as measured.
 pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool, ScrubError> {
-    let (began, measured) = (now(), *lane.foreground.measured());
+    let (began, measured) = (now(), *lane.driver.measured());
     loop {
         let elapsed = now().since(began);
         if elapsed >= time || lane.stopped() {
-            lane.foreground.restore(measured);
+            lane.driver.restore(measured);
             return Ok(lane.stopped());
         }
         watch(Doing::Observing, elapsed.0 as f64 / time.0.max(1) as f64);

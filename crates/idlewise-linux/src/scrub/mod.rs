@@ -3,11 +3,9 @@
 mod checkpoint;
 mod claim;
 mod deadline;
-mod displacement;
 mod engine;
 mod faults;
 mod folder;
-mod foreground;
 mod groups;
 pub(crate) mod lane;
 mod learn;
@@ -25,7 +23,6 @@ pub use deadline::{InTime, in_time};
 pub use engine::{Report, ScrubError, Scrubber};
 pub use faults::BadBlocks;
 pub use folder::{Listed, StateFolder};
-pub use foreground::{Foreground, Measured};
 pub use groups::{Groups, Leave};
 pub use learn::Watch;
 pub use pacing::Pacing;
@@ -35,6 +32,7 @@ pub(crate) use process::boot_id;
 pub use rate_cap::RateCap;
 pub use so_far::{AccountSoFar, RunSoFar};
 
+use idlewise::drive::Measured;
 use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
 

@@ -1,12 +1,11 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
 use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
+use idlewise::drive::{Measured, SecondClock};
 use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
 use idlewise::simulate::Summary;
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
-
-use super::{Foreground, Measured};
 
 /// Idle wait on a disk on which no foreground was seen yet.
 const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
@@ -45,7 +44,7 @@ impl Pacing {
     }
 
     /// The policy that tunes itself, from the idle intervals seen and those to come.
-    pub fn adaptive(goal: Goal, model: &DiskModel, foreground: &Foreground) -> Self {
+    pub fn adaptive(goal: Goal, model: &DiskModel, foreground: &SecondClock) -> Self {
         let mut adaptive = Adaptive::new(goal.mean_slowdown, goal.max_slowdown, model);
         for interval in &foreground.undisturbed().intervals {
             adaptive.foreground_arrived(interval.length, Nanos::ZERO);
@@ -61,7 +60,7 @@ impl Pacing {
     pub fn tuned(
         goal: Goal,
         model: DiskModel,
-        foreground: &Foreground,
+        foreground: &SecondClock,
         now: Nanos,
     ) -> Result<Self, idlewise::tune::TuneError> {
         let fits = model.sizes(goal.max_slowdown).into_iter().map(|(size, _)| size);
@@ -78,7 +77,7 @@ impl Pacing {
     ///
     /// # Errors
     /// If no request fits the maximum slowdown.
-    pub fn again(&mut self, foreground: &Foreground, now: Nanos) -> Result<bool, idlewise::tune::TuneError> {
+    pub fn again(&mut self, foreground: &SecondClock, now: Nanos) -> Result<bool, idlewise::tune::TuneError> {
         let Some(retune) = self.retune.as_mut().filter(|retune| now >= retune.next) else { return Ok(false) };
         retune.next = Nanos(now.0 + RETUNE.0);
         let seen = foreground.undisturbed();

@@ -42,6 +42,9 @@ pub struct Idleness {
     pub begin: Nanos,
     /// Last completion, on the trace's clock.
     pub end: Nanos,
+    /// What is added to times on the trace's clock for those on the source's, whose zero is a midnight in most formats; zero where
+    /// the source has no clock.
+    pub origin: Nanos,
     /// Sum of response times in nanoseconds.
     pub response_sum: u128,
     /// Whether any response time was recorded; if not, all are a model's.
@@ -125,7 +128,7 @@ impl Idleness {
     pub fn of_trace(trace: &Trace, model: &DiskModel) -> Result<Vec<Self>, IdleError> {
         let mut reducer = Reducer::new(model, trace.provenance.resolution)?;
         reducer.requests(&trace.columns)?;
-        Ok(reducer.finish())
+        Ok(reducer.finish(trace.provenance.origin))
     }
 
     /// From the first arrival to the last completion.

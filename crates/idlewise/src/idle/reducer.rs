@@ -100,11 +100,11 @@ impl<'a> Reducer<'a> {
         self.modelled
     }
 
-    /// The idle times of the volumes that have requests.
-    pub fn finish(self) -> Vec<Idleness> {
+    /// The idle times of the volumes that have requests; `origin` is the first arrival on the source's clock.
+    pub fn finish(self, origin: Nanos) -> Vec<Idleness> {
         let recorded = self.modelled < self.requests;
         let disks = self.disks.into_iter().map(IdlenessBuilder::finish).filter(|disk| disk.requests > 0);
-        disks.map(|disk| Idleness { responses_recorded: recorded, ..disk }).collect()
+        disks.map(|disk| Idleness { responses_recorded: recorded, origin, ..disk }).collect()
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
         let mut reducer = Reducer::new(&model, trace.provenance.resolution).unwrap();
         reducer.requests(&trace.columns).unwrap();
         assert_eq!(reducer.modelled(), 1);
-        let disk = reducer.finish().remove(0);
+        let disk = reducer.finish(trace.provenance.origin).remove(0);
         let lengths: Vec<u64> = disk.intervals.iter().map(|interval| interval.length.0).collect();
         assert_eq!(lengths, [98_000_000, 100_000_000 - 4_045_511]);
         assert_eq!((disk.response_sum, disk.responses_recorded), (3_000_000 + 4_045_511, true));

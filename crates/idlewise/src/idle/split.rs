@@ -29,6 +29,7 @@ impl Idleness {
             requests,
             begin: Nanos(begin),
             end: Nanos(end),
+            origin: self.origin,
             // Without each response, the mean of all stands for both parts'.
             response_sum: self.response_sum * u128::from(requests) / u128::from(self.requests.max(1)),
             responses_recorded: self.responses_recorded,

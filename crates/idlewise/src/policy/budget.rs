@@ -41,8 +41,8 @@ impl<P: Policy> Policy for Budget<P> {
         self.inner.interval_foreseen(length);
     }
 
-    fn idle_began(&mut self, busy: Nanos) {
-        self.inner.idle_began(busy);
+    fn idle_began(&mut self, busy: Nanos, at: Nanos) {
+        self.inner.idle_began(busy, at);
     }
 
     fn decide(&mut self, elapsed: Nanos) -> Decision {
@@ -71,8 +71,8 @@ impl Policy for Box<dyn Policy> {
         self.as_mut().interval_foreseen(length);
     }
 
-    fn idle_began(&mut self, busy: Nanos) {
-        self.as_mut().idle_began(busy);
+    fn idle_began(&mut self, busy: Nanos, at: Nanos) {
+        self.as_mut().idle_began(busy, at);
     }
 
     fn decide(&mut self, elapsed: Nanos) -> Decision {

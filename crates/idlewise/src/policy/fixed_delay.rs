@@ -23,7 +23,7 @@ impl FixedDelay {
 }
 
 impl Policy for FixedDelay {
-    fn idle_began(&mut self, busy: Nanos) {
+    fn idle_began(&mut self, busy: Nanos, _at: Nanos) {
         self.due = self.due.since(busy);
     }
 
@@ -61,16 +61,16 @@ mod tests {
         let size = Bytes(65_536);
         let pause = Nanos(16 * MS);
         let mut policy = FixedDelay::new(pause, size);
-        policy.idle_began(Nanos(5));
+        policy.idle_began(Nanos(5), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos(0)), Decision::Paced { size, pause });
         assert_eq!(policy.decide(Nanos(5 * MS)), Decision::Wait { until: Nanos(21 * MS) });
         policy.foreground_arrived(Nanos(11 * MS), Nanos::ZERO);
         // 10 ms were left, 4 of which passed while busy.
-        policy.idle_began(Nanos(4 * MS));
+        policy.idle_began(Nanos(4 * MS), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos(0)), Decision::Wait { until: Nanos(6 * MS) });
         assert_eq!(policy.decide(Nanos(6 * MS)), Decision::Paced { size, pause });
         policy.foreground_arrived(Nanos(7 * MS), Nanos(4 * MS));
-        policy.idle_began(Nanos(50 * MS));
+        policy.idle_began(Nanos(50 * MS), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos(0)), Decision::Paced { size, pause });
     }
 }

@@ -60,7 +60,7 @@ impl Growing {
 }
 
 impl Policy for Growing {
-    fn idle_began(&mut self, _busy: Nanos) {
+    fn idle_began(&mut self, _busy: Nanos, _at: Nanos) {
         self.next = None;
     }
 
@@ -88,7 +88,7 @@ mod tests {
     fn sizes(growth: Growth) -> Vec<(u64, u64)> {
         let (first, largest) = (Bytes::from_kib(64), Bytes::from_kib(512));
         let mut policy = Growing::new(Nanos(10 * MS), first, largest, growth);
-        policy.idle_began(Nanos(1));
+        policy.idle_began(Nanos(1), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: Nanos(10 * MS) });
         let mut issued = Vec::new();
         for step in 0.. {

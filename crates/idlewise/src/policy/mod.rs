@@ -14,6 +14,7 @@ mod predicting;
 pub mod restrained;
 pub mod shaped;
 mod table;
+pub mod testing;
 pub mod waiting;
 
 pub use account::Account;
@@ -65,9 +66,10 @@ pub trait Policy: Send {
         let _ = length;
     }
 
-    /// The device became idle; the foreground work before that began `busy` ago.
-    fn idle_began(&mut self, busy: Nanos) {
-        let _ = busy;
+    /// The device became idle at `at`; the foreground work before that began `busy` before it. `at` is in nanoseconds since 1970
+    /// where whoever drives the policy knows the wall clock, and since the trace began where not.
+    fn idle_began(&mut self, busy: Nanos, at: Nanos) {
+        let _ = (busy, at);
     }
 
     /// What to do at an elapsed idle time. Asked when the interval begins (zero), when a wait is over, and when the

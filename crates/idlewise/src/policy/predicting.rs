@@ -28,7 +28,7 @@ impl Predicting {
 }
 
 impl Policy for Predicting {
-    fn idle_began(&mut self, _busy: Nanos) {
+    fn idle_began(&mut self, _busy: Nanos, _at: Nanos) {
         let predicted = self.model.predict(self.past.make_contiguous());
         self.promising = predicted.max(0.0) >= self.threshold.as_secs_f64();
     }
@@ -58,15 +58,15 @@ mod tests {
         let model = AutoRegression { mean: 1.0, coefficients: vec![0.5], variance: 1.0, series_variance: 2.0 };
         let size = Bytes(65_536);
         let mut policy = Predicting::new(model, Nanos::from_secs(2), Nanos::from_millis(5), size);
-        policy.idle_began(Nanos(1));
+        policy.idle_began(Nanos(1), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Stop);
         // 1 + 0.5 (4 - 1) = 2.5 s, above the threshold of 2 s.
         policy.foreground_arrived(Nanos::from_secs(4), Nanos::ZERO);
-        policy.idle_began(Nanos(1));
+        policy.idle_began(Nanos(1), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: Nanos::from_millis(5) });
         assert_eq!(policy.decide(Nanos::from_millis(5)), Decision::Issue { size, count: u64::MAX });
         policy.foreground_arrived(Nanos::from_secs(1), Nanos::ZERO);
-        policy.idle_began(Nanos(1));
+        policy.idle_began(Nanos(1), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Stop);
     }
 }

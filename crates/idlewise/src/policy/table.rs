@@ -279,7 +279,7 @@ mod tests {
             };
             let mut policy = built(entry.name, &parameters).unwrap();
             policy.interval_foreseen(Nanos::from_secs(9));
-            policy.idle_began(Nanos(1));
+            policy.idle_began(Nanos(1), Nanos::ZERO);
             let mut elapsed = Nanos::ZERO;
             for _ in 0..100 {
                 match policy.decide(elapsed) {

@@ -56,8 +56,9 @@ pub struct Simulation {
     carried: u64,
     /// Time from the foreground arrival that the policies were last told of to the end of the last interval seen.
     since_arrival: u64,
-    /// End of the last interval seen, on the trace's clock.
+    /// End of the last interval seen, on the trace's clock, and what is added to that for the source's.
     clock: u64,
+    origin: u64,
     /// The last busy period of the trace, where the first one follows it at once.
     joined: u64,
 }
@@ -68,7 +69,7 @@ impl Simulation {
         for lane in &mut lanes {
             lane.policy.foreground_served(disk.leading_requests(), 0);
         }
-        Self { lanes, clock: disk.begin.0, ..Self::default() }
+        Self { lanes, clock: disk.begin.0, origin: disk.origin.0, ..Self::default() }
     }
 
     /// Runs the next interval and the busy period behind it. `written` are the WRITEs of the busy period before it: when each
@@ -85,9 +86,10 @@ impl Simulation {
         } else {
             let length = interval.length.0 - self.carried;
             self.since_arrival = 0;
+            let began = self.origin.saturating_add(self.clock.saturating_sub(length));
             for lane in &mut self.lanes {
                 lane.policy.interval_foreseen(Nanos(length));
-                lane.policy.idle_began(Nanos(busy));
+                lane.policy.idle_began(Nanos(busy), Nanos(began));
             }
             self.carried = self.background(length);
             for lane in &mut self.lanes {

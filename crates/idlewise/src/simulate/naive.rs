@@ -26,7 +26,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
             if arrival > idle_from {
                 for lane in lanes.iter_mut() {
                     lane.policy.interval_foreseen(Nanos(arrival - idle_from));
-                    lane.policy.idle_began(Nanos(idle_from - work_began));
+                    lane.policy.idle_began(Nanos(idle_from - work_began), Nanos(idle_from));
                 }
                 let free_at = background(idle_from, arrival, lanes, &mut outcome);
                 delay = free_at.saturating_sub(arrival);

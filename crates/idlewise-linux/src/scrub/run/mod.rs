@@ -5,8 +5,8 @@ mod saving;
 
 use std::time::Duration;
 
+use idlewise::drive::{Measured, Next};
 use idlewise::order::{Extent, ScanOrder};
-use idlewise::policy::{Decision, Policy};
 use idlewise::{Bytes, Nanos};
 
 use super::faults::Narrowing;
@@ -15,35 +15,26 @@ use saving::Settled;
 
 use super::lane::{Lane, TICK};
 use super::spent::Spent;
-use super::{Checkpoint, Doing, Measured, Pacing, Progress, Report, ScrubError, State};
+use super::{Checkpoint, Doing, Pacing, Progress, Report, ScrubError, State};
 use crate::monitor::now;
 
 /// Time between two looks for others that check the same disk.
 const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(10);
-
-/// An interval that is left alone to compare is so for as long at most: a quiet night is not to be given away.
-const HELD_BACK: Nanos = Nanos::from_secs(10);
 
 /// One run.
 pub struct Run<'r, 'a> {
     lane: &'r mut Lane<'a>,
     order: &'r mut dyn ScanOrder,
     pacing: &'r mut Pacing,
-    policy: Box<dyn Policy>,
-    /// What the policy knows of the foreground's slowdown.
-    told: Measured,
-    /// What it had suffered when the run began: learning is not charged to the account.
+    /// What the foreground had suffered when the run began: learning is not charged to the account.
     account_begins: Measured,
     checkpoint: &'r mut Checkpoint,
     narrowing: Narrowing,
     watch: &'r mut dyn FnMut(&Progress),
-    interval: Option<Interval>,
     /// What is settled, to resume from: all that the order had handed out but for what is left.
     settled: Settled,
     /// The last stretch that could be read.
     last_good: Option<Extent>,
-    /// Size and idle time of the last interval's first request.
-    used: Option<(Bytes, Nanos)>,
     /// Failures since then, and how things stood before them.
     failing: Option<Failing>,
     retries: u64,
@@ -62,19 +53,6 @@ pub struct Run<'r, 'a> {
     failure: Option<String>,
 }
 
-/// The idle interval that the policy was told of.
-struct Interval {
-    since: Nanos,
-    /// Requests that the policy still wants before it is asked again, and their size.
-    wanted: (u64, Bytes),
-    /// It wants no more in this interval.
-    stopped: bool,
-    /// It is left alone until then, to compare.
-    held_until: Nanos,
-    /// When our last request in it ended.
-    own_until: Nanos,
-}
-
 impl<'r, 'a> Run<'r, 'a> {
     /// A run from where `order` stands.
     pub fn new(
@@ -84,8 +62,9 @@ impl<'r, 'a> Run<'r, 'a> {
         checkpoint: &'r mut Checkpoint,
         watch: &'r mut dyn FnMut(&Progress),
     ) -> Self {
-        let told = *lane.foreground.measured();
-        let policy = pacing.policy(&told, &told);
+        let account_begins = *lane.driver.measured();
+        lane.driver.set_policy(pacing.policy(&account_begins, &account_begins));
+        lane.driver.compare(pacing.keeps_a_mean());
         let left = checkpoint.left().clone();
         let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
         let (began, settled) = (now(), Settled { place: order.place(), left });
@@ -93,18 +72,14 @@ impl<'r, 'a> Run<'r, 'a> {
             lane,
             order,
             pacing,
-            policy,
-            told,
-            account_begins: told,
+            account_begins,
             checkpoint,
             narrowing,
             watch,
-            interval: None,
             resumed_at: settled.verified(),
             kept: settled.clone(),
             settled,
             last_good: None,
-            used: None,
             failing: None,
             retries: 0,
             not_before: began,
@@ -147,10 +122,9 @@ impl<'r, 'a> Run<'r, 'a> {
             if stopped {
                 return Ok(State::Interrupted);
             }
-            if self.pacing.again(&self.lane.foreground, now())? {
-                self.told = *self.lane.foreground.measured();
-                self.policy = self.pacing.policy(&self.account_begins, &self.told);
-                self.interval = None;
+            if self.pacing.again(self.lane.driver.clock(), now())? {
+                let policy = self.pacing.policy(&self.account_begins, self.lane.driver.measured());
+                self.lane.driver.set_policy(policy);
             }
             if self.held_back()? {
                 continue;
@@ -190,84 +164,25 @@ impl<'r, 'a> Run<'r, 'a> {
         Ok(capped)
     }
 
-    /// Asks the policy; the size of a request to issue now, or `None` after having waited for a while.
+    /// Asks the driver; the size of a request to issue now, or `None` after having waited for a while.
     fn turn(&mut self) -> Result<Option<Bytes>, ScrubError> {
-        let Some(since) = self.lane.idle_since() else {
-            self.end_interval();
+        if self.lane.idle_since().is_none() {
             self.wait(Doing::ForegroundActive, TICK)?;
             return Ok(None);
+        }
+        let at = now();
+        let left = |until: Nanos| Duration::from_nanos(until.since(at).0);
+        let (doing, time) = match self.lane.driver.next(at) {
+            Next::Step(size) => return Ok(Some(size)),
+            Next::AskAt(_) if self.lane.driver.is_comparing(at) => (Doing::Control, TICK),
+            Next::AskAt(until) => (Doing::IdleWait, left(until)),
+            Next::Paused { until } => {
+                (Doing::Overdrawn { left: until.map(|until| until.since(at)) }, until.map_or(TICK, left))
+            }
+            Next::WhenIdle => (Doing::PolicyStopped, TICK),
         };
-        if self.interval.as_ref().is_some_and(|interval| interval.since != since) {
-            self.end_interval();
-        }
-        self.tell_policy();
-        let policy = &mut self.policy;
-        let busy = self.lane.foreground.busy();
-        let interval = self.interval.get_or_insert_with(|| {
-            policy.idle_began(busy);
-            Interval { since, wanted: (0, Bytes(0)), stopped: false, held_until: since, own_until: since }
-        });
-        if now() < interval.held_until {
-            self.wait(Doing::Control, TICK)?;
-            return Ok(None);
-        }
-        let elapsed = now().since(since);
-        if interval.stopped {
-            let doing = self.overdrawn(elapsed).unwrap_or(Doing::PolicyStopped);
-            self.wait(doing, TICK)?;
-            return Ok(None);
-        }
-        if interval.wanted.0 == 0 {
-            let (size, count) = match policy.decide(elapsed) {
-                Decision::Issue { size, count } => (size, count),
-                // It is asked again behind each.
-                Decision::Paced { size, .. } => (size, 1),
-                Decision::Wait { until } => {
-                    let doing = self.overdrawn(elapsed).unwrap_or(Doing::IdleWait);
-                    self.wait(doing, Duration::from_nanos(until.since(elapsed).0))?;
-                    return Ok(None);
-                }
-                Decision::Stop => {
-                    interval.stopped = true;
-                    return Ok(None);
-                }
-            };
-            let first = interval.own_until == since;
-            if first && self.pacing.keeps_a_mean() && self.lane.foreground.hold_back() {
-                interval.held_until = Nanos(now().0 + HELD_BACK.0);
-                return Ok(None);
-            }
-            if first {
-                self.used = Some((size, elapsed));
-            }
-            interval.wanted = (count, size);
-        }
-        interval.wanted.0 -= 1;
-        Ok(Some(interval.wanted.1))
-    }
-
-    /// Whether it waits because the account is overdrawn, with the disk idle for `elapsed`.
-    fn overdrawn(&self, elapsed: Nanos) -> Option<Doing> {
-        let account = self.policy.account().filter(|account| account.forbids(elapsed))?;
-        Some(Doing::Overdrawn { left: account.may_go_on_at().map(|at| at.since(elapsed)) })
-    }
-
-    /// Tells the policy what the foreground suffered since it was last told.
-    fn tell_policy(&mut self) {
-        let measured = *self.lane.foreground.measured();
-        let requests = measured.foreground_requests - self.told.foreground_requests;
-        if requests > 0 {
-            self.policy.foreground_served(requests, measured.slowdown_sum - self.told.slowdown_sum);
-            self.told = measured;
-        }
-    }
-
-    /// Tells the policy that foreground work ended the interval.
-    fn end_interval(&mut self) {
-        if let Some(interval) = self.interval.take() {
-            let arrived = self.lane.foreground.busy_since();
-            self.policy.foreground_arrived(arrived.since(interval.since), interval.own_until.since(arrived));
-        }
+        self.wait(doing, time)?;
+        Ok(None)
     }
 
     fn wait(&mut self, doing: Doing, time: Duration) -> Result<(), ScrubError> {
@@ -304,9 +219,6 @@ impl<'r, 'a> Run<'r, 'a> {
             (self.watch)(&progress);
             Ok(())
         })?;
-        if let Some(interval) = &mut self.interval {
-            interval.own_until = now();
-        }
         if let Some(failure) = self.settle(extent, result)? {
             return Ok(Some(failure));
         }
@@ -324,9 +236,9 @@ impl<'r, 'a> Run<'r, 'a> {
             retries: self.retries,
             elapsed: now().since(self.began),
             spent: self.spent.until(now()),
-            measured: *self.lane.foreground.measured(),
-            plan: self.pacing.parameters().or(self.used),
-            account: self.policy.account(),
+            measured: *self.lane.driver.measured(),
+            plan: self.pacing.parameters().or(self.lane.driver.last_used()),
+            account: self.lane.driver.account(),
             lost_events: self.lane.monitor.lost(),
             unsaved: self.unsaved.clone(),
         }

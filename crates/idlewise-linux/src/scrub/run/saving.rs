@@ -42,9 +42,9 @@ impl Run<'_, '_> {
             elapsed: now().since(self.began),
             bad_blocks: self.narrowing.bad_blocks(),
             retries: self.retries,
-            measured: *self.lane.foreground.measured(),
-            plan: self.pacing.parameters().or(self.used),
-            account: self.policy.account(),
+            measured: *self.lane.driver.measured(),
+            plan: self.pacing.parameters().or(self.lane.driver.last_used()),
+            account: self.lane.driver.account(),
             paused: self.spent.paused(now()),
             unsaved: self.unsaved.clone(),
         }

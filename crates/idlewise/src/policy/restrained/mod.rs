@@ -114,7 +114,7 @@ impl Monitor {
 }
 
 impl Policy for Restrained {
-    fn idle_began(&mut self, _busy: Nanos) {
+    fn idle_began(&mut self, _busy: Nanos, _at: Nanos) {
         let pair = if self.after_long { self.choice.after_long } else { self.choice.after_short };
         let mut drawn = |pair: &Pair| pair.probability >= 1.0 || self.random.random::<f64>() < pair.probability;
         self.pair = pair.filter(&mut drawn);
@@ -172,7 +172,7 @@ mod tests {
         let policy = |t| {
             let choice = Choice { after_short: Some(pair(t)), after_long: None };
             let mut policy = Restrained::fixed(choice, SIZE, Nanos(6));
-            policy.idle_began(Nanos::ZERO);
+            policy.idle_began(Nanos::ZERO, Nanos::ZERO);
             policy
         };
         assert_eq!(policy(12).decide(Nanos(3)), Decision::Wait { until: Nanos(10) });
@@ -183,7 +183,7 @@ mod tests {
         let seldom = Pair { probability: 0.25, ..pair(12) };
         let mut policy = Restrained::fixed(Choice { after_short: Some(seldom), after_long: None }, SIZE, Nanos(6));
         let mut works = || {
-            policy.idle_began(Nanos::ZERO);
+            policy.idle_began(Nanos::ZERO, Nanos::ZERO);
             u32::from(policy.decide(Nanos::ZERO) != Decision::Stop)
         };
         let used: u32 = (0..4_000).map(|_| works()).sum();

@@ -1,11 +1,11 @@
-//! What it costs the foreground that our requests leave the head elsewhere.
+//! What it costs the foreground that background work leaves the head elsewhere.
 //!
-//! The account of [`super::Foreground`] takes the service of a foreground request as given. The first one after our requests is
+//! [`super::SecondClock`] takes the service of a foreground request as given. The first one after background work is
 //! served more slowly, though, as the head has to come back, or as a cache holds other blocks. That is seen only against
-//! intervals in which we would have worked and did not: some are left out by lot, as controls. The difference of the two means
-//! is what our work adds to the request that ends an interval, without any model of the disk.
+//! intervals that could have been used and were not: some are left out by lot, as controls. The difference of the two means
+//! is what the work adds to the request that ends an interval, without any model of the device.
 
-use idlewise::Nanos;
+use crate::Nanos;
 
 /// Of the intervals that the policy would use, one in so many is a control; more of them until enough is known.
 const CONTROLS: u64 = 16;
@@ -15,7 +15,7 @@ const ENOUGH: f64 = 12.0;
 /// Requests over which the means are taken, about.
 const MEMORY: f64 = 1_000.0;
 
-/// The service of the first foreground request after intervals with and without our work.
+/// The service of the first foreground request after intervals with and without background work.
 #[derive(Clone, Debug, Default)]
 pub struct Displacement {
     worked: Mean,
@@ -23,7 +23,7 @@ pub struct Displacement {
     drawn: u64,
 }
 
-/// What we did in an idle interval.
+/// What was done in an idle interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Use {
     /// Nothing, and the policy wanted nothing.
@@ -31,7 +31,7 @@ pub enum Use {
     Left,
     /// The policy wanted to work, and was held back.
     HeldBack,
-    /// Requests of ours.
+    /// It worked.
     Worked,
 }
 
@@ -53,7 +53,7 @@ impl Displacement {
         }
     }
 
-    /// What our work adds to the service of the request that ends an interval; zero as long as too little is known.
+    /// What the work adds to the service of the request that ends an interval; zero as long as too little is known.
     pub fn cost(&self) -> Nanos {
         if self.held_back.count < ENOUGH || self.worked.count < ENOUGH {
             return Nanos::ZERO;

@@ -1,0 +1,39 @@
+//! Between a policy and whoever works: what a scrubber, a compaction or a backup needs to keep within a slowdown.
+//!
+//! [`Driver`] is told when foreground requests arrive and complete, and when a step of background work begins and ends. It says
+//! when the next step may begin and how large it may be. It reads no clock: every call has the time.
+//!
+//! ```text
+//!  foreground              Driver                      Policy                  worker
+//!      │  arrived(t)          │                           │                       │
+//!      ├─────────────────────►│                           │                       │
+//!      │  completed(t)        │                           │        next(t)        │
+//!      ├─────────────────────►│◄──────────────────────────┼───────────────────────┤
+//!      │                      │  foreground_arrived       │                       │  the interval before ended so
+//!      │                      ├──────────────────────────►│                       │
+//!      │                      │  foreground_served        │                       │  what its requests suffered
+//!      │                      ├──────────────────────────►│                       │
+//!      │                      │  idle_began               │                       │  a new one began
+//!      │                      ├──────────────────────────►│                       │
+//!      │                      │  decide(elapsed)          │                       │
+//!      │                      ├──────────────────────────►│                       │
+//!      │                      │  Issue { size, count }    │                       │
+//!      │                      │◄──────────────────────────┤    Step(size)         │
+//!      │                      ├───────────────────────────┼──────────────────────►│
+//!      │                      │◄──────────────────────────┼─── step_began(t) ─────┤
+//!      │  arrived(t)          │                           │                       │  a collision
+//!      ├─────────────────────►│                           │                       │
+//!      │                      │◄──────────────────────────┼─── step_ended(t) ─────┤
+//! ```
+//!
+//! What the work costs is measured on a second clock ([`SecondClock`]) and by experiment: of the intervals that the policy
+//! would use, some are drawn by lot and left alone.
+
+mod displacement;
+mod driver;
+mod measured;
+mod second_clock;
+
+pub use driver::{Driver, Next};
+pub use measured::Measured;
+pub use second_clock::SecondClock;

@@ -1,0 +1,283 @@
+//! What the foreground does and what background work costs it, from arrivals and completions.
+//!
+//! The device is taken as one server that works whenever a request is outstanding. A request's service is what passed
+//! between the moment the device was free for it and its completion. Without background work it would have begun when it
+//! arrived or when the request before it was done: adding up services on that second clock gives each completion as it
+//! would have been (Lindley's recursion). The difference is its slowdown, carried over from request to request as in the
+//! simulator; the gaps on the second clock are the idle intervals as they would have been. The service of the first request
+//! after background work is taken without what [`Displacement`] says that the work added to it.
+
+use super::Measured;
+use super::displacement::{Displacement, Use};
+use crate::idle::{Idleness, IdlenessBuilder};
+use crate::{Bytes, Nanos};
+
+/// Idle intervals that are remembered, at least; twice as many at most.
+const REMEMBERED: usize = 100_000;
+
+/// Follows the foreground of one device.
+#[derive(Clone, Debug)]
+pub struct SecondClock {
+    measured: Measured,
+    outstanding: u64,
+    /// Steps in service: a large one may be several requests.
+    steps_open: u64,
+    collided: bool,
+    /// When the last step ended.
+    step_until: Option<Nanos>,
+    /// When the device was last done with anything.
+    served: Nanos,
+    /// When it would have been done with the last foreground request without background work.
+    undisturbed: Nanos,
+    /// When the last foreground request completed, or watching began.
+    idle_since: Nanos,
+    /// When the foreground work before that began.
+    busy_since: Nanos,
+    intervals: IdlenessBuilder,
+    /// What was done in the idle interval that is or was the last.
+    interval: Use,
+    displacement: Displacement,
+}
+
+impl SecondClock {
+    /// Begins watching a device that is taken to be idle.
+    pub fn new(now: Nanos) -> Self {
+        Self {
+            measured: Measured::default(),
+            outstanding: 0,
+            steps_open: 0,
+            collided: false,
+            step_until: None,
+            served: now,
+            undisturbed: Nanos::ZERO,
+            idle_since: now,
+            busy_since: now,
+            intervals: IdlenessBuilder::new("live"),
+            interval: Use::Left,
+            displacement: Displacement::default(),
+        }
+    }
+
+    /// A foreground request arrived.
+    pub fn arrived(&mut self, at: Nanos) {
+        // Busy periods that touch are one.
+        if self.outstanding == 0 && at > self.idle_since {
+            self.busy_since = at;
+        }
+        self.outstanding += 1;
+        if self.steps_open > 0 && !self.collided {
+            self.collided = true;
+            self.measured.collisions += 1;
+        }
+    }
+
+    /// A step of background work of this size is in service, or a part of it.
+    pub fn step_began(&mut self, _at: Nanos, size: Bytes) {
+        self.steps_open += 1;
+        self.interval = Use::Worked;
+        self.measured.steps += 1;
+        self.measured.worked.0 = self.measured.worked.0.saturating_add(size.0);
+    }
+
+    /// A step, or a part of it, ended.
+    pub fn step_ended(&mut self, at: Nanos) {
+        self.steps_open = self.steps_open.saturating_sub(1);
+        self.served = self.served.max(at);
+        self.step_until = self.step_until.max(Some(at));
+        if self.steps_open == 0 {
+            self.collided = false;
+        }
+    }
+
+    /// A foreground request that arrived at `arrival` completed.
+    pub fn completed(&mut self, at: Nanos, arrival: Nanos) {
+        let service = at.since(self.served.max(arrival));
+        let interval = std::mem::take(&mut self.interval);
+        let added = if interval == Use::Worked { self.displacement.cost().min(service) } else { Nanos::ZERO };
+        self.displacement.served(interval, service);
+        let undisturbed = Nanos(self.undisturbed.max(arrival).0 + service.since(added).0);
+        let slowdown = at.since(undisturbed);
+        self.intervals.request(arrival, undisturbed);
+        if self.intervals.so_far().intervals.len() > 2 * REMEMBERED {
+            self.intervals.keep_last(REMEMBERED);
+        }
+        self.measured.foreground_requests += 1;
+        self.measured.slowdown_sum += u128::from(slowdown.0);
+        self.measured.max_slowdown = self.measured.max_slowdown.max(slowdown);
+        self.measured.response_sum += u128::from(at.since(arrival).0);
+        (self.served, self.undisturbed, self.idle_since) = (at, undisturbed, at);
+        // A request that was under way when watching began has no arrival.
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+
+    /// Whether the interval that now is shall be left alone for once, to learn from it what work in others costs.
+    pub(super) fn hold_back(&mut self) -> bool {
+        let held = self.interval == Use::Left && self.displacement.draw();
+        if held {
+            self.interval = Use::HeldBack;
+        }
+        held
+    }
+
+    /// What background work adds to the service of the request that ends an interval.
+    pub fn displacement(&self) -> Nanos {
+        self.displacement.cost()
+    }
+
+    /// Calls were lost: so many foreground requests are outstanding, and no step is in service.
+    pub fn resynchronise(&mut self, outstanding: u64) {
+        self.outstanding = outstanding;
+        self.steps_are_over();
+    }
+
+    /// No step is in service, whatever was told of them.
+    pub fn steps_are_over(&mut self) {
+        (self.steps_open, self.collided) = (0, false);
+    }
+
+    /// Whether a step is in service.
+    pub fn is_stepping(&self) -> bool {
+        self.steps_open > 0
+    }
+
+    /// When the last step ended.
+    pub fn step_until(&self) -> Option<Nanos> {
+        self.step_until
+    }
+
+    /// Since when the device has had no foreground request; `None` while it has.
+    pub fn idle_since(&self) -> Option<Nanos> {
+        (self.outstanding == 0).then_some(self.idle_since)
+    }
+
+    /// When the last foreground work began.
+    pub fn busy_since(&self) -> Nanos {
+        self.busy_since
+    }
+
+    /// Length of the foreground work before the idle interval.
+    pub fn busy(&self) -> Nanos {
+        self.idle_since.since(self.busy_since)
+    }
+
+    /// What the foreground suffered.
+    pub fn measured(&self) -> &Measured {
+        &self.measured
+    }
+
+    /// Sets what was measured back to an earlier state, but not the idle intervals: for an observation that does not count.
+    pub(super) fn restore(&mut self, measured: Measured) {
+        self.measured = measured;
+    }
+
+    /// The idle intervals as they would have been without background work, the most recent ones.
+    pub fn undisturbed(&self) -> &Idleness {
+        self.intervals.so_far()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy)]
+    enum Event {
+        Arrived,
+        Completed { arrival: u64 },
+        StepBegan,
+        StepEnded,
+    }
+    use Event::*;
+
+    fn take(clock: &mut SecondClock, (at, event): (u64, Event)) {
+        match event {
+            Arrived => clock.arrived(Nanos(at)),
+            Completed { arrival } => clock.completed(Nanos(at), Nanos(arrival)),
+            StepBegan => clock.step_began(Nanos(at), Bytes(1)),
+            StepEnded => clock.step_ended(Nanos(at)),
+        }
+    }
+
+    /// A disk that serves first come first served, with steps issued by Waiting; its events in order of time.
+    fn events(requests: &[(u64, u64)], wait: u64, own_service: u64) -> Vec<(u64, Event)> {
+        let mut events = Vec::new();
+        let mut free = 0;
+        for &(arrival, service) in requests {
+            let mut next = free + wait;
+            while next < arrival {
+                events.push((next, StepBegan));
+                next += own_service;
+                free = next;
+                events.push((next, StepEnded));
+            }
+            events.push((arrival, Arrived));
+            free = free.max(arrival) + service;
+            events.push((free, Completed { arrival }));
+        }
+        events.sort_by_key(|(at, _)| *at);
+        events
+    }
+
+    #[test]
+    fn a_collision_by_hand() {
+        // The step is in service from 30 to 60; the request at 40 takes 5 and would have been done at 45.
+        let mut clock = SecondClock::new(Nanos(0));
+        for event in events(&[(10, 5), (40, 5), (100, 5)], 15, 30) {
+            take(&mut clock, event);
+        }
+        let measured = clock.measured();
+        assert_eq!((measured.collisions, measured.foreground_requests), (2, 3));
+        // 60 + 5 for 45, and from 80 to 110 again: 115 for 105.
+        assert_eq!((measured.slowdown_sum, measured.max_slowdown), (20 + 10, Nanos(20)));
+        let lengths: Vec<u64> = clock.undisturbed().intervals.iter().map(|i| i.length.0).collect();
+        assert_eq!(lengths, [25, 55]);
+    }
+
+    #[test]
+    fn the_head_that_comes_back_counts() {
+        // Requests every 1000, served in 10 alone and in 14 after a step, which never collides with any.
+        let mut clock = SecondClock::new(Nanos(0));
+        let mut held = 0;
+        for turn in 1..=2_000u64 {
+            let arrival = turn * 1_000;
+            let service = if clock.hold_back() {
+                held += 1;
+                10
+            } else {
+                take(&mut clock, (arrival - 500, StepBegan));
+                take(&mut clock, (arrival - 400, StepEnded));
+                14
+            };
+            take(&mut clock, (arrival, Arrived));
+            take(&mut clock, (arrival + service, Completed { arrival }));
+        }
+        let measured = clock.measured();
+        assert_eq!((clock.displacement(), measured.collisions, measured.max_slowdown), (Nanos(4), 0, Nanos(4)));
+        // Every request after a step was delayed by 4; the first dozens of them before that was known.
+        let expected = 4 * (2_000 - held);
+        let counted = measured.slowdown_sum as u64;
+        assert!(counted <= expected && counted > expected * 8 / 10, "{counted} of {expected}");
+    }
+
+    proptest! {
+        /// What is measured equals the disk with and without us, served request by request.
+        #[test]
+        fn equals_the_difference_of_two_runs(
+            steps in prop::collection::vec((0u64..200, 1u64..40), 1..60), wait in 0u64..60, own in 1u64..80,
+        ) {
+            let mut now = 0;
+            let requests: Vec<_> = steps.iter().map(|&(gap, service)| { now += gap; (now, service) }).collect();
+            let run = |events: Vec<(u64, Event)>| {
+                let mut clock = SecondClock::new(Nanos(0));
+                events.into_iter().for_each(|event| take(&mut clock, event));
+                clock
+            };
+            let (with, without) = (run(events(&requests, wait, own)), run(events(&requests, u64::MAX / 2, own)));
+            let difference = with.measured().response_sum - without.measured().response_sum;
+            prop_assert_eq!(with.measured().slowdown_sum, difference);
+            prop_assert_eq!(&with.undisturbed().intervals, &without.undisturbed().intervals);
+            prop_assert_eq!(without.measured().slowdown_sum, 0);
+        }
+    }
+}
