@@ -307,8 +307,15 @@ fn files() -> Vec<Hostile> {
             "a damaged page at byte",
         ),
         file("short-lines.tgz", together_short(4_096), &[], ""),
-        file("large-pages.tar", many(9, &Pages { beyond: 30 << 20, ..Pages::default() }.file()), &[], ""),
-        file("many-parquet.tar", many(300, &Pages { beyond: 1 << 20, ..Pages::default() }.file()), &[], ""),
+        file(
+            "large-page.parquet",
+            Pages { beyond: 30 << 20, ..Pages::default() }.file(),
+            &[],
+            "a damaged page at byte 4",
+        ),
+        file("in-step.parquet", crafted::in_step(2_000_000), &[], "at most 1000 rows a byte"),
+        file("large-pages.tar", many(9, &crafted::parquet("v", "j")), &[], ""),
+        file("many-parquet.tar", many(300, &Pages::default().file()), &[], ""),
         file(
             "footer.parquet",
             [&b"PAR1"[..], &u32::MAX.to_le_bytes(), b"PAR1"].concat(),
@@ -385,7 +392,7 @@ fn parts_of_a_trace_are_not_all_open_at_once() {
     std::fs::create_dir(out.parent().unwrap()).unwrap();
     let paths = [path.display().to_string(), out.display().to_string()];
     let output = common::run(&["trace", "convert", &paths[0], "--by-volume", "--out", &paths[1]]);
-    assert!(stderr(&output).contains("more than 900 volumes"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("more than 900 files"), "{}", stderr(&output));
     assert_eq!(std::fs::read_dir(out.parent().unwrap()).unwrap().count(), 0);
 }
 

@@ -231,6 +231,47 @@ fn root_a_size_that_is_no_multiple_of_the_block_is_rounded_down() {
     assert_eq!((&result["state"], &result["verified_bytes"]), (&"complete".into(), &(10 * MIB).into()));
 }
 
+/// A device that vanishes has no unreadable blocks for that, whether it was at its end, or the run was stopped meanwhile.
+#[test]
+fn root_a_device_that_vanishes_has_no_unreadable_blocks() {
+    const SIZE: u64 = 8 * MIB;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    let Some(disk) = Loop::of_size(&path, SIZE, &["--sector-size", "4096", "--direct-io=on"]) else { return };
+    let file = File::options().write(true).open(&path).unwrap();
+    let name = Path::new(disk.path()).file_name().unwrap();
+    let stat = Path::new("/sys/block").join(name).join("stat");
+    let read = || -> u64 {
+        let stat = fs::read_to_string(&stat).unwrap();
+        stat.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap() * 512
+    };
+    let state = folder.path().join("state");
+    let pace = ["--request-size", "64KiB", "--idle-wait", "0s", "--max-rate", "4MB/s", "--json", "--quiet"];
+    let scrub = ["scrub", disk.path(), "--state-dir", state.to_str().unwrap()];
+    // All but the last requests; in the middle, and stopped some failures later.
+    for (share, stops) in [(SIZE - 128 * 1024, false), (SIZE / 2, true), (SIZE / 2, false)] {
+        let _ = fs::remove_dir_all(&state);
+        let before = read();
+        let mut running = Running::new(idlewise(&[&scrub[..], &pace].concat()));
+        while read() - before < share && !running.is_over() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        file.set_len(0).unwrap();
+        if stops {
+            std::thread::sleep(Duration::from_millis(150));
+            running.signal(Signal::TERM);
+        }
+        let output = running.end();
+        file.set_len(SIZE).unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["errors"], serde_json::json!([]), "{share} {stops}: {result}");
+        assert_ne!(output.status.code(), Some(3), "{result}");
+        let again = common::json(&[&scrub[..], &PACE, &["--json"]].concat());
+        assert_eq!(again["verified_bytes"], SIZE, "{again}");
+        assert_eq!((&again["state"], &again["errors"]), (&"complete".into(), &serde_json::json!([])), "{again}");
+    }
+}
+
 /// What has been added to a device during its pass is not called verified; the next run reads it.
 #[test]
 fn root_a_device_that_grows_is_not_complete() {

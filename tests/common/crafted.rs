@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
@@ -29,6 +31,36 @@ pub fn parquet(volume: &str, junk: &str) -> Vec<u8> {
         column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
         column.close().unwrap();
     }
+    group.close().unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// Right: so many requests a millisecond after one another, in a file of some hundred bytes.
+pub fn in_step(rows: i64) -> Vec<u8> {
+    let schema = "message t { required int64 arrival; required int64 offset; required int64 length; \
+        required binary op (string); }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = WriterProperties::builder()
+        .set_column_dictionary_enabled("arrival".into(), false)
+        .set_column_encoding("arrival".into(), Encoding::DELTA_BINARY_PACKED)
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_data_page_row_count_limit(rows as usize)
+        .set_write_batch_size(rows as usize)
+        .set_data_page_size_limit(1 << 30)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for step in [1_000_000, 0, 0] {
+        let mut column = group.next_column().unwrap().unwrap();
+        let values: Vec<i64> = (0..rows).map(|row| row * step + 512).collect();
+        column.typed::<Int64Type>().write_batch(&values, None, None).unwrap();
+        column.close().unwrap();
+    }
+    let mut column = group.next_column().unwrap().unwrap();
+    let values = vec![ByteArray::from("read"); rows as usize];
+    column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
+    column.close().unwrap();
     group.close().unwrap();
     writer.into_inner().unwrap()
 }

@@ -102,7 +102,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     match (&reports[..], arguments.json) {
         ([report], true) => output::json(report)?,
-        (_, true) => output::json(&reports)?,
+        (_, true) => output::json_list(&reports)?,
         _ if arguments.csv => output::text(&as_csv(&reports))?,
         _ if arguments.by_volume => output::text(&(lines(&reports) + &rows(columns(&reports))))?,
         _ => output::text(&(lines(&reports) + &text(&reports)))?,

@@ -222,9 +222,17 @@ impl ReadArguments {
     pub fn idleness_keeping(&self, paths: &[PathBuf], model: DiskModel, keep: Keep) -> anyhow::Result<Input> {
         let reducer = |resolution| Ok::<_, anyhow::Error>(Reducer::new(&model, resolution)?.keeping(keep));
         let begin = |provenance: &Provenance| Ok((reducer(provenance.resolution)?, GapFinder::default()));
+        let most = half_of_free_memory().map_or(u64::MAX, |memory| memory.0 / INTERVAL);
         let take = |(reducer, gaps): &mut (Reducer, GapFinder), columns: Columns, _: &Provenance| {
             columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
-            Ok(reducer.requests(&columns)?)
+            reducer.requests(&columns)?;
+            anyhow::ensure!(
+                reducer.intervals() <= most,
+                "{}: more than {most} idle intervals, as many as the memory that is free is enough for: read a part of it by --volume \
+                 or `idlewise trace cut`",
+                name(paths)
+            );
+            Ok(())
         };
         let ((reducer, gaps), provenance) = self.stream(paths, self.options(), begin, take)?;
         Reducer::check(provenance.resolution)?;
@@ -258,6 +266,9 @@ impl ReadArguments {
         Ok(Input { disks, model, source })
     }
 }
+
+/// Memory that an idle interval takes at most, with all that is computed from it at a time.
+const INTERVAL: u64 = 256;
 
 /// Warns of holes in what was read; how many there are.
 pub fn say_holes(gaps: &GapFinder, paths: &[PathBuf]) -> usize {

@@ -48,6 +48,17 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&printable::json(&(serde_json::to_string_pretty(&value)? + "\n")))
 }
 
+/// Prints values as a list in JSON, each with what made it; one at a time, as there may be many.
+pub fn json_list<T: Serialize>(values: impl IntoIterator<Item = T>) -> anyhow::Result<()> {
+    let mut before = "[\n  ";
+    for value in values {
+        let text = serde_json::to_string_pretty(&made::stamped(serde_json::to_value(value)?)?)?;
+        print(&(before.to_owned() + &printable::json(&text.replace('\n', "\n  "))))?;
+        before = ",\n  ";
+    }
+    print(if before.starts_with(',') { "\n]\n" } else { "[]\n" })
+}
+
 /// Makes sure that a file can be written before the work whose result it will hold; it is not touched.
 pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };

@@ -164,7 +164,11 @@ impl Status {
     }
 }
 
-/// Seconds since then; none where it is yet to come.
+/// A time that is later than now by more seconds was told by a clock that was wrong.
+const AHEAD: u64 = 86_400;
+
+/// Seconds since then; none where it is yet to come, and all where nobody knows how many.
 fn age(unix_s: u64) -> f64 {
-    unix_now().saturating_sub(unix_s) as f64
+    let now = unix_now();
+    if unix_s > now.saturating_add(AHEAD) { f64::INFINITY } else { now.saturating_sub(unix_s) as f64 }
 }

@@ -18,8 +18,11 @@ pub mod idle;
 pub mod order;
 pub mod policy;
 pub mod reliability;
+#[cfg(feature = "files")]
 pub mod replay;
+#[cfg(feature = "report")]
 pub mod report;
+#[cfg(feature = "files")]
 pub mod sample;
 pub mod simulate;
 pub mod trace;

@@ -77,6 +77,11 @@ impl Nanos {
     /// Zero.
     pub const ZERO: Self = Self(0);
 
+    /// Whole microseconds.
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+
     /// Whole milliseconds.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * 1_000_000)

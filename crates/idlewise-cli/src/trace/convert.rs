@@ -67,7 +67,7 @@ pub struct Written {
     zero_responses: u64,
 }
 
-/// Files that are written at once: most systems let a process have 1,024 open.
+/// Files that are written: most systems let a process have 1,024 open.
 const MOST_FILES: usize = 900;
 
 /// What all of the commands that write traces list.
@@ -141,9 +141,9 @@ impl Parts {
 
     /// Writes requests to the file at `path`, new or begun.
     pub fn write(&mut self, path: PathBuf, columns: &Columns, provenance: &Provenance) -> anyhow::Result<()> {
-        if !self.open.contains_key(&path) && self.open.len() == MOST_FILES {
+        if !self.open.contains_key(&path) && self.paths.len() == MOST_FILES {
             anyhow::bail!(
-                "{}: more than {MOST_FILES} volumes, a file each: name one of them with --volume",
+                "{}: more than {MOST_FILES} files: read fewer volumes with --volume, or split at longer gaps",
                 self.out.display()
             );
         }

@@ -2,8 +2,10 @@
 
 mod mechanical;
 mod model;
+#[cfg(feature = "files")]
 mod presets;
 
 pub use mechanical::{Geometry, Mechanical};
 pub use model::{Access, DiskModel, LARGEST_REQUEST, ModelError, Point, SMALLEST_REQUEST};
+#[cfg(feature = "files")]
 pub use presets::{PRESETS, Preset};

@@ -3,9 +3,11 @@
 mod autocorrelation;
 mod builder;
 mod character;
+#[cfg(feature = "statistics")]
 pub mod hurst;
 mod lengths;
 pub mod periods;
+#[cfg(feature = "statistics")]
 mod profile;
 mod reducer;
 mod regression;
@@ -18,6 +20,7 @@ pub use builder::IdlenessBuilder;
 pub use character::{Character, Verdict, burstiness};
 pub use lengths::{Hazard, HazardTest, Lengths, exceeded_by_shares};
 pub use periods::Period;
+#[cfg(feature = "statistics")]
 pub use profile::Profile;
 pub use reducer::Reducer;
 pub use regression::AutoRegression;

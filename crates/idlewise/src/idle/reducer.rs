@@ -95,6 +95,11 @@ impl<'a> Reducer<'a> {
         Ok(*free_at)
     }
 
+    /// Idle intervals so far, of all volumes.
+    pub fn intervals(&self) -> u64 {
+        self.disks.iter().map(|disk| disk.so_far().intervals.len() as u64).sum()
+    }
+
     /// Requests whose response was not recorded.
     pub fn modelled(&self) -> u64 {
         self.modelled

@@ -61,7 +61,7 @@ impl<'a> Schedule<'a> {
         self.next += 1;
         if self.next < self.stretch.end && self.causality.released_by(index) != Some(self.next) {
             let arrival = &self.requests.arrival;
-            let due = self.due[place].0 + arrival[self.next].since(arrival[index]).0;
+            let due = self.due[place].0.saturating_add(arrival[self.next].since(arrival[index]).0);
             self.due[place + 1] = self.due[place + 1].max(Nanos(due));
         }
     }
@@ -72,7 +72,7 @@ impl<'a> Schedule<'a> {
         let Some(released) = released else { return };
         let place = released - self.stretch.start;
         let end = self.requests.request(index).end().unwrap_or_default();
-        let due = at.0 + self.requests.arrival[released].since(end).0;
+        let due = at.0.saturating_add(self.requests.arrival[released].since(end).0);
         self.due[place] = self.due[place].max(Nanos(due));
         self.waits_for[place] -= 1;
     }

@@ -131,6 +131,7 @@ impl Columns {
         push_known(&mut self.response, before, request.response);
     }
 
+    #[cfg(feature = "files")]
     /// Adds an event of a request.
     pub(super) fn push_event(&mut self, stage: Stage, request: Request) {
         self.push(request);
@@ -180,6 +181,7 @@ impl Columns {
         Self { volumes, ..Self::default() }
     }
 
+    #[cfg(feature = "files")]
     /// Takes all requests out; the volumes stay known.
     pub(super) fn take(&mut self) -> Self {
         let volumes = std::mem::take(&mut self.volumes);

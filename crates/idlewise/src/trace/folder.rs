@@ -51,7 +51,7 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
         }
         // By now it may be another thing: to open a pipe would wait, and a terminal could become ours.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat(CWD, &path, flags, Mode::empty())?;
+        let file = open_leased(|| openat(CWD, &path, flags, Mode::empty()))?;
         return Ok(has_content(&fstat(&file)?).then(|| file.into()));
     }
     Err(rustix::io::Errno::LOOP.into())
@@ -60,6 +60,19 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
 #[cfg(not(target_os = "linux"))]
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     File::open(path).map(Some)
+}
+
+/// Opens a file, which its owner may hold a lease of: the kernel takes that back after some 45 seconds.
+#[cfg(target_os = "linux")]
+fn open_leased<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    const MOST: std::time::Duration = std::time::Duration::from_secs(60);
+    let began = std::time::Instant::now();
+    loop {
+        match open() {
+            Err(rustix::io::Errno::AGAIN) if began.elapsed() < MOST => std::thread::sleep(MOST / 600),
+            other => return other,
+        }
+    }
 }
 
 /// Whether to go where a link leads: if it belongs to the caller or to root, and for others than root also where only the folder's

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::columns::Stage;
-use super::{Columns, Request};
+use super::{Columns, Request, Unmatched};
 use crate::Nanos;
 
 /// A request whose completion has not come for so long lost it.
@@ -24,15 +24,6 @@ pub struct Matcher {
     open: BTreeSet<(u16, u64, u64)>,
     longest: u64,
     pub unmatched: Unmatched,
-}
-
-/// Requests that are not whole in the trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unmatched {
-    /// Requests whose completion is not in the trace; their response is unknown.
-    pub without_completion: u64,
-    /// Completions of requests whose arrival is not in the trace; they are left out.
-    pub without_arrival: u64,
 }
 
 struct Kept {

@@ -7,68 +7,53 @@
 //! ```
 //!
 //! A [`Reader`] streams in flat memory; [`open`] reads everything into a [`Trace`]. [`formats::FORMATS`] is the table of
-//! formats; [`mod@write`] goes the other way.
+//! formats; [`mod@write`] goes the other way. Without the feature `files` there are only [`Columns`] and [`Trace`], for requests that come from
+//! elsewhere.
 
+#[cfg(feature = "files")]
 mod archive;
 mod columns;
+#[cfg(feature = "files")]
 mod compression;
+#[cfg(feature = "files")]
 mod decoder;
+#[cfg(feature = "files")]
 mod error;
+#[cfg(feature = "files")]
 mod folder;
+#[cfg(feature = "files")]
 pub mod formats;
 mod gaps;
+#[cfg(feature = "files")]
 mod inputs;
+#[cfg(feature = "files")]
 mod matcher;
+#[cfg(feature = "files")]
 mod ordered;
+mod provenance;
+#[cfg(feature = "files")]
 mod reader;
+#[cfg(feature = "files")]
 mod spool;
+#[cfg(feature = "files")]
 pub mod stats;
+#[cfg(feature = "files")]
 pub mod store;
+#[cfg(feature = "files")]
 pub mod synth;
 pub mod volumes;
+#[cfg(feature = "files")]
 pub mod write;
 
 pub use columns::{Columns, Op, Request, Stage};
+#[cfg(feature = "files")]
 pub use error::{Bad, Place, TraceError};
+#[cfg(feature = "files")]
 pub use formats::CsvLayout;
 pub use gaps::{Gap, GapFinder};
+#[cfg(feature = "files")]
 pub use inputs::ShareDone;
-pub use matcher::Unmatched;
-pub use reader::{Provenance, ReadOptions, Reader, open, parse_bytes};
+pub use provenance::{Provenance, Trace, Unmatched};
+#[cfg(feature = "files")]
+pub use reader::{ReadOptions, Reader, open, parse_bytes};
 pub use volumes::Volumes;
-
-/// A block I/O trace in memory, sorted by arrival; the first request arrives at time zero.
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    /// Where it comes from.
-    pub provenance: Provenance,
-    /// The requests, in columns.
-    pub columns: Columns,
-}
-
-impl Trace {
-    /// A trace of requests that are not yet in order, nor count time from the first.
-    pub fn from_columns(mut provenance: Provenance, mut columns: Columns) -> Self {
-        provenance.was_sorted = columns.sort_by_arrival();
-        if let Some(&first) = columns.arrival.first() {
-            provenance.origin = first;
-            columns.arrival.iter_mut().for_each(|at| at.0 -= first.0);
-        }
-        Self { provenance, columns }
-    }
-
-    /// Number of requests.
-    pub fn len(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Whether there is no request.
-    pub fn is_empty(&self) -> bool {
-        self.columns.is_empty()
-    }
-
-    /// The requests in order of arrival.
-    pub fn requests(&self) -> impl ExactSizeIterator<Item = Request> + '_ {
-        self.columns.requests()
-    }
-}

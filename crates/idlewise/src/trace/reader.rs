@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use super::decoder::{BadRecords, Batches, Decoder, Recipe};
 use super::formats::FORMATS;
 use super::inputs::{self, Input, Inputs, Looks, ShareDone};
-use super::matcher::{Matcher, Unmatched};
+use super::matcher::Matcher;
 use super::ordered::{Merged, Ordered, Room};
 use super::spool::Spool;
 use super::store::ParquetBatches;
-use super::{Columns, CsvLayout, Trace, TraceError, Volumes, volumes};
+use super::{Columns, CsvLayout, Provenance, Trace, TraceError, Volumes, volumes};
 use crate::{Bytes, Nanos};
 
 /// How to read a trace.
@@ -33,29 +33,6 @@ pub struct ReadOptions<'a> {
     pub memory_limit: Option<Bytes>,
     /// Told the share of the input that has been read.
     pub progress: Option<ShareDone<'a>>,
-}
-
-/// Where a trace comes from and how it was read.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Provenance {
-    /// Name of the format it was read from; `several` if its files are of several.
-    pub format: &'static str,
-    /// How the (first) file was compressed, if it was.
-    pub compression: Option<&'static str>,
-    /// The finest difference in time that the source can express, or that its times show if that is coarser.
-    pub resolution: Nanos,
-    /// The first arrival on the clock of the source.
-    pub origin: Nanos,
-    /// Whether the source was in order of arrival.
-    pub was_sorted: bool,
-    /// Records that were skipped because they could not be read.
-    pub bad_records: u64,
-    /// What was wrong with the first few of them.
-    pub bad_samples: Vec<String>,
-    /// Requests of which a trace of events holds only a part.
-    pub unmatched: Unmatched,
-    /// Files of a folder or an archive that are no traces, if any.
-    pub passed_over: Option<String>,
 }
 
 /// A trace as a stream: batches of requests in order of arrival, the first at time zero, in flat memory.

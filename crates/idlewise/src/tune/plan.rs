@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Goal;
+#[cfg(feature = "files")]
 use crate::policy::shaped::Step;
 use crate::policy::{Policy, Shaped, Waiting};
 use crate::simulate::{Outcome, Summary};
@@ -150,6 +151,7 @@ impl PlanFile {
     ///
     /// # Errors
     /// [`PlanError`] says what is wrong.
+    #[cfg(feature = "files")]
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let syntax = |error: toml::de::Error| PlanError::Syntax(error.message().into());
         let table: toml::Table = text.parse().map_err(syntax)?;
@@ -175,6 +177,7 @@ impl PlanFile {
     }
 
     /// The TOML text of this plan.
+    #[cfg(feature = "files")]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a plan has only text, numbers and tables")
     }

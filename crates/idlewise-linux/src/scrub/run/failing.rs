@@ -67,6 +67,30 @@ impl Run<'_, '_> {
         failing.count += 1;
     }
 
+    /// At the end of a run: whether the failures that no success followed are the medium's. If not they are forgotten.
+    pub(super) fn device_is_gone_at_last(&mut self) -> Result<bool, ScrubError> {
+        let gone = self.device_is_gone(true)?;
+        self.failing = None;
+        Ok(gone)
+    }
+
+    /// Forgets what failed without a success after it: the next run begins there again.
+    pub(super) fn forget_failures(&mut self) {
+        if let Some(Failing { settled, bad, .. }) = self.failing.take() {
+            self.narrowing = Narrowing::new(self.lane.device.block, self.lane.device.size, &bad, &settled.left);
+            self.settled = settled;
+        }
+    }
+
+    /// How things stood before failures of which it is not known yet whose they are, with the unreadable blocks; as they stand where
+    /// there are none.
+    pub(super) fn certain(&self) -> (&Settled, &[BadBlocks]) {
+        match &self.failing {
+            Some(failing) => (&failing.settled, &failing.bad),
+            None => (&self.settled, self.narrowing.bad()),
+        }
+    }
+
     /// After many failures in a row, or when `suspected`, tries places that should be readable. If none is, what failed in that
     /// row is forgotten: the medium is not to blame, and the next run begins there again.
     fn device_is_gone(&mut self, suspected: bool) -> Result<bool, ScrubError> {
@@ -84,13 +108,15 @@ impl Run<'_, '_> {
         for place in [good, blocks - 1].into_iter().chain(spread).map(|place| place.min(blocks - 1)) {
             let extent = Extent { offset: Bytes(place * block), length: Bytes(block) };
             if self.lane.verify(extent, &mut |_, _| Ok(()))?.0.is_ok() {
+                // What failed until now is the medium's.
+                let (settled, bad) = (self.settled.clone(), self.narrowing.bad().to_vec());
+                self.failing
+                    .iter_mut()
+                    .for_each(|failing| (failing.settled, failing.bad) = (settled.clone(), bad.clone()));
                 return Ok(false);
             }
         }
-        if let Some(Failing { settled, bad, .. }) = self.failing.take() {
-            self.narrowing = Narrowing::new(self.lane.device.block, self.lane.device.size, &bad, &settled.left);
-            self.settled = settled;
-        }
+        self.forget_failures();
         Ok(true)
     }
 }

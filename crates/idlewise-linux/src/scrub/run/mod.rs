@@ -95,7 +95,14 @@ impl<'r, 'a> Run<'r, 'a> {
     /// Until the pass is over, the device fails or it is asked to stop.
     pub fn run(mut self) -> Result<Report, ScrubError> {
         self.save(State::Running, Doing::IdleWait);
-        let mut state = match self.until_over() {
+        let ended = self.until_over().and_then(|state| match state {
+            State::Complete | State::Interrupted if self.device_is_gone_at_last()? => {
+                self.failure = Some("nothing on it can be read any more".into());
+                Ok(State::Failed)
+            }
+            other => Ok(other),
+        });
+        let mut state = match ended {
             // What is settled stays settled, and the request is left to the kernel.
             Err(hung @ ScrubError::Hung { .. }) => {
                 self.failure = Some(hung.to_string());
@@ -103,6 +110,7 @@ impl<'r, 'a> Run<'r, 'a> {
             }
             other => other?,
         };
+        self.forget_failures();
         if state == State::Complete
             && let Some(size) = self.lane.device.has_grown_to()
         {

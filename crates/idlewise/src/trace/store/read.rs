@@ -19,6 +19,9 @@ const ROWS: usize = 1 << 16;
 /// Rows of the batches of all inputs together.
 const ALL_ROWS: usize = 1 << 20;
 const FEWEST_ROWS: usize = 1 << 8;
+/// Rows for each byte of a file: no two requests arrive at the same time for long, and a byte tells of 300 of them at most when
+/// they come in step.
+const ROWS_OF_A_BYTE: u64 = 1_000;
 /// Memory for what stays open of all inputs together.
 const OPEN: u64 = 96 << 20;
 
@@ -99,6 +102,11 @@ impl ParquetBatches {
             completion: column("completion", schema)?,
             volume: column("volume", schema)?,
         };
+        let groups = metadata.row_groups().iter();
+        let rows = groups.fold(0, |sum, group| u64::try_from(group.num_rows()).unwrap_or(u64::MAX).saturating_add(sum));
+        if rows / ROWS_OF_A_BYTE > file.left() {
+            return Err(format!("{rows} rows in {} bytes; at most {ROWS_OF_A_BYTE} rows a byte are read", file.left()));
+        }
         let indices: Vec<usize> = columns.all().map(|column| column.index).collect();
         let pages = limits::check_pages(&file, &metadata, &indices)?;
         let stays_open = footer.memory.saturating_add(pages) <= OPEN / inputs as u64;

@@ -13,9 +13,9 @@ use crate::trace::volumes::LONGEST_NAME;
 
 /// Bytes of a page, compressed or not; most writers make pages of 1 MiB.
 const LARGEST_PAGE: i64 = 32 << 20;
-/// Bytes that its length takes beside a name, and what says whether a row has one.
-const BESIDE_NAME: i64 = 8;
-/// What else a page of names holds.
+/// Bytes beside a value: the length of a name, how a difference is packed, and what says whether a row has one.
+const BESIDE: i64 = 8;
+/// What else a page holds.
 const SLACK: i64 = 4 << 10;
 /// Most headers of pages are shorter; what is longer is read again with more of it.
 const HEADER: u64 = 256;
@@ -62,6 +62,8 @@ pub struct Pages {
     name: String,
     kind: Type,
     type_length: i32,
+    /// In all of them.
+    values: i64,
     is_gzip: bool,
     begin: u64,
     at: u64,
@@ -75,6 +77,7 @@ impl Pages {
             name: chunk.column_path().string(),
             kind: chunk.column_type(),
             type_length: chunk.column_descr().type_length(),
+            values: chunk.num_values(),
             is_gzip: matches!(chunk.compression(), Compression::GZIP(_)),
             begin,
             at: begin,
@@ -144,7 +147,10 @@ impl Pages {
         if page.is_dictionary {
             // A second one, or one behind the values, would not be that which the values were checked with. What a dictionary holds
             // is set aside for all its values at once.
-            if at != self.begin || page.values.saturating_mul(self.width()) > page.uncompressed {
+            if at != self.begin
+                || page.values.saturating_mul(self.width()) > page.uncompressed
+                || page.values > self.values
+            {
                 return damaged();
             }
             if self.holds_strings() && page.values > MOST_STRINGS {
@@ -161,8 +167,13 @@ impl Pages {
             // No column that is read repeats.
             return damaged();
         }
-        let longest = (LONGEST_NAME as i64 + BESIDE_NAME).saturating_mul(page.values).saturating_add(SLACK);
-        if self.kind == Type::BYTE_ARRAY && page.uncompressed > longest { Err(self.long_name()) } else { Ok(()) }
+        // A page of few values that unpacks to much is made to take time.
+        let is_name = self.kind == Type::BYTE_ARRAY;
+        let longest = if is_name { LONGEST_NAME as i64 } else { self.width() };
+        if page.uncompressed <= (longest + BESIDE).saturating_mul(page.values).saturating_add(SLACK) {
+            return Ok(());
+        }
+        if is_name { Err(self.long_name()) } else { damaged() }
     }
 
     fn long_name(&self) -> String {
