@@ -25,10 +25,7 @@ const LESS_CLOSE: u64 = 128;
 const AHEAD: [u64; 2] = [16, 4];
 /// Parts into which the last step is divided.
 const FINE: u64 = 32;
-/// Beyond so many intervals a part of them tells where to look.
-const MANY: usize = 200_000;
-/// Stretches of intervals in such a part, and in the sample that proposes waits.
-const PART: usize = 512;
+/// Stretches of intervals in the sample that proposes waits.
 const FEW: usize = 16;
 /// Sizes with this share of the best throughput on the part are tuned on all.
 const NEAR: f64 = 0.98;
@@ -88,10 +85,16 @@ pub fn tune_for(
         return Err(TuneError::NoIdleTime);
     }
     let coarsely = Bytes((COARSELY * least.0 as f64) as u64);
-    let plan = if intervals <= MANY {
+    // Beyond so many intervals a part of them, of so many stretches, tells where to look.
+    let (many, stretches) = match arrivals {
+        Arrivals::Recorded => (200_000, 512),
+        // Each wait is simulated many times, and a live scrub does not want to think for long.
+        Arrivals::AnyMoment => (16_384, 128),
+    };
+    let plan = if intervals <= many {
         best(tuned(disks, model, goal, arrivals, &Enough::new(coarsely, 1.0), progress))
     } else {
-        from_part(disks, model, goal, arrivals, PART, progress)
+        from_part(disks, model, goal, arrivals, stretches, progress)
     };
     Ok(plan.filter(|plan| plan.outcome.scrubbed >= least))
 }
@@ -112,7 +115,11 @@ fn from_part(
     let part = sample(disks, stretches);
     let near = tuned(&part, model, goal, arrivals, &Enough::new(Bytes(0), NEAR), &|done| progress(done / 4.0));
     let most = near.iter().map(|plan| plan.outcome.scrubbed.0).max().unwrap_or(0) as f64;
-    let near: Vec<Plan> = near.into_iter().filter(|plan| plan.outcome.scrubbed.0 as f64 >= NEAR * most).collect();
+    let mut near: Vec<Plan> = near.into_iter().filter(|plan| plan.outcome.scrubbed.0 as f64 >= NEAR * most).collect();
+    if most == 0.0 {
+        // Where nothing may run, all sizes are alike.
+        near = best(near).into_iter().collect();
+    }
     let done = AtomicUsize::new(0);
     let plans = near.par_iter().map(|guess| {
         let plan = Search::new(disks, model, goal, arrivals, guess.request_size).around(guess.idle_wait.0);
