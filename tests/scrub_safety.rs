@@ -248,8 +248,10 @@ fn root_a_device_that_vanishes_has_no_unreadable_blocks() {
     let state = folder.path().join("state");
     let pace = ["--request-size", "64KiB", "--idle-wait", "0s", "--max-rate", "4MB/s", "--json", "--quiet"];
     let scrub = ["scrub", disk.path(), "--state-dir", state.to_str().unwrap()];
-    // All but the last requests; in the middle, and stopped some failures later.
-    for (share, stops) in [(SIZE - 128 * 1024, false), (SIZE / 2, true), (SIZE / 2, false)] {
+    // All but the last requests; in the middle, and stopped some failures later, or back some failures later.
+    for (share, stops, back) in
+        [(SIZE - 128 * 1024, false, false), (SIZE / 2, true, false), (SIZE / 2, false, false), (SIZE / 2, false, true)]
+    {
         let _ = fs::remove_dir_all(&state);
         let before = read();
         let mut running = Running::new(idlewise(&[&scrub[..], &pace].concat()));
@@ -260,6 +262,10 @@ fn root_a_device_that_vanishes_has_no_unreadable_blocks() {
         if stops {
             std::thread::sleep(Duration::from_millis(150));
             running.signal(Signal::TERM);
+        }
+        if back {
+            std::thread::sleep(Duration::from_millis(100));
+            file.set_len(SIZE).unwrap();
         }
         let output = running.end();
         file.set_len(SIZE).unwrap();

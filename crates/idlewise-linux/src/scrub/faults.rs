@@ -200,6 +200,16 @@ impl Narrowing {
         None
     }
 
+    /// A stretch within one run of bad blocks can be read after all.
+    pub fn cleared(&mut self, extent: Extent) {
+        let (begin, end) = (extent.offset.0 / self.block, extent.end().0 / self.block);
+        let Some(at) = self.bad.iter().position(|run| run.lba <= begin && end <= run.lba + run.blocks) else { return };
+        let run = self.bad.remove(at);
+        let kept = [(run.lba, begin), (end, run.lba + run.blocks)].into_iter().filter(|(from, to)| from < to);
+        let kept = kept.map(|(from, to)| BadBlocks { lba: from, blocks: to - from, kind: run.kind.clone() });
+        self.bad.splice(at..at, kept);
+    }
+
     /// Keeps the list in order, with neighbours of one kind as one run.
     fn record(&mut self, lba: u64, kind: &str) {
         let at = self.bad.partition_point(|bad| bad.lba <= lba);
@@ -253,6 +263,21 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_can_be_read_after_all_is_no_longer_bad() {
+        let run = |lba, blocks| BadBlocks { lba, blocks, kind: "io".into() };
+        let mut narrowing = Narrowing::new(512, Bytes(1 << 30), &[run(4, 6), run(20, 1)], &Left::default());
+        let mut cleared = |lba: u64, blocks: u64| {
+            narrowing.cleared(Extent { offset: Bytes(512 * lba), length: Bytes(512 * blocks) });
+            narrowing.bad().to_vec()
+        };
+        assert_eq!(cleared(6, 2), [run(4, 2), run(8, 2), run(20, 1)]);
+        assert_eq!(cleared(4, 2), [run(8, 2), run(20, 1)]);
+        assert_eq!(cleared(20, 1), [run(8, 2)]);
+        // No longer known.
+        assert_eq!(cleared(30, 1), [run(8, 2)]);
+    }
 
     const MIB: u64 = 1 << 20;
 

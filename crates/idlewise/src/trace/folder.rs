@@ -24,7 +24,7 @@ pub fn of(path: &Path) -> &Path {
 }
 
 /// Opens a file found in a folder. None for what is not to be read: a link that another user may have put there, and what is no
-/// regular file or an empty one, as those of /proc and tracefs are, some of which never end.
+/// regular file or an empty one, as those of /proc and tracefs are, some of which never end, and for what is gone meanwhile.
 #[cfg(target_os = "linux")]
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     use std::ffi::OsString;
@@ -37,7 +37,10 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
     let mut path = path.to_path_buf();
     // As many links as the kernel follows.
     for _ in 0..40 {
-        let thing = openat(CWD, &path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let thing = match openat(CWD, &path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            other => other?,
+        };
         let stat = fstat(&thing)?;
         if kind(&stat) == FileType::Symlink {
             if !may_follow(&stat, &rustix::fs::stat(of(&path))?) {
@@ -51,7 +54,10 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
         }
         // By now it may be another thing: to open a pipe would wait, and a terminal could become ours.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = open_leased(|| openat(CWD, &path, flags, Mode::empty()))?;
+        let file = match open_leased(|| openat(CWD, &path, flags, Mode::empty())) {
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            other => other?,
+        };
         return Ok(has_content(&fstat(&file)?).then(|| file.into()));
     }
     Err(rustix::io::Errno::LOOP.into())

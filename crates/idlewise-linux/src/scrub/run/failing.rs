@@ -26,6 +26,16 @@ pub(super) struct Failing {
 impl Run<'_, '_> {
     /// Takes in how a stretch went.
     pub(super) fn settle(&mut self, extent: Extent, result: Result<(), Fault>) -> Result<Option<String>, ScrubError> {
+        if let Some(look) = &mut self.second_look
+            && !matches!(result, Err(Fault::Device(_)))
+        {
+            look.looked(result.is_ok());
+            if result.is_ok() {
+                (self.last_good, self.failing) = (Some(extent), None);
+                self.narrowing.cleared(extent);
+            }
+            return Ok(None);
+        }
         let (kind, at) = match result {
             Ok(()) => {
                 (self.last_good, self.failing) = (Some(extent), None);

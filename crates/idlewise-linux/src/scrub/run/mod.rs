@@ -2,6 +2,7 @@
 
 mod failing;
 mod saving;
+mod second_look;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use idlewise::{Bytes, Nanos};
 use super::faults::Narrowing;
 use failing::Failing;
 use saving::Settled;
+use second_look::SecondLook;
 
 use super::lane::{Lane, TICK};
 use super::spent::Spent;
@@ -38,6 +40,8 @@ pub struct Run<'r, 'a> {
     /// Failures since then, and how things stood before them.
     failing: Option<Failing>,
     retries: u64,
+    /// When the rest is over: what could not be read is read once more.
+    second_look: Option<SecondLook>,
     /// No request before: something was in the way of the last one.
     not_before: Nanos,
     /// Who else checks the disk, and when that was last looked at.
@@ -82,6 +86,7 @@ impl<'r, 'a> Run<'r, 'a> {
             last_good: None,
             failing: None,
             retries: 0,
+            second_look: None,
             not_before: began,
             others: None,
             began,
@@ -203,6 +208,9 @@ impl<'r, 'a> Run<'r, 'a> {
         let block = u64::from(self.lane.device.block);
         let size = size.min(self.narrowing.longest());
         let size = Bytes((size.0 / block * block).max(block));
+        if let Some(look) = &mut self.second_look {
+            return look.next(size);
+        }
         loop {
             if let Some(extent) = self.narrowing.next(size) {
                 return Some(extent);
@@ -210,7 +218,10 @@ impl<'r, 'a> Run<'r, 'a> {
             match self.order.next(size) {
                 Some(extent) => self.narrowing.begin(extent),
                 None if self.narrowing.come_back() => {}
-                None => return None,
+                None => {
+                    let look = SecondLook::new(self.narrowing.bad(), self.lane.device.block);
+                    return self.second_look.insert(look).next(size);
+                }
             }
         }
     }
