@@ -98,7 +98,7 @@ impl Adaptive {
         for wait in exceeded_by_shares(&lengths, RAREST, WAITS) {
             longer.retain(|&index| intervals[index as usize].length > wait);
             for &(size, service) in &self.sizes {
-                let done = on_intervals(intervals, &longer, wait, service, |_| true);
+                let done = on_intervals(intervals, &longer, wait, service, None, |_| true);
                 let (bytes, delay) = (done.requests.saturating_mul(size.0), done.delay_sum as f64);
                 if delay <= allowed && bytes > best.0 {
                     best = (bytes, delay, wait, size);
@@ -187,7 +187,7 @@ mod tests {
         for wait in (0..80).map(|k| Nanos((1e6 * 1.12f64.powi(k)) as u64)) {
             longer.retain(|&index| intervals[index as usize].length > wait);
             for (size, _) in model.sizes(Nanos(u64::MAX)).into_iter().step_by(2) {
-                let done = on_intervals(intervals, &longer, wait, model.verify_time(size), |_| true);
+                let done = on_intervals(intervals, &longer, wait, model.verify_time(size), None, |_| true);
                 if done.delay_sum <= delay {
                     best = best.max(done.requests * size.0);
                 }

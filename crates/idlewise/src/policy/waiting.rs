@@ -36,6 +36,16 @@ pub struct Done {
     pub longest_delay: Nanos,
     /// Idle time in which a request was in service, in nanoseconds.
     pub used_idle: u128,
+    /// Foreground requests delayed by more than the limit.
+    pub slowed: u64,
+}
+
+impl Done {
+    /// A busy period of so many requests is delayed.
+    fn delayed(&mut self, delay: u64, requests: u64, limit: Option<Nanos>) {
+        self.delay_sum += u128::from(delay) * u128::from(requests);
+        self.slowed += if limit.is_some_and(|limit| delay > limit.0) { requests } else { 0 };
+    }
 }
 
 /// A request in service when foreground work arrived.
@@ -53,12 +63,13 @@ pub struct Collision {
 
 /// Runs Waiting with one wait and one service time over intervals, in time proportional to those longer than the wait and those
 /// that their collisions reach. `longer` are the indices, ascending, of all intervals longer than the wait, and maybe of others;
-/// `collided` is told each collision, and says whether to go on.
+/// `collided` is told each collision, and says whether to go on. Requests that are delayed by more than `limit` are counted.
 pub fn on_intervals(
     intervals: &[Interval],
     longer: &[u32],
     wait: Nanos,
     service: Nanos,
+    limit: Option<Nanos>,
     mut collided: impl FnMut(Collision) -> bool,
 ) -> Done {
     let (wait, service) = (wait.0, service.0.max(1));
@@ -84,7 +95,7 @@ pub fn on_intervals(
             done.collisions += 1;
             done.longest_delay = done.longest_delay.max(Nanos(delay));
             let followers = intervals[at].followers;
-            done.delay_sum += u128::from(delay) * u128::from(followers);
+            done.delayed(delay, followers, limit);
             chain += 1;
             if !collided(Collision { delay, length, chain, followers }) {
                 return done;
@@ -97,7 +108,7 @@ pub fn on_intervals(
                     break;
                 }
                 delay -= following.length.0;
-                done.delay_sum += u128::from(delay) * u128::from(following.followers);
+                done.delayed(delay, following.followers, limit);
                 if delay == 0 {
                     break;
                 }

@@ -21,6 +21,8 @@ pub struct Outcome {
     pub longest_delay: Nanos,
     /// Idle time, before the foreground's arrival, in which a background request was in service, in nanoseconds.
     pub used_idle: u128,
+    /// Foreground requests delayed by more than a limit, where there is one.
+    pub slowed: u64,
 }
 
 /// Background work, and the policy that says when it may run.
@@ -52,6 +54,8 @@ pub struct Simulation {
     pub slowdowns: Cdh,
     /// The most urgent first.
     pub lanes: Vec<Lane>,
+    /// Requests with a longer delay are counted.
+    pub limit: Option<Nanos>,
     /// Delay that the last busy period passed on.
     carried: u64,
     /// Time from the foreground arrival that the policies were last told of to the end of the last interval seen.
@@ -126,6 +130,7 @@ impl Simulation {
         if self.carried > 0 {
             self.outcome.delay_sum += delays;
             self.outcome.longest_delay = self.outcome.longest_delay.max(Nanos(self.carried));
+            self.outcome.slowed += if self.limit.is_some_and(|limit| self.carried > limit.0) { requests } else { 0 };
             self.slowdowns.add_many(Nanos(self.carried), requests);
         }
     }
@@ -200,6 +205,7 @@ impl Outcome {
         self.delay_sum += other.delay_sum;
         self.longest_delay = self.longest_delay.max(other.longest_delay);
         self.used_idle += other.used_idle;
+        self.slowed += other.slowed;
     }
 }
 
@@ -421,7 +427,7 @@ mod tests {
                 for times in [1, 3] {
                     let fast = replay(&disk, make(), |_, done| done < times);
                     let mut slow = make();
-                    prop_assert_eq!(fast.outcome, naive::simulate(&on_and_on(&requests, times), &mut slow));
+                    prop_assert_eq!(fast.outcome, naive::simulate(&on_and_on(&requests, times), &mut slow, None));
                     let slow: Vec<Tally> = slow.iter().flat_map(|lane| &lane.works).map(|work| work.tally()).collect();
                     for (fast, slow) in fast.tallies.iter().zip(&slow) {
                         prop_assert_eq!(fast, slow);

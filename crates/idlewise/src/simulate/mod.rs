@@ -2,12 +2,12 @@
 
 mod engine;
 #[cfg(test)]
-mod naive;
+pub mod naive;
 mod run;
 mod summary;
 mod work;
 
 pub use engine::{Lane, Outcome, Simulation};
-pub use run::{Foreground, Run, replay, run, simulate};
+pub use run::{Foreground, Run, replay, run, scrub, simulate};
 pub use summary::Summary;
 pub use work::{Detail, ParityUpdates, Scrub, Served, Service, Tally, Work, WriteVerification};

@@ -9,8 +9,8 @@ pub fn place(arrival: u64) -> Bytes {
     Bytes(arrival % 7 * 1_000)
 }
 
-/// `requests` are (arrival, response, whether a WRITE), in order of arrival.
-pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
+/// `requests` are (arrival, response, whether a WRITE), in order of arrival; those delayed by more than `limit` are counted.
+pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane], limit: Option<Nanos>) -> Outcome {
     let mut outcome = Outcome::default();
     // The end of the recorded busy period, the delay that requests have now, and the arrival that began the work.
     let (mut recorded_end, mut delay, mut work_began) = (None, 0u64, 0u64);
@@ -45,6 +45,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane]) -> Outcome {
         lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(1, u128::from(delay)));
         outcome.delay_sum += u128::from(delay);
         outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
+        outcome.slowed += u64::from(limit.is_some_and(|limit| delay > limit.0));
         recorded_end = recorded_end.max(Some(arrival + response));
         if write {
             written.push((arrival + response + delay, place(arrival)));

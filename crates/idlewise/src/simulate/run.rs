@@ -41,9 +41,25 @@ pub struct Foreground {
 
 /// Runs a new policy from `make` over each disk and adds up the outcomes of an endless scrub. Everything is simulated:
 /// arrivals do not move, and delays spread as [`Simulation`] says.
-pub fn simulate(disks: &[Idleness], model: &DiskModel, mut make: impl FnMut(&Idleness) -> Box<dyn Policy>) -> Outcome {
-    let mut lane = |disk: &Idleness| Lane::new(make(disk), Box::new(Scrub::new(Service::OfSize(model.clone()))));
-    run(disks, |disk| vec![lane(disk)]).outcome
+pub fn simulate(disks: &[Idleness], model: &DiskModel, make: impl FnMut(&Idleness) -> Box<dyn Policy>) -> Outcome {
+    scrub(disks, model, None, make).outcome
+}
+
+/// The same with all that there is to say of it. Requests that are delayed by more than `limit` are counted.
+pub fn scrub(
+    disks: &[Idleness],
+    model: &DiskModel,
+    limit: Option<Nanos>,
+    mut make: impl FnMut(&Idleness) -> Box<dyn Policy>,
+) -> Run {
+    let mut all = Run::default();
+    for disk in disks {
+        let lane = Lane::new(make(disk), Box::new(Scrub::new(Service::OfSize(model.clone()))));
+        let mut simulation = Simulation::new(disk, vec![lane]);
+        simulation.limit = limit;
+        all.add(&played(disk, simulation, |_, _| false));
+    }
+    all
 }
 
 /// Runs new lanes from `make` over each disk.
@@ -57,9 +73,12 @@ pub fn run(disks: &[Idleness], mut make: impl FnMut(&Idleness) -> Vec<Lane>) -> 
 
 /// Runs lanes over a disk once, and again as long as `again` of the simulation and the number of times says so. Then the trace's
 /// first busy period follows its last at once, as one.
-pub fn replay(disk: &Idleness, lanes: Vec<Lane>, mut again: impl FnMut(&Simulation, u64) -> bool) -> Run {
+pub fn replay(disk: &Idleness, lanes: Vec<Lane>, again: impl FnMut(&Simulation, u64) -> bool) -> Run {
+    played(disk, Simulation::new(disk, lanes), again)
+}
+
+fn played(disk: &Idleness, mut simulation: Simulation, mut again: impl FnMut(&Simulation, u64) -> bool) -> Run {
     let mut run = Run::default();
-    let mut simulation = Simulation::new(disk, lanes);
     let mut times = 0;
     let mut late: Vec<(Nanos, Bytes)> = Vec::new();
     loop {
@@ -135,6 +154,14 @@ impl Run {
     pub fn utilisation(&self) -> f64 {
         let Foreground { span, idle, .. } = self.foreground;
         (span - idle + self.outcome.used_idle) as f64 / span.max(1) as f64
+    }
+
+    /// The delay that 99 % of the foreground requests do not exceed, at most a bin of the histogram above, and not above
+    /// `limit` where the exact count beyond that says so.
+    pub fn slowdown_p99(&self, limit: Option<Nanos>) -> Nanos {
+        let requests = self.foreground.requests;
+        let p99 = self.slowdown_quantile(0.99, requests);
+        limit.filter(|_| self.outcome.slowed <= requests / 100).map_or(p99, |limit| p99.min(limit))
     }
 
     /// The delay that this share of `requests` foreground requests does not exceed, at most a bin of the histogram above.

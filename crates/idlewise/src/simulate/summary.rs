@@ -75,6 +75,7 @@ mod tests {
             delay_sum: 500_000_000,
             longest_delay: Nanos::from_millis(500),
             used_idle: 1_000_000_000,
+            slowed: 1,
         };
         let disk = Idleness { responses_recorded: true, ..builder.finish() };
         let summary = Summary::new(&outcome, &[disk]);

@@ -12,13 +12,20 @@ pub struct Waits<'a> {
     /// Indices of intervals longer than the last threshold, ascending.
     longer: Vec<u32>,
     threshold: u64,
+    /// Requests with a longer delay are counted.
+    limit: Option<Nanos>,
 }
 
 impl<'a> Waits<'a> {
     /// Starts at a threshold of zero.
     pub fn new(intervals: &'a [Interval]) -> Self {
         let count = u32::try_from(intervals.len()).expect("under 4 billion idle intervals");
-        Self { intervals, longer: (0..count).collect(), threshold: 0 }
+        Self { intervals, longer: (0..count).collect(), threshold: 0, limit: None }
+    }
+
+    /// Counts the requests that are delayed by more than `limit`.
+    pub fn beyond(self, limit: Option<Nanos>) -> Self {
+        Self { limit, ..self }
     }
 
     /// Drops the intervals no longer than `threshold`, which must not fall.
@@ -68,7 +75,7 @@ impl<'a> Waits<'a> {
         size: Bytes,
         collided: impl FnMut(Collision) -> bool,
     ) -> Outcome {
-        let done = waiting::on_intervals(self.intervals, &self.longer, wait, service, collided);
+        let done = waiting::on_intervals(self.intervals, &self.longer, wait, service, self.limit, collided);
         Outcome {
             scrubbed: Bytes(done.requests.saturating_mul(size.0)),
             background_requests: done.requests,
@@ -76,6 +83,7 @@ impl<'a> Waits<'a> {
             delay_sum: done.delay_sum,
             longest_delay: done.longest_delay,
             used_idle: done.used_idle,
+            slowed: done.slowed,
         }
     }
 }
@@ -88,7 +96,7 @@ mod tests {
     use crate::disk::{DiskModel, Point};
     use crate::idle::Idleness;
     use crate::policy::Waiting as Policy;
-    use crate::simulate::simulate;
+    use crate::simulate::scrub;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
@@ -97,7 +105,7 @@ mod tests {
         fn equals_the_engine(
             lengths in prop::collection::vec((prop_oneof![1u64..8, 1u64..80, 1u64..800], 1u64..5), 0..150),
             waits in prop::collection::vec(prop_oneof![0u64..10, 0u64..300], 1..8),
-            service in 1u64..90,
+            service in 1u64..90, limit in prop::option::of(0u64..90),
         ) {
             let intervals: Vec<_> = lengths.iter().map(|&(length, followers)| Interval {
                 length: Nanos(length), followers, busy_before: Nanos(1),
@@ -108,12 +116,12 @@ mod tests {
             let model = DiskModel { name: "test".into(), verify, read: None, write: None };
             let mut sorted = waits;
             sorted.sort_unstable();
-            let mut fast = Waits::new(&disk.intervals);
+            let mut fast = Waits::new(&disk.intervals).beyond(limit.map(Nanos));
             for wait in sorted.into_iter().map(Nanos) {
                 fast.raise(wait);
                 let policy = |_: &Idleness| Box::new(Policy { idle_wait: wait, request_size: Bytes(1_000) }) as Box<_>;
-                let expected = simulate(std::slice::from_ref(&disk), &model, policy);
-                prop_assert_eq!(fast.outcome(wait, Nanos(service), Bytes(1_000)), expected);
+                let expected = scrub(std::slice::from_ref(&disk), &model, limit.map(Nanos), policy);
+                prop_assert_eq!(fast.outcome(wait, Nanos(service), Bytes(1_000)), expected.outcome);
             }
         }
 
