@@ -32,7 +32,7 @@ fn main() {
         capacity: Bytes(300_000_000_000),
     };
     let model = DiskModel::ultrastar_15k450();
-    let goal = Goal { mean_slowdown: Nanos::from_millis(1), max_slowdown: Nanos::from_millis(51) };
+    let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(51));
     let trace = shape.trace(1).expect("the shape makes sense");
     let disks = Idleness::of_trace(&trace, &model).expect("the trace has responses");
     let requests: Vec<(u64, u64)> = trace

@@ -46,7 +46,7 @@ const GOALS_US: [u64; 5] = [250, 500, 1_000, 2_000, 4_000];
 const LONGEST: Nanos = Nanos::from_millis(50);
 
 fn goal(us: u64) -> Goal {
-    Goal { mean_slowdown: Nanos(us * 1_000), max_slowdown: LONGEST }
+    Goal::new(Nanos(us * 1_000), LONGEST)
 }
 
 fn main() {
@@ -209,7 +209,7 @@ fn held_out(text: &mut String, traces: &[(&str, Vec<Idleness>)], model: &DiskMod
             let begin = test.iter().map(|disk| disk.begin).min().unwrap_or_default();
             let end = test.iter().map(|disk| disk.end).max().unwrap_or_default();
             let span = end.since(begin).as_secs_f64();
-            let grid = heldout::WaitingGrid::new(&train, model, LONGEST);
+            let grid = heldout::WaitingGrid::new(&train, model, &goal);
             let waiting = heldout::held_out(&test, model, &goal, &|goal| grid.best(goal));
             let validation = heldout::validate(&train, model, &goal, &|_| ());
             let context = validation.context;

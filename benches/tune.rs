@@ -23,7 +23,7 @@ fn main() {
         return;
     };
     let model = DiskModel::ultrastar_15k450();
-    let goal = Goal { mean_slowdown: Nanos::from_millis(1), max_slowdown: Nanos::from_millis(50) };
+    let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
     println!(
         "{:<34} {:>9} {:>10} {:>10} {:>10} {:>10}",
         "trace", "intervals", "load", "recorded", "any moment", "gentlest"
@@ -54,13 +54,13 @@ fn main() {
 fn pass_in_a_month(disks: &[Idleness], model: &DiskModel) {
     let span: f64 = disks.iter().map(|disk| disk.end.since(disk.begin).as_secs_f64()).fold(0.0, f64::max);
     let enough = Bytes((10e12 * span / (30.0 * 86_400.0)) as u64);
-    let least = Goal { mean_slowdown: Nanos(1_000), max_slowdown: Nanos::from_millis(50) };
+    let least = Goal::new(Nanos(1_000), Nanos::from_millis(50));
     let _ = std::hint::black_box(gentlest(disks, model, &least, Arrivals::Recorded, enough, &|_| ()));
 }
 
 fn small_volumes() {
     let model = DiskModel::ultrastar_15k450();
-    let goal = Goal { mean_slowdown: Nanos::from_millis(1), max_slowdown: Nanos::from_millis(50) };
+    let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
     println!("{VOLUMES} volumes of 1000 requests, time of a plan each, at most 50 ms");
     for (name, idle_mean, idle_cov) in
         [("short, exponential", Nanos::from_millis(50), 1.0), ("long tails", Nanos::from_millis(500), 6.0)]

@@ -146,6 +146,31 @@ fn a_plan_explains_itself_and_says_what_a_goal_would_have_to_be() {
     assert!(wrong.status.code() == Some(64) && stderr(&wrong).contains("between 0 and 1"));
 }
 
+/// At most one foreground request in a hundred is slowed by more than the 99th percentile of the goal, which costs throughput.
+#[test]
+fn a_plan_keeps_a_99th_percentile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(&folder, "t.parquet", &["--idle-mean", "60ms", "--idle-cov", "3", "--requests", "6000"]);
+    let plan = folder.path().join("plan.toml");
+    let goal = ["--mean-slowdown", "2ms", "--max-slowdown", "30ms", "--json"];
+    let tuned = |more: &[&str]| json(&[&["tune", &path], &goal[..], more].concat());
+    let loose = tuned(&[]);
+    assert!(number(&loose["slowdown_p99_s"]) > 4e-3 && loose["goal"].get("p99_slowdown_s").is_none(), "{loose}");
+    let kept = ["--p99-slowdown", "4ms", "--out", plan.to_str().unwrap()];
+    let report = tuned(&kept);
+    assert!(number(&report["slowdown_p99_s"]) <= 4e-3 && number(&report["max_slowdown_s"]) > 4e-3, "{report}");
+    let scrubbed = |report: &serde_json::Value| number(&report["scrubbed_bytes"]);
+    assert!(scrubbed(&report) > 0.0 && scrubbed(&report) < 0.9 * scrubbed(&loose), "{report} {loose}");
+    assert_eq!(number(&report["goal"]["p99_slowdown_s"]), 4e-3);
+    let text = std::fs::read_to_string(&plan).unwrap();
+    assert!(text.contains("version = 3") && text.contains("p99_slowdown = \"4ms\""), "{text}");
+    let again = json(&["simulate", &path, "--plan", plan.to_str().unwrap(), "--json"]);
+    assert_eq!(again["collisions"], report["collisions"]);
+    let text = stdout(&run(&[&["tune", &path], &goal[..4], &kept].concat()));
+    assert!(text.contains("mean slowdown 2.00 ms, p99 slowdown 4.00 ms, max slowdown 30.0 ms"), "{text}");
+    assert!(text.contains("  p99 slowdown  "), "{text}");
+}
+
 /// Idle times in multiples of a timer tick: slowdown does not fall as the wait grows, and no pair of a grid that keeps the goal may do
 /// better than the plan.
 #[test]

@@ -86,7 +86,7 @@ fn shaped_keeps_its_goal_on_every_trace() {
         let Some(disks) = disks(name, &model) else { continue };
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
         for (target, context) in [(TARGETS[0], false), (TARGETS[1], true)] {
-            let goal = Goal { mean_slowdown: target, max_slowdown: LONGEST };
+            let goal = Goal::new(target, LONGEST);
             let Some((policy, told)) = shaped(&disks, &model, &goal, context) else { continue };
             let outcome = simulate(&disks, &model, |_| Box::new(policy.clone()));
             assert_eq!(outcome, told, "{name}");

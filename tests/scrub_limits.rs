@@ -128,6 +128,31 @@ fn root_a_pause_for_the_goal_is_said() {
     assert_eq!(bench.checkpoint().unwrap()["run"]["account"], result["account"]);
 }
 
+/// A pace that would slow half of the requests is held to one in a hundred, but for the credit that a scrub begins with.
+#[test]
+fn root_a_99th_percentile_is_held_by_its_account() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let trace = bench.folder.path().join("foreground.csv");
+    let lines = (0..300u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 200_000, k * 1_638_400));
+    std::fs::write(&trace, lines.collect::<String>()).unwrap();
+    let goal = ["--mean-slowdown", "100ms", "--p99-slowdown", "500us", "--max-slowdown", "1s"];
+    let scrub = bench.start(&[&["--request-size", "256KiB", "--idle-wait", "1ms"], &goal[..]].concat());
+    std::thread::sleep(Duration::from_millis(300));
+    let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    scrub.signal(Signal::INT);
+    let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+    let requests = result["measured"]["foreground_requests"].as_f64().unwrap();
+    let slowed = result["measured"]["slowed_share"].as_f64().unwrap() * requests;
+    assert!(requests >= 290.0 && result["time_s"]["overdrawn"].as_f64().unwrap() > 1.0, "{result}");
+    // One collision slows the request that it met and, where they queue up, a few behind it.
+    assert!(slowed >= 2.0 && 100.0 * slowed <= requests + 100.0 + 100.0 * 4.0, "{slowed}: {result}");
+    let balance = requests + 100.0 - 100.0 * slowed;
+    assert_eq!(result["account"]["balance_requests"].as_f64().unwrap(), balance.round(), "{result}");
+    assert_eq!(result["p99_slowdown_kept"], 100.0 * slowed <= requests, "{result}");
+    assert_eq!((&result["target"]["p99_slowdown_s"], &result["mean_slowdown_kept"]), (&0.0005.into(), &true.into()));
+}
+
 /// A scrub stops when its time is over, keeps below a rate, and goes on with the pass at the next run.
 #[test]
 fn root_a_run_is_limited_in_time_and_in_rate() {

@@ -60,6 +60,13 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME")]
     mean_slowdown: Option<Nanos>,
 
+    /// Longest added response time that 99 % of all foreground requests may suffer, such as 10ms [default: none]
+    ///
+    /// At most one request in a hundred may be slowed by more. Requests that are not delayed count as well. The scrub pauses while there
+    /// are more, but for what 1,000 requests add.
+    #[arg(long, value_name = "TIME")]
+    p99_slowdown: Option<Nanos>,
+
     /// Longest added response time that any foreground request may suffer, such as 50ms [default: 50ms for a hard disk, 5ms for
     /// an SSD, 1ms for an NVMe disk; none with --request-size]
     #[arg(long, value_name = "TIME")]
@@ -85,7 +92,7 @@ pub struct Arguments {
     jobs: Option<u64>,
 
     /// Take request size and idle wait from a plan that `idlewise tune --out` wrote
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["request_size", "idle_wait", "mean_slowdown", "max_slowdown"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["request_size", "idle_wait", "mean_slowdown", "p99_slowdown", "max_slowdown"])]
     plan: Option<PathBuf>,
 
     /// Size of each request, such as 512KiB
@@ -231,8 +238,8 @@ fn stop_after(time: Nanos, stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
 
 impl Arguments {
     fn wanted(&self) -> Wanted {
-        let Self { mean_slowdown, max_slowdown, finish_within, .. } = *self;
-        Wanted { mean_slowdown, max_slowdown, finish_within }
+        let Self { mean_slowdown, p99_slowdown, max_slowdown, finish_within, .. } = *self;
+        Wanted { mean_slowdown, p99_slowdown, max_slowdown, finish_within }
     }
 
     /// Zero is no time and no rate.

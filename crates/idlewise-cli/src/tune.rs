@@ -8,10 +8,10 @@ mod words;
 use std::path::PathBuf;
 
 use idlewise::idle::Idleness;
-use idlewise::simulate::{Outcome, Summary, simulate};
+use idlewise::simulate::{Run, Summary, scrub};
 use idlewise::tune::{
-    Arrivals, Baseline, FrontierPoint, Goal, PlanFile, Schedule, Validation, baselines, baselines_of_plan, frontier,
-    shaped, tune, validate,
+    Arrivals, Baseline, FrontierPoint, Goal, PlanFile, Predicted, Schedule, Validation, baselines, baselines_of_plan,
+    frontier, shaped, tune, validate,
 };
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
@@ -112,6 +112,8 @@ struct Report {
 #[derive(Serialize)]
 struct GoalSeconds {
     mean_slowdown_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_slowdown_s: Option<f64>,
     max_slowdown_s: f64,
 }
 
@@ -129,6 +131,7 @@ struct Row {
     idle_wait_s: f64,
     #[serde(flatten)]
     summary: Summary,
+    slowdown_p99_s: f64,
     /// Unknown where nothing is scrubbed.
     full_pass_s: Option<f64>,
 }
@@ -165,10 +168,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
-/// What was chosen for some disks, on which it was tried.
+/// What was chosen for some disks.
 struct Chosen {
     schedule: Schedule,
-    outcome: Outcome,
     validation: Option<Validation>,
 }
 
@@ -182,7 +184,7 @@ impl Arguments {
         let progress = Progress::new("tuning");
         let plan = tune(disks, &input.model, goal, self.arrivals(), &|done| progress.share(done))?;
         drop(progress);
-        let waiting = Chosen { schedule: Schedule::Waiting(plan.policy()), outcome: plan.outcome, validation: None };
+        let waiting = Chosen { schedule: Schedule::Waiting(plan.policy()), validation: None };
         if !self.shaped {
             return Ok(waiting);
         }
@@ -190,11 +192,11 @@ impl Arguments {
         let validation = validate(disks, &input.model, goal, &|done| progress.share(done));
         drop(progress);
         let steps = shaped(disks, &input.model, goal, validation.context);
-        let steps = steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > waiting.outcome.scrubbed);
+        let steps = steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > plan.outcome.scrubbed);
         // Steps that win elsewhere but not here are not taken either.
         let validation = Some(Validation { chosen: steps.is_some(), ..validation });
         Ok(match steps {
-            Some((steps, outcome)) => Chosen { schedule: Schedule::Shaped(steps), outcome, validation },
+            Some((steps, _)) => Chosen { schedule: Schedule::Shaped(steps), validation },
             None => Chosen { validation, ..waiting },
         })
     }
@@ -204,7 +206,7 @@ impl Arguments {
         let model = &input.model;
         let volume = disks.first().filter(|_| self.by_volume).map(|disk| disk.volume.clone());
         let aimed = |disks: &[Idleness]| self.aim.goal(disks, model, self.arrivals(), self.capacity);
-        let (goal, mut chosen, rest, exact) = match self.train {
+        let (goal, chosen, rest, exact) = match self.train {
             None => {
                 let goal = aimed(disks)?;
                 (goal, self.choose(disks, input, &goal)?, disks.to_vec(), None)
@@ -216,22 +218,27 @@ impl Arguments {
                 (goal, self.choose(&first, input, &goal)?, rest, Some(exact))
             }
         };
-        if self.train.is_some() {
-            chosen.outcome = simulate(&rest, model, |_| chosen.schedule.policy());
-        }
-        let row = |schedule: (Bytes, Nanos), outcome: &Outcome| self.row(schedule, Summary::new(outcome, &rest));
-        let Chosen { schedule, outcome, validation } = chosen;
-        let row_of_plan = row(schedule.first(), &outcome);
+        let run = |schedule: &Schedule| scrub(&rest, model, goal.p99_slowdown, |_| schedule.policy());
+        let row = |schedule: &Schedule, run: &Run| {
+            self.row(schedule.first(), Summary::new(&run.outcome, &rest), run.slowdown_p99(goal.p99_slowdown))
+        };
+        let Chosen { schedule, validation } = chosen;
+        let run_of_plan = run(&schedule);
+        let (outcome, row_of_plan) = (run_of_plan.outcome, row(&schedule, &run_of_plan));
         let row_mttdl = self.aim.mttdl_s(row_of_plan.full_pass_s);
         let nothing = outcome.background_requests == 0;
         // A plan that does nothing here would still work live.
         if let Some(path) = self.out.as_ref().filter(|_| !nothing) {
-            let file = PlanFile::new(&schedule, goal, &row_of_plan.summary, &input.source.trace, &model.name);
+            let p99 = run_of_plan.slowdown_p99(goal.p99_slowdown);
+            let predicted = Predicted::new(&row_of_plan.summary, p99, &goal);
+            let file = PlanFile::new(&schedule, goal, predicted, &input.source.trace, &model.name);
             let path = volume.as_ref().map_or(path.clone(), |volume| part_path(path, volume));
             output::file(&path, &file.to_toml())?;
         }
-        let named =
-            |base: Baseline| Named { name: base.name, row: self.row((base.request_size, base.wait), base.summary) };
+        let named = |base: Baseline| Named {
+            name: base.name,
+            row: self.row((base.request_size, base.wait), base.summary, base.slowdown_p99),
+        };
         let mut usual = baselines(&rest, model);
         if !nothing {
             let mean = row_of_plan.summary.mean_slowdown_s;
@@ -241,6 +248,7 @@ impl Arguments {
         let mut report = Report {
             goal: GoalSeconds {
                 mean_slowdown_s: goal.mean_slowdown.as_secs_f64(),
+                p99_slowdown_s: goal.p99_slowdown.map(Nanos::as_secs_f64),
                 max_slowdown_s: goal.max_slowdown.as_secs_f64(),
             },
             volume,
@@ -255,7 +263,7 @@ impl Arguments {
                 _ => None,
             },
             validation,
-            exact: exact.map(|exact| row(exact.schedule.first(), &exact.outcome)),
+            exact: exact.map(|exact| row(&exact.schedule, &run(&exact.schedule))),
             baselines: usual.into_iter().map(named).collect(),
             reasons: if nothing { String::new() } else { words::reasons(&schedule, &outcome, &rest, model) },
             warnings: words::warnings(&outcome, &rest, self.arrivals()),
@@ -264,9 +272,12 @@ impl Arguments {
             frontier: Vec::new(),
             source: input.source.clone(),
         };
-        let mean = report.chosen.summary.mean_slowdown_s;
-        if mean > goal.mean_slowdown.as_secs_f64() {
-            report.warnings.insert(0, format!("the plan does not keep its goal on the rest: {}", seconds(mean)));
+        if !goal.allows(&rest).keeps(&outcome) {
+            let chosen = &report.chosen;
+            let p99 = goal.p99_slowdown.map(|_| format!(", p99 {}", seconds(chosen.slowdown_p99_s)));
+            let slowdown =
+                format!("mean slowdown {}{}", seconds(chosen.summary.mean_slowdown_s), p99.unwrap_or_default());
+            report.warnings.insert(0, format!("the plan does not keep its goal on the rest: {slowdown}"));
         }
         if nothing && self.out.is_some() {
             report.warnings.push("no plan was written".into());
@@ -297,12 +308,13 @@ impl Arguments {
         Ok(report)
     }
 
-    fn row(&self, (size, wait): (Bytes, Nanos), summary: Summary) -> Row {
+    fn row(&self, (size, wait): (Bytes, Nanos), summary: Summary, slowdown_p99: Nanos) -> Row {
         Row {
             request_size_bytes: size.0,
             idle_wait_s: wait.as_secs_f64(),
             full_pass_s: Some(self.capacity.0 as f64 / summary.throughput_bytes_per_s).filter(|s| s.is_finite()),
             summary,
+            slowdown_p99_s: slowdown_p99.as_secs_f64(),
         }
     }
 }

@@ -16,6 +16,7 @@ const KNOWN: Nanos = Nanos::from_secs(600);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
     pub mean_slowdown: Option<Nanos>,
+    pub p99_slowdown: Option<Nanos>,
     pub max_slowdown: Option<Nanos>,
     /// The pass is to end so long after it began; the mean slowdown is chosen for that.
     pub finish_within: Option<Nanos>,
@@ -24,14 +25,15 @@ pub struct Wanted {
 impl Wanted {
     /// Whether any slowdown was given.
     pub fn any(&self) -> bool {
-        self.mean_slowdown.or(self.max_slowdown).is_some()
+        self.mean_slowdown.or(self.p99_slowdown).or(self.max_slowdown).is_some()
     }
 
     /// The goal for a kind of disk.
     pub fn goal(&self, kind: Kind) -> Goal {
-        let Goal { mean_slowdown, max_slowdown } = kind.goal();
+        let Goal { mean_slowdown, max_slowdown, .. } = kind.goal();
         Goal {
             mean_slowdown: self.mean_slowdown.unwrap_or(mean_slowdown),
+            p99_slowdown: self.p99_slowdown,
             max_slowdown: self.max_slowdown.unwrap_or(max_slowdown),
         }
     }
@@ -42,6 +44,7 @@ impl Wanted {
             (Some(_), Some(_)) => String::new(),
             (Some(_), None) => format!(" (the default max for {kind})"),
             (None, Some(_)) => format!(" (the default mean for {kind})"),
+            (None, None) if self.p99_slowdown.is_some() => format!(" (the default mean and max for {kind})"),
             (None, None) => format!(" (the default for {kind})"),
         };
         words(&self.goal(kind)) + &default
@@ -61,7 +64,8 @@ impl Wanted {
 
 /// A goal in words.
 pub fn words(goal: &Goal) -> String {
-    format!("goal: mean slowdown {}, max {}", goal.mean_slowdown, goal.max_slowdown)
+    let p99 = goal.p99_slowdown.map(|p99| format!("p99 {p99}, ")).unwrap_or_default();
+    format!("goal: mean slowdown {}, {p99}max {}", goal.mean_slowdown, goal.max_slowdown)
 }
 
 /// Says once that a pass takes very long.
@@ -105,7 +109,7 @@ mod tests {
     fn what_is_not_given_is_the_default_of_the_disk_and_said() {
         let line = |mean: Option<u64>, max: Option<u64>, kind| {
             let (mean_slowdown, max_slowdown) = (mean.map(Nanos::from_millis), max.map(Nanos::from_millis));
-            Wanted { mean_slowdown, max_slowdown, finish_within: None }.line(kind)
+            Wanted { mean_slowdown, max_slowdown, ..Wanted::default() }.line(kind)
         };
         let disk = Kind::HardDisk;
         assert_eq!(line(None, None, disk), "goal: mean slowdown 1.00 ms, max 50.0 ms (the default for a hard disk)");
@@ -118,6 +122,10 @@ mod tests {
             "goal: mean slowdown 10.0 us, max 9.00 ms (the default mean for an NVMe disk)"
         );
         assert_eq!(line(Some(2), Some(9), Kind::Ssd), "goal: mean slowdown 2.00 ms, max 9.00 ms");
+        let p99 = Wanted { p99_slowdown: Some(Nanos::from_millis(5)), ..Wanted::default() };
+        let expected =
+            "goal: mean slowdown 1.00 ms, p99 5.00 ms, max 50.0 ms (the default mean and max for a hard disk)";
+        assert!(p99.any() && p99.line(disk) == expected, "{}", p99.line(disk));
     }
 
     #[test]

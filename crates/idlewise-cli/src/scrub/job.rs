@@ -87,14 +87,13 @@ impl Job {
         let resumed = checkpoint.verified();
         checkpoint.mark(State::Running, Doing::Calibrating)?;
         let mut goal = self.goal(device);
+        scrubber.count_beyond(goal.and_then(|goal| goal.p99_slowdown));
         let of_a_plan = matches!(self.pace, Pace::Given(_, _, Some(_)));
         if goal.is_some() && !of_a_plan && self.wanted.finish_within.is_none() {
             bar.say(&self.wanted.line(device.kind()));
         }
         let (pacing, planned) = match self.pace.clone() {
-            Pace::Given(schedule, predicted, _) => {
-                (Some(Pacing::fixed(schedule, goal.map(|goal| goal.mean_slowdown))), predicted)
-            }
+            Pace::Given(schedule, predicted, _) => (Some(Pacing::fixed(schedule, goal)), predicted),
             Pace::Learnt(model, policy) => {
                 let learnt = self.learn(&mut scrubber, device, &checkpoint, model, policy, bar)?;
                 goal = learnt.as_ref().map_or(goal, |(goal, _)| Some(*goal));
@@ -151,7 +150,7 @@ impl Job {
     ) -> anyhow::Result<Goal> {
         let Some(time) = self.wanted.time_left(began_unix_s) else { return Ok(goal) };
         let end = self.wanted.end(began_unix_s).unwrap_or_else(|| "its end".into());
-        match in_time(scrubber.foreground(), model, goal.max_slowdown, left, time)? {
+        match in_time(scrubber.foreground(), model, &goal, left, time)? {
             InTime::Goal(goal) => {
                 bar.say(&format!("{}: the smallest mean with which the pass ends by {end}", goal::words(&goal)));
                 return Ok(goal);

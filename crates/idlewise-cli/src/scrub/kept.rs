@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use idlewise::Nanos;
+use idlewise::drive::Measured;
+use idlewise::report::percent;
 use idlewise::tune::{Goal, Predicted};
 use idlewise_linux::scrub::{Doing, Report};
 use serde::Serialize;
@@ -21,13 +22,15 @@ const NOT_PREDICTED: [&str; 7] = [Doing::OVERDRAWN, "control", "others", "retryi
 pub struct Kept {
     /// Whether the measured slowdowns are within the goal; null where there is no goal, or no foreground request.
     mean_slowdown_kept: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_slowdown_kept: Option<bool>,
     max_slowdown_kept: Option<bool>,
     /// On what the time of this run went.
     time_s: BTreeMap<&'static str, f64>,
     #[serde(skip)]
     goal: Option<Goal>,
     #[serde(skip)]
-    measured: (Nanos, Nanos),
+    measured: Measured,
     /// Measured rate by the predicted one.
     #[serde(skip)]
     of_predicted: Option<f64>,
@@ -36,17 +39,17 @@ pub struct Kept {
 impl Kept {
     /// Of a run.
     pub fn new(report: &Report, goal: Option<Goal>, predicted: Option<Predicted>) -> Self {
-        let measured = &report.measured;
+        let measured = report.measured;
         let goal = goal.filter(|_| measured.foreground_requests > 0);
-        let (mean, max) = (measured.mean_slowdown(), measured.max_slowdown);
         let rate = report.verified_now.0 as f64 / report.elapsed.as_secs_f64().max(1e-9);
         let predicted = predicted.map(|predicted| predicted.throughput.0 as f64).filter(|rate| *rate > 0.0);
         Self {
-            mean_slowdown_kept: goal.map(|goal| mean <= goal.mean_slowdown),
-            max_slowdown_kept: goal.map(|goal| max <= goal.max_slowdown),
+            mean_slowdown_kept: goal.map(|goal| measured.mean_slowdown() <= goal.mean_slowdown),
+            p99_slowdown_kept: goal.filter(|goal| goal.p99_slowdown.is_some()).map(|goal| keeps_p99(&goal, &measured)),
+            max_slowdown_kept: goal.map(|goal| measured.max_slowdown <= goal.max_slowdown),
             time_s: report.spent.iter().map(|(name, time)| (*name, time.as_secs_f64())).collect(),
             goal,
-            measured: (mean, max),
+            measured,
             of_predicted: predicted.map(|predicted| rate / predicted),
         }
     }
@@ -55,14 +58,23 @@ impl Kept {
     pub fn text(&self) -> String {
         let mut text = String::new();
         if let Some(goal) = &self.goal {
-            let line = |what, measured, goal| {
-                let kept = if measured <= goal { "kept" } else { "not kept" };
-                format!("{what} slowdown {measured}, goal {goal}: {kept}\n")
-            };
-            text += &line("mean", self.measured.0, goal.mean_slowdown);
-            text += &line("max", self.measured.1, goal.max_slowdown);
-            if self.measured.0 > goal.mean_slowdown {
-                text += "Up to what 1,000 foreground requests earn may be overdrawn, so a short run can end above its mean.\n";
+            let kept = |kept| if kept { "kept" } else { "not kept" };
+            let line =
+                |what, measured, goal| format!("{what} slowdown {measured}, goal {goal}: {}\n", kept(measured <= goal));
+            let (mean, max) = (self.measured.mean_slowdown(), self.measured.max_slowdown);
+            text += &line("mean", mean, goal.mean_slowdown);
+            if let Some(p99) = goal.p99_slowdown {
+                let (share, kept) = (percent(self.measured.slowed_share()), kept(keeps_p99(goal, &self.measured)));
+                text += &format!("p99 slowdown: {share} of the requests slowed by more than {p99}, goal 1 %: {kept}\n");
+            }
+            text += &line("max", max, goal.max_slowdown);
+            let above = [("mean", mean > goal.mean_slowdown), ("p99", self.p99_slowdown_kept == Some(false))];
+            let above: Vec<&str> = above.into_iter().filter(|(_, above)| *above).map(|(what, _)| what).collect();
+            if !above.is_empty() {
+                text += &format!(
+                    "Up to what 1,000 foreground requests earn may be overdrawn, so a short run can end above its {}.\n",
+                    above.join(" and ")
+                );
             }
         }
         let mut shares = self.shares();
@@ -96,14 +108,14 @@ impl Kept {
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+/// Whether no more requests were slowed by more than the 99th percentile than may be.
+fn keeps_p99(goal: &Goal, measured: &Measured) -> bool {
+    measured.slowed.0 <= goal.allows_requests(measured.foreground_requests).slowed
 }
 
 #[cfg(test)]
 mod tests {
-    use idlewise::drive::Measured;
-    use idlewise::{Bytes, Rate};
+    use idlewise::{Bytes, Nanos, Rate};
     use idlewise_linux::scrub::State;
 
     use super::*;
@@ -132,10 +144,16 @@ mod tests {
         }
     }
 
-    const GOAL: Goal = Goal { mean_slowdown: Nanos(100_000), max_slowdown: Nanos(50_000_000) };
+    const GOAL: Goal = Goal { mean_slowdown: Nanos(100_000), p99_slowdown: None, max_slowdown: Nanos(50_000_000) };
 
     fn predicted(rate: u64) -> Predicted {
-        Predicted { mean_slowdown: Nanos::ZERO, max_slowdown: Nanos::ZERO, throughput: Rate(rate), utilised_idle: 0.5 }
+        Predicted {
+            mean_slowdown: Nanos::ZERO,
+            p99_slowdown: None,
+            max_slowdown: Nanos::ZERO,
+            throughput: Rate(rate),
+            utilised_idle: 0.5,
+        }
     }
 
     #[test]
@@ -147,10 +165,31 @@ mod tests {
             kept.text(),
             "mean slowdown 142 us, goal 100 us: not kept\nmax slowdown 20.0 ms, goal 50.0 ms: kept\n\
              Up to what 1,000 foreground requests earn may be overdrawn, so a short run can end above its mean.\n\
-             time: 71 % paused for the goal, 20 % waiting for the foreground, 5 % waiting, not idle for long enough, \
-             4 % verifying\nThe rate is 3 % of the predicted one. The prediction knows nothing of 71 % of the time: \
+             time: 71.0 % paused for the goal, 20.0 % waiting for the foreground, 5.00 % waiting, not idle for long enough, \
+             4.00 % verifying\nThe rate is 3.33 % of the predicted one. The prediction knows nothing of 71.0 % of the time: \
              pauses for the goal, unused intervals, --max-rate, other checks, errors.\n"
         );
+    }
+
+    #[test]
+    fn a_99th_percentile_is_told_as_a_share() {
+        let goal = Goal { p99_slowdown: Some(Nanos(10_000_000)), ..GOAL };
+        let kept = |slowed| {
+            let mut report = report(&[], Nanos(90_000));
+            (report.measured.foreground_requests, report.measured.slowdown_sum) = (1_000, 90_000_000);
+            report.measured.slowed = (slowed, 0);
+            Kept::new(&report, Some(goal), None)
+        };
+        let (ten, eleven) = (kept(10), kept(11));
+        assert_eq!((ten.p99_slowdown_kept, eleven.p99_slowdown_kept), (Some(true), Some(false)));
+        let line = |share| format!("p99 slowdown: {share} of the requests slowed by more than 10.0 ms, goal 1 %: ");
+        assert!(
+            ten.text().contains(&(line("1.00 %") + "kept\nmax")) && !ten.text().contains("overdrawn"),
+            "{}",
+            ten.text()
+        );
+        let text = eleven.text();
+        assert!(text.contains(&(line("1.10 %") + "not kept\n")) && text.contains("above its p99."), "{text}");
     }
 
     #[test]
@@ -165,7 +204,7 @@ mod tests {
         let slower = Kept::new(&report(&[("verifying", 100)], Nanos(1)), None, Some(predicted(2_000_000)));
         assert_eq!(slower.mean_slowdown_kept, None);
         assert!(slower.text().ends_with(
-            "50 % of the predicted one. The foreground left less idle time than predicted, or verifying took longer.\n"
+            "50.0 % of the predicted one. The foreground left less idle time than predicted, or verifying took longer.\n"
         ));
     }
 }

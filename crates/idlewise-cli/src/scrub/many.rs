@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use idlewise::Nanos;
 use idlewise::report::Table;
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{CheckpointError, Groups};
@@ -129,6 +130,8 @@ struct Prospect {
     arrays: Vec<String>,
     /// Null where the pace is given without a goal.
     mean_slowdown_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_slowdown_s: Option<f64>,
     max_slowdown_s: Option<f64>,
 }
 
@@ -146,7 +149,7 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
         output::json(&prospects)?;
     } else {
         let mut table =
-            Table::new(["device", "identity", "size", "by", "order", "from", "part of", "mean slowdown", "max"]);
+            Table::new(["device", "identity", "size", "by", "order", "from", "part of", "mean slowdown", "p99", "max"]);
         for one in &prospects {
             let (size, from) = (idlewise::Bytes(one.device_bytes), idlewise::Bytes(one.resumed_at_bytes));
             let arrays = if one.arrays.is_empty() { "-".into() } else { one.arrays.join(", ") };
@@ -159,6 +162,7 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
                 from.to_string(),
                 arrays,
                 seconds(one.mean_slowdown_s),
+                seconds(one.p99_slowdown_s),
                 seconds(one.max_slowdown_s),
             ]);
         }
@@ -185,10 +189,11 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         resumed_at_bytes: pass.map_or(0, |pass| pass.verified().0),
         arrays: device.arrays(),
         mean_slowdown_s: goal.map(|goal| goal.mean_slowdown.as_secs_f64()),
+        p99_slowdown_s: goal.and_then(|goal| goal.p99_slowdown).map(Nanos::as_secs_f64),
         max_slowdown_s: goal.map(|goal| goal.max_slowdown.as_secs_f64()),
     })
 }
 
 fn seconds(seconds: Option<f64>) -> String {
-    seconds.map_or("-".into(), |seconds| idlewise::Nanos((seconds * 1e9).round() as u64).to_string())
+    seconds.map_or("-".into(), |seconds| Nanos((seconds * 1e9).round() as u64).to_string())
 }

@@ -1,7 +1,7 @@
 //! The result of a scrub: target, prediction and measurement side by side.
 
-use idlewise::report::Table;
 use idlewise::report::printable::one_line;
+use idlewise::report::{Table, percent};
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::device::Device;
@@ -61,6 +61,9 @@ pub struct Names {
 #[derive(Clone, Copy, Serialize)]
 struct Slowdown {
     mean_slowdown_s: f64,
+    /// Of a measurement there is only the share beyond the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_slowdown_s: Option<f64>,
     max_slowdown_s: f64,
 }
 
@@ -75,13 +78,20 @@ struct Forecast {
 struct Measured {
     #[serde(flatten)]
     slowdown: Slowdown,
+    /// Share of the foreground requests slowed by more than the target's 99th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slowed_share: Option<f64>,
     collisions: u64,
     foreground_requests: u64,
     mean_response_s: f64,
 }
 
-fn slowdown(mean: Nanos, max: Nanos) -> Slowdown {
-    Slowdown { mean_slowdown_s: mean.as_secs_f64(), max_slowdown_s: max.as_secs_f64() }
+fn slowdown(mean: Nanos, p99: Option<Nanos>, max: Nanos) -> Slowdown {
+    Slowdown {
+        mean_slowdown_s: mean.as_secs_f64(),
+        p99_slowdown_s: p99.map(Nanos::as_secs_f64),
+        max_slowdown_s: max.as_secs_f64(),
+    }
 }
 
 impl Result {
@@ -117,13 +127,14 @@ impl Result {
             rate_bytes_per_s: report.verified_now.0 as f64 / elapsed_s.max(1e-9),
             request_size_bytes: report.plan.map(|(size, _)| size.0),
             idle_wait_s: report.plan.map(|(_, wait)| wait.as_secs_f64()),
-            target: goal.map(|goal| slowdown(goal.mean_slowdown, goal.max_slowdown)),
+            target: goal.map(|goal| slowdown(goal.mean_slowdown, goal.p99_slowdown, goal.max_slowdown)),
             predicted: predicted.map(|predicted| Forecast {
-                slowdown: slowdown(predicted.mean_slowdown, predicted.max_slowdown),
+                slowdown: slowdown(predicted.mean_slowdown, predicted.p99_slowdown, predicted.max_slowdown),
                 throughput_bytes_per_s: predicted.throughput.0 as f64,
             }),
             measured: Measured {
-                slowdown: slowdown(measured.mean_slowdown(), measured.max_slowdown),
+                slowdown: slowdown(measured.mean_slowdown(), None, measured.max_slowdown),
+                slowed_share: goal.and_then(|goal| goal.p99_slowdown).map(|_| measured.slowed_share()),
                 collisions: measured.collisions,
                 foreground_requests: measured.foreground_requests,
                 mean_response_s: measured.mean_response().as_secs_f64(),
@@ -189,12 +200,18 @@ impl Result {
         let forecast = self.predicted.map(|predicted| predicted.slowdown);
         let of =
             |slowdown: Option<Slowdown>, get: fn(Slowdown) -> f64| slowdown.map_or("-".into(), |s| seconds(get(s)));
-        let mut row = |name: &str, get: fn(Slowdown) -> f64| {
+        let row = |name: &str, get: fn(Slowdown) -> f64| {
             let measured = Some(self.measured.slowdown).filter(|_| self.measured.foreground_requests > 0);
-            table.row([name.into(), of(self.target, get), of(forecast, get), of(measured, get)]);
+            [name.into(), of(self.target, get), of(forecast, get), of(measured, get)]
         };
-        row("mean slowdown", |slowdown| slowdown.mean_slowdown_s);
-        row("max slowdown", |slowdown| slowdown.max_slowdown_s);
+        table.row(row("mean slowdown", |slowdown| slowdown.mean_slowdown_s));
+        if let Some(p99) = self.target.and_then(|target| target.p99_slowdown_s) {
+            let predicted = forecast.and_then(|slowdown| slowdown.p99_slowdown_s).map_or("-".into(), seconds);
+            let share = self.measured.slowed_share.filter(|_| self.measured.foreground_requests > 0);
+            let measured = share.map_or("-".into(), |share| format!("{} above", percent(share)));
+            table.row(["p99 slowdown".into(), seconds(p99), predicted, measured]);
+        }
+        table.row(row("max slowdown", |slowdown| slowdown.max_slowdown_s));
         let rate = |bytes: f64| Rate(bytes as u64).to_string();
         let predicted = self.predicted.map_or("-".into(), |predicted| rate(predicted.throughput_bytes_per_s));
         table.row(["scrub rate".into(), "-".into(), predicted, rate(self.rate_bytes_per_s)]);

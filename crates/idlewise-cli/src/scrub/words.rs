@@ -1,6 +1,7 @@
 //! What a scrub does and why it waits, in words.
 
 use idlewise::Nanos;
+use idlewise::report::percent;
 use idlewise_linux::scrub::{Doing, Progress};
 
 /// What a scrub does, by its name in files and `--json`.
@@ -35,18 +36,26 @@ pub fn doing(progress: &Progress) -> Vec<String> {
     }
 }
 
-/// The account is overdrawn: how far from the goal the mean is, and when the scrub goes on.
+/// The account is overdrawn: how far from the goal the mean or the 99th percentile is, and when the scrub goes on.
 fn overdrawn(progress: &Progress, left: Option<Nanos>) -> Vec<String> {
     let Some(account) = &progress.account else { return vec![named(Doing::OVERDRAWN).into()] };
     let requests = account.requests_to_even().map(|count| format!("after {count} foreground requests"));
     let idle = left.map(|left| format!("after {left} more of idle time"));
-    let mut pieces = vec![format!("paused: mean {}, goal {}", progress.measured.mean_slowdown(), account.goal)];
+    let measured = &progress.measured;
+    let mut pieces = match account.tail.filter(|tail| tail.overdrawn() > 0) {
+        Some(tail) => {
+            vec![format!("paused: {} slowed by more than {}, goal 1 %", percent(measured.slowed_share()), tail.goal)]
+        }
+        None => vec![format!("paused: mean {}, goal {}", measured.mean_slowdown(), account.goal)],
+    };
     // Either ends the pause.
     match (requests, idle) {
         (Some(requests), Some(idle)) => pieces.extend([format!("goes on {requests}"), format!("or {idle}")]),
         (requests, idle) => pieces.extend(requests.or(idle).map(|when| format!("goes on {when}"))),
     }
-    pieces.push(format!("overdrawn by {}", account.overdrawn()));
+    if account.overdrawn() > Nanos::ZERO {
+        pieces.push(format!("overdrawn by {}", account.overdrawn()));
+    }
     pieces
 }
 
@@ -104,6 +113,22 @@ mod tests {
         progress.doing = Doing::Overdrawn { left: None };
         let line = fit(&doing(&progress), 160);
         assert_eq!(line, "paused: mean 154 us, goal 100 us, goes on after 9 foreground requests, overdrawn by 850 us");
+    }
+
+    #[test]
+    fn a_pause_for_the_99th_percentile_says_the_share() {
+        let patience = Nanos::from_secs(300);
+        let mut account = Account::opened(Nanos(100_000), 100, 900, patience).and_tail(Nanos(10_000_000), 0, 900);
+        account.served(3, 33_000_000);
+        account.served(197, 0);
+        let measured = Measured { foreground_requests: 200, slowed: (3, 33_000_000), ..Measured::default() };
+        let doing_now = Doing::Overdrawn { left: None };
+        let progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };
+        let line = fit(&doing(&progress), 160);
+        assert_eq!(
+            line,
+            "paused: 1.50 % slowed by more than 10.0 ms, goal 1 %, goes on after 100 foreground requests, overdrawn by 3.00 ms"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How the passes stand, for people.
 
-use idlewise::report::Table;
 use idlewise::report::printable::one_line;
+use idlewise::report::{Table, percent};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::scrub::{AccountSoFar, Doing, RunSoFar};
 
@@ -78,14 +78,21 @@ fn lines(one: &Status, blocks: bool) -> Vec<String> {
 /// By how much the account is overdrawn, and when the scrub goes on.
 fn overdrawn(run: &RunSoFar, account: &AccountSoFar) -> String {
     let [mean, goal, balance] = [run.mean_slowdown_s, account.goal_mean_slowdown_s, -account.balance_s].map(seconds);
+    let mut why = Vec::new();
+    if account.balance_s < 0.0 {
+        why.push(format!("mean slowdown {mean}, goal {goal}, overdrawn by {balance}"));
+    }
+    if let (Some(p99), Some(slowed)) = (account.goal_p99_slowdown_s, run.slowed_requests)
+        && account.balance_requests.is_some_and(|balance| balance < 0)
+    {
+        let share = percent(slowed as f64 / run.foreground_requests.max(1) as f64);
+        why.push(format!("{share} of the requests slowed by more than {}, goal 1 %", seconds(p99)));
+    }
     let requests = account.requests_to_even.map(|count| format!("after {count} foreground requests without delay"));
     let idle = account.goes_on_after_idle_s.map(|idle| format!("once the disk is idle for {}", seconds(idle)));
     let when: Vec<_> = requests.into_iter().chain(idle).collect();
-    let share = run.overdrawn_s / run.elapsed_s.max(1e-9) * 100.0;
-    format!(
-        "paused for the goal: mean slowdown {mean}, goal {goal}, overdrawn by {balance}; goes on {}; paused {share:.0} % of this run",
-        when.join(", or ")
-    )
+    let share = percent(run.overdrawn_s / run.elapsed_s.max(1e-9));
+    format!("paused for the goal: {}; goes on {}; paused {share} of this run", why.join("; "), when.join(", or "))
 }
 
 fn seconds(seconds: f64) -> String {
@@ -102,15 +109,27 @@ mod tests {
         let mut account = AccountSoFar {
             goal_mean_slowdown_s: 1e-4,
             balance_s: -0.0012,
+            goal_p99_slowdown_s: None,
+            balance_requests: None,
             requests_to_even: Some(12),
             goes_on_after_idle_s: Some(300.0),
         };
         assert_eq!(
             overdrawn(&run, &account),
             "paused for the goal: mean slowdown 142 us, goal 100 us, overdrawn by 1.20 ms; goes on after 12 foreground requests \
-             without delay, or once the disk is idle for 5.00 min; paused 71 % of this run"
+             without delay, or once the disk is idle for 5.00 min; paused 71.0 % of this run"
         );
         account.goes_on_after_idle_s = None;
         assert!(overdrawn(&run, &account).contains("goes on after 12 foreground requests without delay; paused"));
+        let run = RunSoFar { foreground_requests: 200, slowed_requests: Some(3), ..run };
+        account =
+            AccountSoFar { balance_s: 0.1, goal_p99_slowdown_s: Some(0.01), balance_requests: Some(-100), ..account };
+        let line = overdrawn(&run, &account);
+        assert!(
+            line.starts_with(
+                "paused for the goal: 1.50 % of the requests slowed by more than 10.0 ms, goal 1 %; goes on"
+            ),
+            "{line}"
+        );
     }
 }

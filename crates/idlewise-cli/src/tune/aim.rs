@@ -23,6 +23,11 @@ pub struct AimArguments {
     #[arg(long, value_name = "TIME", required_unless_present_any = ["finish_within", "goal"], requires = "max_slowdown")]
     mean_slowdown: Option<Nanos>,
 
+    /// Longest added response time that 99 % of all foreground requests may suffer, such as 10ms: at most one in a hundred may suffer
+    /// more. Requests that are not delayed count as well
+    #[arg(long, value_name = "TIME")]
+    p99_slowdown: Option<Nanos>,
+
     /// Longest added response time that any foreground request may suffer, such as 50ms; with --finish-within or --goal
     /// mttdl=YEARS that of the largest request if not given
     #[arg(long, value_name = "TIME")]
@@ -85,10 +90,10 @@ impl AimArguments {
     ) -> anyhow::Result<Goal> {
         let max_slowdown = self.max_slowdown.unwrap_or_else(|| model.verify_time(LARGEST_REQUEST));
         if let Some(mean_slowdown) = self.mean_slowdown {
-            return Ok(Goal { mean_slowdown, max_slowdown });
+            return Ok(Goal { mean_slowdown, p99_slowdown: self.p99_slowdown, max_slowdown });
         }
         let (pass, why) = self.longest_pass()?;
-        let least = Goal { mean_slowdown: LEAST, max_slowdown };
+        let least = Goal { mean_slowdown: LEAST, p99_slowdown: self.p99_slowdown, max_slowdown };
         least.check(model)?;
         let span = disks.iter().map(|disk| disk.begin).min().zip(disks.iter().map(|disk| disk.end).max());
         let span_s = span.map_or(0.0, |(begin, end)| end.since(begin).as_secs_f64());
@@ -100,11 +105,13 @@ impl AimArguments {
             Gentlest::NotEnough(plan) => {
                 let best = pass_s(&plan);
                 let best = if best.is_finite() { days(best) } else { "never".into() };
+                let p99 = self.p99_slowdown.map(|p99| format!("{p99} for 99 % of the requests and "));
                 anyhow::bail!(
-                    "a pass over {} within {}{why} is out of reach: whatever the mean slowdown, with at most {max_slowdown} for any \
+                    "a pass over {} within {}{why} is out of reach: whatever the mean slowdown, with at most {}{max_slowdown} for any \
                      request the fastest schedule takes {best}",
                     capacity.decimal(),
-                    days(pass)
+                    days(pass),
+                    p99.unwrap_or_default()
                 )
             }
         }

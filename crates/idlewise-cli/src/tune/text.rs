@@ -10,30 +10,29 @@ use crate::simulate::seconds;
 /// The plan and the baselines.
 pub fn table(report: &Report) -> Table {
     let pass = format!("pass over {}", Bytes(report.capacity_bytes).decimal());
-    let mut table = Table::new([
-        "",
-        "size",
-        "idle wait",
-        "throughput",
-        "mean slowdown",
-        "max slowdown",
-        "collisions",
-        "idle used",
-        &pass,
-    ]);
+    let asks_p99 = report.goal.p99_slowdown_s.is_some();
+    let p99 = asks_p99.then_some("p99 slowdown");
+    let slowdowns = ["mean slowdown"].into_iter().chain(p99).chain(["max slowdown"]);
+    let head = ["", "size", "idle wait", "throughput"].into_iter().chain(slowdowns);
+    let head = head.chain(["collisions", "idle used", &pass]).map(String::from);
+    let mut table = Table { head: head.collect(), rows: Vec::new() };
     let mut add = |name: &str, row: &Row| {
         let summary = &row.summary;
-        table.row([
+        let mut cells = vec![
             name.into(),
             Bytes(row.request_size_bytes).to_string(),
             if name.starts_with("fixed") { "-".into() } else { seconds(row.idle_wait_s) },
             Rate(summary.throughput_bytes_per_s as u64).to_string(),
             seconds(summary.mean_slowdown_s),
+        ];
+        cells.extend(asks_p99.then(|| seconds(row.slowdown_p99_s)));
+        cells.extend([
             seconds(summary.max_slowdown_s),
             summary.collisions.to_string(),
             percent(summary.utilised_idle),
             row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0)),
         ]);
+        table.rows.push(cells);
     };
     add(if report.steps.is_empty() { "plan" } else { "plan (its first step)" }, &report.chosen);
     if let Some(exact) = &report.exact {
@@ -54,10 +53,11 @@ pub fn table(report: &Report) -> Table {
 /// What was asked for.
 pub fn lead(report: &Report) -> String {
     format!(
-        "{}goal: {}mean slowdown {}, max slowdown {}; simulated on {}{}",
+        "{}goal: {}mean slowdown {}, {}max slowdown {}; simulated on {}{}",
         report.volume.as_ref().map(|volume| format!("volume {volume}, ")).unwrap_or_default(),
         report.gentlest_for.as_ref().map(|asked| format!("{asked}, which takes a ")).unwrap_or_default(),
         seconds(report.goal.mean_slowdown_s),
+        report.goal.p99_slowdown_s.map(|p99| format!("p99 slowdown {}, ", seconds(p99))).unwrap_or_default(),
         seconds(report.goal.max_slowdown_s),
         report.source.disk,
         if report.exact.is_some() { "; tuned on the first part of the trace, shown on the rest" } else { "" },

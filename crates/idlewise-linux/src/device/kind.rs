@@ -50,7 +50,7 @@ impl Kind {
             Self::Ssd => (10, 5),
             Self::Nvme => (10, 1),
         };
-        Goal { mean_slowdown: Nanos(mean_us * 1_000), max_slowdown: Nanos::from_millis(max_ms) }
+        Goal::new(Nanos(mean_us * 1_000), Nanos::from_millis(max_ms))
     }
 }
 

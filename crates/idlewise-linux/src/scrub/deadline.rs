@@ -21,14 +21,14 @@ pub enum InTime {
     Never(Nanos),
 }
 
-/// The smallest mean slowdown, with at most `max_slowdown` for any request, with which the `left` of a pass takes at most `time`.
+/// The smallest mean slowdown, within the rest of `goal`, with which the `left` of a pass takes at most `time`.
 ///
 /// # Errors
 /// If no request fits the maximum slowdown.
 pub fn in_time(
     foreground: &SecondClock,
     model: &DiskModel,
-    max_slowdown: Nanos,
+    goal: &Goal,
     left: Bytes,
     time: Nanos,
 ) -> Result<InTime, TuneError> {
@@ -38,7 +38,7 @@ pub fn in_time(
     }
     let span_s = seen.end.since(seen.begin).as_secs_f64();
     let takes_s = |plan: &Plan| left.0 as f64 * span_s / plan.outcome.scrubbed.0 as f64;
-    let least = Goal { mean_slowdown: LEAST, max_slowdown };
+    let least = Goal { mean_slowdown: LEAST, ..*goal };
     // What must be scrubbed of the span that was seen, at the rate that is needed.
     let enough = Bytes((left.0 as f64 * span_s / time.as_secs_f64()).ceil() as u64);
     Ok(match gentlest(std::slice::from_ref(seen), model, &least, Arrivals::AnyMoment, enough, &|_| ())? {
@@ -70,12 +70,16 @@ mod tests {
         DiskModel { name: "test".into(), verify: vec![point(64, 5), point(4096, 45)], read: None, write: None }
     }
 
+    fn goal() -> Goal {
+        Goal::new(Nanos::ZERO, Nanos::from_millis(50))
+    }
+
     #[test]
     fn the_shorter_the_time_the_larger_the_slowdown() {
         let seen = foreground(400);
         let within = |seconds| {
             let (left, time) = (Bytes(1 << 30), Nanos::from_secs(seconds));
-            in_time(&seen, &model(), Nanos::from_millis(50), left, time).unwrap()
+            in_time(&seen, &model(), &goal(), left, time).unwrap()
         };
         let mean = |seconds| match within(seconds) {
             InTime::Goal(goal) => goal.mean_slowdown,
@@ -86,6 +90,6 @@ mod tests {
         // 1 GiB in pieces of 4 MiB takes 11.5 s, without anybody else on the disk.
         let InTime::Never(fastest) = within(5) else { panic!("in 5 s") };
         assert!(fastest > Nanos::from_secs(11) && fastest < Nanos::from_secs(30), "{fastest}");
-        assert_eq!(in_time(&foreground(5), &model(), Nanos::from_millis(50), Bytes(1), Nanos(1)), Ok(InTime::Unknown));
+        assert_eq!(in_time(&foreground(5), &model(), &goal(), Bytes(1), Nanos(1)), Ok(InTime::Unknown));
     }
 }

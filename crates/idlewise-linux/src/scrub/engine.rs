@@ -94,6 +94,11 @@ impl<'a> Scrubber<'a> {
         self.lane.cap = Some(cap);
     }
 
+    /// Counts the foreground requests that are slowed by more than `limit`.
+    pub fn count_beyond(&mut self, limit: Option<Nanos>) {
+        self.lane.driver.count_beyond(limit);
+    }
+
     /// Name of the verifier.
     pub fn verifier(&self) -> &'static str {
         self.lane.verifier.name()

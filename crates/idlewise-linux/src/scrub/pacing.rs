@@ -3,7 +3,7 @@
 use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
 use idlewise::drive::{Measured, SecondClock};
 use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
-use idlewise::simulate::Summary;
+use idlewise::simulate::{Summary, scrub};
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
 
@@ -19,8 +19,8 @@ const RETUNE: Nanos = Nanos::from_secs(60);
 /// A policy, and what it takes to replace it.
 pub struct Pacing {
     how: How,
-    /// Mean slowdown that the measured one is held within.
-    budget: Option<Nanos>,
+    /// Goal that the measured slowdown is held within.
+    budget: Option<Goal>,
     retune: Option<Retune>,
     predicted: Option<Predicted>,
 }
@@ -38,8 +38,8 @@ struct Retune {
 }
 
 impl Pacing {
-    /// As given, within a mean slowdown if one is.
-    pub fn fixed(schedule: Schedule, budget: Option<Nanos>) -> Self {
+    /// As given, within a goal if one is.
+    pub fn fixed(schedule: Schedule, budget: Option<Goal>) -> Self {
         Self { how: How::Schedule(schedule), budget, retune: None, predicted: None }
     }
 
@@ -50,7 +50,7 @@ impl Pacing {
             adaptive.foreground_arrived(interval.length, Nanos::ZERO);
             adaptive.foreground_served(interval.followers, 0);
         }
-        Self { how: How::Adaptive(adaptive), budget: Some(goal.mean_slowdown), retune: None, predicted: None }
+        Self { how: How::Adaptive(adaptive), budget: Some(goal), retune: None, predicted: None }
     }
 
     /// Request size and idle wait from the idle intervals seen, tuned again every minute.
@@ -66,7 +66,7 @@ impl Pacing {
         let fits = model.sizes(goal.max_slowdown).into_iter().map(|(size, _)| size);
         let request_size = fits.filter(|&size| size <= UNKNOWN_SIZE).max().unwrap_or(SMALLEST_REQUEST);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size };
-        let budget = Some(goal.mean_slowdown);
+        let budget = Some(goal);
         let how = How::Schedule(Schedule::Waiting(waiting));
         let mut pacing = Self { how, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };
         pacing.again(foreground, now)?;
@@ -88,7 +88,9 @@ impl Pacing {
         }
         let seen = std::slice::from_ref(seen);
         let plan = tune(seen, &retune.model, &retune.goal, Arrivals::AnyMoment, &|_| ())?;
-        self.predicted = Some(Predicted::from(&Summary::new(&plan.outcome, seen)));
+        let run = scrub(seen, &retune.model, retune.goal.p99_slowdown, |_| Box::new(plan.policy()));
+        let p99 = run.slowdown_p99(retune.goal.p99_slowdown);
+        self.predicted = Some(Predicted::new(&Summary::new(&plan.outcome, seen), p99, &retune.goal));
         let schedule = Schedule::Waiting(plan.policy());
         let changed = schedule != *present;
         self.how = How::Schedule(schedule);
@@ -101,10 +103,11 @@ impl Pacing {
             How::Schedule(schedule) => schedule.policy(),
             How::Adaptive(adaptive) => Box::new(adaptive.clone()),
         };
-        let Some(target) = self.budget else { return policy };
-        let mut budget = Budget::new(policy, target);
-        let requests = now.foreground_requests - begin.foreground_requests;
-        budget.foreground_served(requests, now.slowdown_sum - begin.slowdown_sum);
+        let Some(goal) = self.budget else { return policy };
+        let mut budget = Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown);
+        for (requests, slowdowns) in now.since(begin) {
+            budget.foreground_served(requests, slowdowns);
+        }
         Box::new(budget)
     }
 

@@ -24,6 +24,9 @@ pub struct RunSoFar {
     pub mean_slowdown_s: f64,
     /// Their longest slowdown.
     pub max_slowdown_s: f64,
+    /// Of them, those slowed by more than the 99th percentile to keep, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowed_requests: Option<u64>,
     /// Request size in use.
     pub request_size_bytes: u64,
     /// Idle wait in use.
@@ -36,7 +39,7 @@ pub struct RunSoFar {
     pub overdrawn_s: f64,
 }
 
-/// The account of the mean slowdown.
+/// The account of the slowdown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountSoFar {
@@ -44,6 +47,12 @@ pub struct AccountSoFar {
     pub goal_mean_slowdown_s: f64,
     /// What foreground requests have earned less what they were delayed; below zero it is overdrawn.
     pub balance_s: f64,
+    /// The 99th percentile to keep, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal_p99_slowdown_s: Option<f64>,
+    /// Foreground requests less a hundred for each that was slowed by more than that; below zero it is overdrawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance_requests: Option<i64>,
     /// Foreground requests without delay after which it is not overdrawn; absent where they earn nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_to_even: Option<u64>,
@@ -57,6 +66,8 @@ impl From<&Account> for AccountSoFar {
         Self {
             goal_mean_slowdown_s: account.goal.as_secs_f64(),
             balance_s: account.balance as f64 / 1e9,
+            goal_p99_slowdown_s: account.tail.map(|tail| tail.goal.as_secs_f64()),
+            balance_requests: account.tail.map(|tail| i64::try_from(tail.balance).unwrap_or(i64::MIN)),
             requests_to_even: account.requests_to_even(),
             goes_on_after_idle_s: account.may_go_on_at().map(Nanos::as_secs_f64),
         }
@@ -75,6 +86,7 @@ impl From<&Progress> for RunSoFar {
             foreground_requests: measured.foreground_requests,
             mean_slowdown_s: measured.mean_slowdown().as_secs_f64(),
             max_slowdown_s: measured.max_slowdown.as_secs_f64(),
+            slowed_requests: progress.account.and_then(|account| account.tail).map(|_| measured.slowed.0),
             request_size_bytes: size.0,
             idle_wait_s: wait.as_secs_f64(),
             account: progress.account.as_ref().map(AccountSoFar::from),

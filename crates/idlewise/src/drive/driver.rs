@@ -135,6 +135,12 @@ impl<P: Policy> Driver<P> {
         self.clock.resynchronise(outstanding);
     }
 
+    /// Counts the foreground requests that are slowed by more than `limit` from now on. A policy that keeps a 99th percentile must
+    /// be told of those beyond it apart from the others.
+    pub fn count_beyond(&mut self, limit: Option<Nanos>) {
+        self.clock.count_beyond(limit);
+    }
+
     /// No step is in service, whatever was told of them.
     pub fn steps_are_over(&mut self) {
         self.clock.steps_are_over();
@@ -207,12 +213,12 @@ impl<P: Policy> Driver<P> {
     /// Tells the policy what the foreground suffered since it was last told.
     fn tell_served(&mut self) {
         let measured = *self.clock.measured();
-        let requests = measured.foreground_requests.saturating_sub(self.told.foreground_requests);
-        if requests > 0 {
-            let slowdown = measured.slowdown_sum.saturating_sub(self.told.slowdown_sum);
-            self.policy.foreground_served(requests, slowdown);
-            self.told = measured;
+        for (requests, slowdowns) in measured.since(&self.told) {
+            if requests > 0 {
+                self.policy.foreground_served(requests, slowdowns);
+            }
         }
+        self.told = measured;
     }
 
     /// Tells the policy that foreground work ended the interval.

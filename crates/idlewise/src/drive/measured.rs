@@ -13,6 +13,8 @@ pub struct Measured {
     pub slowdown_sum: u128,
     /// Longest slowdown.
     pub max_slowdown: Nanos,
+    /// Requests slowed by more than a limit, if one is set, and the sum of their slowdowns.
+    pub slowed: (u64, u128),
     /// Sum of response times, in nanoseconds.
     pub response_sum: u128,
     /// Steps of background work that began.
@@ -25,6 +27,19 @@ impl Measured {
     /// Mean slowdown over all foreground requests; zero without any.
     pub fn mean_slowdown(&self) -> Nanos {
         self.mean(self.slowdown_sum)
+    }
+
+    /// Share of the foreground requests that were slowed by more than the limit; zero without any.
+    pub fn slowed_share(&self) -> f64 {
+        self.slowed.0 as f64 / self.foreground_requests.max(1) as f64
+    }
+
+    /// The foreground requests since an earlier state, and the sum of their slowdowns: those within the limit, then those beyond.
+    pub fn since(&self, before: &Self) -> [(u64, u128); 2] {
+        let requests = self.foreground_requests.saturating_sub(before.foreground_requests);
+        let sum = self.slowdown_sum.saturating_sub(before.slowdown_sum);
+        let slowed = (self.slowed.0.saturating_sub(before.slowed.0), self.slowed.1.saturating_sub(before.slowed.1));
+        [(requests.saturating_sub(slowed.0), sum.saturating_sub(slowed.1)), slowed]
     }
 
     /// Mean response time of a foreground request; zero without any.

@@ -19,6 +19,8 @@ const REMEMBERED: usize = 100_000;
 #[derive(Clone, Debug)]
 pub struct SecondClock {
     measured: Measured,
+    /// Requests slowed by more are counted.
+    limit: Option<Nanos>,
     outstanding: u64,
     /// Steps in service: a large one may be several requests.
     steps_open: u64,
@@ -44,6 +46,7 @@ impl SecondClock {
     pub fn new(now: Nanos) -> Self {
         Self {
             measured: Measured::default(),
+            limit: None,
             outstanding: 0,
             steps_open: 0,
             collided: false,
@@ -56,6 +59,11 @@ impl SecondClock {
             interval: Use::Left,
             displacement: Displacement::default(),
         }
+    }
+
+    /// Counts the requests that are slowed by more than `limit` from now on.
+    pub fn count_beyond(&mut self, limit: Option<Nanos>) {
+        self.limit = limit;
     }
 
     /// A foreground request arrived.
@@ -104,6 +112,10 @@ impl SecondClock {
         self.measured.foreground_requests += 1;
         self.measured.slowdown_sum += u128::from(slowdown.0);
         self.measured.max_slowdown = self.measured.max_slowdown.max(slowdown);
+        if self.limit.is_some_and(|limit| slowdown > limit) {
+            self.measured.slowed.0 += 1;
+            self.measured.slowed.1 += u128::from(slowdown.0);
+        }
         self.measured.response_sum += u128::from(at.since(arrival).0);
         (self.served, self.undisturbed, self.idle_since) = (at, undisturbed, at);
         // A request that was under way when watching began has no arrival.
@@ -223,6 +235,7 @@ mod tests {
     fn a_collision_by_hand() {
         // The step is in service from 30 to 60; the request at 40 takes 5 and would have been done at 45.
         let mut clock = SecondClock::new(Nanos(0));
+        clock.count_beyond(Some(Nanos(19)));
         for event in events(&[(10, 5), (40, 5), (100, 5)], 15, 30) {
             take(&mut clock, event);
         }
@@ -230,6 +243,8 @@ mod tests {
         assert_eq!((measured.collisions, measured.foreground_requests), (2, 3));
         // 60 + 5 for 45, and from 80 to 110 again: 115 for 105.
         assert_eq!((measured.slowdown_sum, measured.max_slowdown), (20 + 10, Nanos(20)));
+        assert_eq!((measured.slowed, measured.slowed_share()), ((1, 20), 1.0 / 3.0));
+        assert_eq!(measured.since(&Measured::default()), [(2, 10), (1, 20)]);
         let lengths: Vec<u64> = clock.undisturbed().intervals.iter().map(|i| i.length.0).collect();
         assert_eq!(lengths, [25, 55]);
     }

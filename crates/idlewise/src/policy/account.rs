@@ -1,4 +1,7 @@
 //! The account of a slowdown: what the foreground has earned, and what its delays have spent.
+//!
+//! A 99th percentile has a tail of its own, counted in requests instead of time: each foreground request earns one, and each that is
+//! slowed by more than the 99th percentile spends a hundred.
 
 use crate::Nanos;
 
@@ -13,40 +16,82 @@ pub struct Account {
     pub credit: i128,
     /// Idle time from which on that may be.
     pub patience: Nanos,
+    /// How the 99th percentile stands, where one is to be kept.
+    pub tail: Option<Tail>,
+}
+
+/// How the account of a 99th percentile stands, in foreground requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The 99th percentile to keep.
+    pub goal: Nanos,
+    /// Foreground requests, less a hundred for each that was slowed by more than the goal; overdrawn below zero.
+    pub balance: i128,
+    /// What may be overdrawn once the device has been idle for long.
+    pub credit: i128,
+}
+
+impl Tail {
+    /// What a request that is slowed by more than the goal spends.
+    const PRICE: i128 = 100;
+
+    fn served(&mut self, requests: u64, delays: u128) {
+        let slowed = delays > u128::from(self.goal.0) * u128::from(requests);
+        self.balance += i128::from(requests) * if slowed { 1 - Self::PRICE } else { 1 };
+    }
+
+    /// By how many foreground requests it is overdrawn.
+    pub fn overdrawn(&self) -> u64 {
+        u64::try_from(-self.balance.min(0)).unwrap_or(u64::MAX)
+    }
 }
 
 impl Account {
     /// An account with the earnings of `requests` that were not delayed.
     pub fn opened(goal: Nanos, requests: u64, credit: u64, patience: Nanos) -> Self {
         let of = |requests: u64| i128::from(requests) * i128::from(goal.0);
-        Self { goal, balance: of(requests), credit: of(credit), patience }
+        Self { goal, balance: of(requests), credit: of(credit), patience, tail: None }
     }
 
-    /// So many requests were served, delayed by `delays` nanoseconds together.
+    /// The same that also keeps a 99th percentile, with the earnings and the credit of as many requests.
+    pub fn and_tail(self, goal: Nanos, requests: u64, credit: u64) -> Self {
+        Self { tail: Some(Tail { goal, balance: requests.into(), credit: credit.into() }), ..self }
+    }
+
+    /// So many requests were served, delayed by `delays` nanoseconds together: where a 99th percentile is kept, each of them by more
+    /// than that, or none.
     pub fn served(&mut self, requests: u64, delays: u128) {
         let earned = i128::from(requests) * i128::from(self.goal.0);
         // Delays of 10^22 years are cut short.
         self.balance = (self.balance + earned).saturating_sub(i128::try_from(delays).unwrap_or(i128::MAX));
+        self.tail.iter_mut().for_each(|tail| tail.served(requests, delays));
     }
 
     /// Whether no work may begin when the device has been idle for `elapsed`.
     pub fn forbids(&self, elapsed: Nanos) -> bool {
-        self.balance < 0 && self.may_go_on_at().is_none_or(|at| elapsed < at)
+        let overdrawn = self.balance < 0 || self.tail.is_some_and(|tail| tail.balance < 0);
+        overdrawn && self.may_go_on_at().is_none_or(|at| elapsed < at)
     }
 
-    /// By how much it is overdrawn: a sum of delays.
+    /// By how much the mean is overdrawn: a sum of delays.
     pub fn overdrawn(&self) -> Nanos {
         Nanos(u64::try_from(self.balance.saturating_neg().max(0)).unwrap_or(u64::MAX))
     }
 
     /// The idle time after which work goes on though it is overdrawn; `None` where it is overdrawn by more than that allows.
     pub fn may_go_on_at(&self) -> Option<Nanos> {
-        (self.balance >= -self.credit).then_some(self.patience)
+        let allows = self.balance >= -self.credit && self.tail.is_none_or(|tail| tail.balance >= -tail.credit);
+        allows.then_some(self.patience)
     }
 
     /// After so many more foreground requests, none of them delayed, it is no longer overdrawn; `None` if they earn nothing.
     pub fn requests_to_even(&self) -> Option<u64> {
-        (self.goal > Nanos::ZERO).then(|| self.overdrawn().0.div_ceil(self.goal.0))
+        let tail = self.tail.map_or(0, |tail| tail.overdrawn());
+        match (self.overdrawn().0, self.goal.0) {
+            (0, _) => Some(tail),
+            (_, 0) => None,
+            (overdrawn, earned) => Some(tail.max(overdrawn.div_ceil(earned))),
+        }
     }
 }
 
@@ -67,6 +112,22 @@ mod tests {
         assert!(account.forbids(Nanos(u64::MAX)));
         account.served(6, 0);
         assert!(!account.forbids(Nanos::ZERO) && account.overdrawn() == Nanos::ZERO);
+    }
+
+    #[test]
+    fn one_request_in_a_hundred_may_be_slowed_by_more_than_the_99th_percentile() {
+        let mut account = Account::opened(Nanos(1_000_000), 100, 900, Nanos(300)).and_tail(Nanos(50), 100, 900);
+        account.served(99, 99 * 50);
+        account.served(1, 51);
+        assert_eq!((account.tail.unwrap().balance, account.forbids(Nanos::ZERO)), (100, false));
+        account.served(2, 200);
+        let tail = account.tail.unwrap();
+        assert_eq!((tail.overdrawn(), account.overdrawn(), account.requests_to_even()), (98, Nanos::ZERO, Some(98)));
+        assert!(account.forbids(Nanos(299)) && !account.forbids(Nanos(300)));
+        account.served(9, 9 * 51);
+        assert!(account.forbids(Nanos(300)) && account.may_go_on_at().is_none());
+        account.served(98 + 9 * 99, 0);
+        assert!(!account.forbids(Nanos::ZERO));
     }
 
     #[test]

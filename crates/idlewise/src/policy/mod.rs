@@ -17,7 +17,7 @@ mod table;
 pub mod testing;
 pub mod waiting;
 
-pub use account::Account;
+pub use account::{Account, Tail};
 pub use adaptive::Adaptive;
 pub use budget::Budget;
 pub use clairvoyant::Clairvoyant;
@@ -82,7 +82,8 @@ pub trait Policy: Send {
         let _ = (idle, collision);
     }
 
-    /// So many foreground requests were served, delayed by `delays` nanoseconds together.
+    /// So many foreground requests were served, delayed by `delays` nanoseconds together. Where a 99th percentile is kept, each of
+    /// them was delayed by more than that, or none.
     fn foreground_served(&mut self, requests: u64, delays: u128) {
         let _ = (requests, delays);
     }

@@ -6,7 +6,7 @@ use crate::disk::DiskModel;
 use crate::disk::SMALLEST_REQUEST;
 use crate::idle::Idleness;
 use crate::policy::{Parameters, Setting, build};
-use crate::simulate::{Summary, simulate};
+use crate::simulate::{Summary, scrub};
 use crate::{Bytes, Nanos};
 
 /// One usual schedule, simulated.
@@ -20,6 +20,8 @@ pub struct Baseline {
     pub wait: Nanos,
     /// What it does.
     pub summary: Summary,
+    /// The slowdown that 99 % of the foreground requests do not exceed.
+    pub slowdown_p99: Nanos,
 }
 
 /// CFQ's idle class (10 ms idle, 64 KiB; DSN 2012, section III-B), back to back, and a fixed delay of 16 and of 64 ms
@@ -80,8 +82,9 @@ fn baseline(
     let make = |disk: &Idleness| {
         build(policy, &parameters, &Setting::scrub(disk, model)).expect("the baselines' parameters are complete")
     };
-    let summary = Summary::new(&simulate(disks, model, make), disks);
-    Baseline { name, request_size, wait, summary }
+    let run = scrub(disks, model, None, make);
+    let (summary, slowdown_p99) = (Summary::new(&run.outcome, disks), run.slowdown_p99(None));
+    Baseline { name, request_size, wait, summary, slowdown_p99 }
 }
 
 #[cfg(test)]

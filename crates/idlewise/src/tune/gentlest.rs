@@ -95,7 +95,7 @@ mod tests {
         let trace = published.shape().trace(1).unwrap();
         let model = DiskModel::ultrastar_15k450();
         let disks = Idleness::of_trace(&trace, &model).unwrap();
-        let goal = |us: u64| Goal { mean_slowdown: Nanos(us * 1_000), max_slowdown: Nanos::from_millis(50) };
+        let goal = |us: u64| Goal::new(Nanos(us * 1_000), Nanos::from_millis(50));
         let tuned = |goal: &Goal| tune(&disks, &model, goal, Arrivals::Recorded, &|_| ()).unwrap();
         let wanted = tuned(&goal(800)).outcome.scrubbed;
         let search = |enough: Bytes| gentlest(&disks, &model, &goal(1), Arrivals::Recorded, enough, &|_| ()).unwrap();

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{DiskModel, SMALLEST_REQUEST};
+use crate::idle::Idleness;
+use crate::simulate::Outcome;
 use crate::{Bytes, Nanos};
 
 /// What foreground requests may suffer.
@@ -10,11 +12,48 @@ use crate::{Bytes, Nanos};
 pub struct Goal {
     /// Mean added response time over all foreground requests.
     pub mean_slowdown: Nanos,
+    /// Longest added response time of 99 % of them, those that are not delayed among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_slowdown: Option<Nanos>,
     /// Longest added response time of any of them.
     pub max_slowdown: Nanos,
 }
 
+/// One foreground request in so many may be slowed by more than the 99th percentile.
+pub const RARE: u64 = 100;
+
+/// What some foreground requests may suffer together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// Sum of their delays, in nanoseconds.
+    pub delay_sum: u128,
+    /// How many may be delayed by more than the 99th percentile.
+    pub slowed: u64,
+}
+
+impl Allowed {
+    /// Whether that is not exceeded. The outcome's requests are counted beyond the goal's 99th percentile.
+    pub fn keeps(&self, outcome: &Outcome) -> bool {
+        outcome.delay_sum <= self.delay_sum && outcome.slowed <= self.slowed
+    }
+}
+
 impl Goal {
+    /// A mean and a maximum, without a 99th percentile.
+    pub fn new(mean_slowdown: Nanos, max_slowdown: Nanos) -> Self {
+        Self { mean_slowdown, p99_slowdown: None, max_slowdown }
+    }
+
+    /// What all foreground requests of these disks may suffer together.
+    pub fn allows(&self, disks: &[Idleness]) -> Allowed {
+        self.allows_requests(disks.iter().map(|disk| disk.requests).sum())
+    }
+
+    /// What so many foreground requests may suffer together.
+    pub fn allows_requests(&self, requests: u64) -> Allowed {
+        Allowed { delay_sum: u128::from(self.mean_slowdown.0) * u128::from(requests), slowed: requests / RARE }
+    }
+
     /// Whether any request fits the maximum slowdown on this disk.
     ///
     /// # Errors

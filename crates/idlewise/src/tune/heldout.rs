@@ -82,7 +82,7 @@ pub fn validate(disks: &[Idleness], model: &DiskModel, goal: &Goal, progress: &(
             let test: Vec<Idleness> = parts.iter().map(|parts| parts[fold].clone()).collect();
             let others = |parts: &Vec<Idleness>| [&parts[..fold], &parts[fold + 1..]].concat();
             let train: Vec<Idleness> = parts.iter().flat_map(others).collect();
-            let grid = WaitingGrid::new(&train, model, goal.max_slowdown);
+            let grid = WaitingGrid::new(&train, model, goal);
             let waiting = held_out(&test, model, goal, &|goal| grid.best(goal));
             let shaped =
                 [false, true].map(|context| held_out(&test, model, goal, &|goal| shaped(&train, model, goal, context)));
@@ -104,14 +104,15 @@ pub fn validate(disks: &[Idleness], model: &DiskModel, goal: &Goal, progress: &(
 /// [`super::tune`], which finds waits that are good by luck; what is held out knows no such luck.
 pub struct WaitingGrid {
     requests: u64,
-    points: Vec<(u128, Bytes, Waiting)>,
+    points: Vec<(Outcome, Waiting)>,
 }
 
 impl WaitingGrid {
-    /// Tries all sizes that take no longer than `longest`.
-    pub fn new(train: &[Idleness], model: &DiskModel, longest: Nanos) -> Self {
-        let (sizes, waits) = (model.sizes(longest), super::compare::waits(train, WAITS));
-        let mut fast: Vec<Waits> = train.iter().map(|disk| Waits::new(&disk.intervals)).collect();
+    /// Tries all sizes that take no longer than the maximum slowdown of the goal. Its 99th percentile is that of all goals to come.
+    pub fn new(train: &[Idleness], model: &DiskModel, goal: &Goal) -> Self {
+        let (sizes, waits) = (model.sizes(goal.max_slowdown), super::compare::waits(train, WAITS));
+        let beyond = goal.p99_slowdown;
+        let mut fast: Vec<Waits> = train.iter().map(|disk| Waits::new(&disk.intervals).beyond(beyond)).collect();
         let mut points = Vec::new();
         for idle_wait in waits {
             fast.iter_mut().for_each(|disk| disk.raise(idle_wait));
@@ -120,7 +121,7 @@ impl WaitingGrid {
                 for disk in &fast {
                     outcome.add(&disk.outcome(idle_wait, service, request_size));
                 }
-                points.push((outcome.delay_sum, outcome.scrubbed, Waiting { idle_wait, request_size }));
+                points.push((outcome, Waiting { idle_wait, request_size }));
             }
         }
         Self { requests: train.iter().map(|disk| disk.requests).sum(), points }
@@ -128,9 +129,9 @@ impl WaitingGrid {
 
     /// The pair that verifies most within the goal.
     pub fn best(&self, goal: &Goal) -> Option<Fitted> {
-        let allowed = u128::from(goal.mean_slowdown.0) * u128::from(self.requests);
-        let within = self.points.iter().filter(|point| point.0 <= allowed && point.1 > Bytes(0));
-        let policy = within.max_by_key(|point| point.1)?.2;
+        let allowed = goal.allows_requests(self.requests);
+        let within = self.points.iter().filter(|(outcome, _)| allowed.keeps(outcome) && outcome.scrubbed > Bytes(0));
+        let policy = within.max_by_key(|(outcome, _)| outcome.scrubbed)?.1;
         Some(Box::new(move || Box::new(policy)))
     }
 }
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn shaped_is_chosen_where_it_wins_on_times_held_out() {
         let model = DiskModel::ultrastar_15k450();
-        let goal = Goal { mean_slowdown: Nanos(100_000), max_slowdown: Nanos::from_millis(12) };
+        let goal = Goal::new(Nanos(100_000), Nanos::from_millis(12));
         let validated = |length: &dyn Fn(&mut rand_pcg::Pcg64) -> u64| {
             let disks = disk(length);
             let (_, outcome) = super::super::shaped(&disks, &model, &goal, false).unwrap();

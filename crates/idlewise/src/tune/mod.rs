@@ -18,7 +18,7 @@ pub use compare::{COMPARED, Comparison, Point, best_within, compare};
 pub use explore::{PairPoint, Penalty, Plane, Question};
 pub use frontier::{FrontierPoint, frontier, upper_edge};
 pub use gentlest::{Gentlest, gentlest};
-pub use goal::{Arrivals, Goal, TuneError};
+pub use goal::{Allowed, Arrivals, Goal, RARE, TuneError};
 pub use heldout::{Validation, validate};
 pub use plan::{Plan, PlanError, PlanFile, Predicted, Schedule};
 pub use search::tune;

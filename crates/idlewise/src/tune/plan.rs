@@ -53,6 +53,13 @@ impl Schedule {
         }
     }
 
+    fn steps(&self) -> Option<Shaped> {
+        match self {
+            Self::Waiting(_) => None,
+            Self::Shaped(shaped) => Some(shaped.clone()),
+        }
+    }
+
     /// Size of the first request of an interval, and the idle time before it.
     pub fn first(&self) -> (Bytes, Nanos) {
         match self {
@@ -69,7 +76,7 @@ impl Schedule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// Version of this layout: 1, or 2 where there are steps.
+    /// Version of this layout: 1, or 2 where there are steps, or 3 where a 99th percentile is to be kept.
     pub version: u32,
     /// Size of each request; of the first in an interval where there are steps.
     pub request_size: Bytes,
@@ -94,6 +101,9 @@ pub struct PlanFile {
 pub struct Predicted {
     /// Mean slowdown of all foreground requests.
     pub mean_slowdown: Nanos,
+    /// Slowdown that 99 % of them do not exceed, where that is a goal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_slowdown: Option<Nanos>,
     /// Longest slowdown.
     pub max_slowdown: Nanos,
     /// Scrub throughput over the trace's span.
@@ -102,11 +112,13 @@ pub struct Predicted {
     pub utilised_idle: f64,
 }
 
-impl From<&Summary> for Predicted {
-    fn from(summary: &Summary) -> Self {
+impl Predicted {
+    /// What a simulation says of a goal.
+    pub fn new(summary: &Summary, slowdown_p99: Nanos, goal: &Goal) -> Self {
         let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
         Self {
             mean_slowdown: nanos(summary.mean_slowdown_s),
+            p99_slowdown: goal.p99_slowdown.and(Some(slowdown_p99)),
             max_slowdown: nanos(summary.max_slowdown_s),
             throughput: Rate(summary.throughput_bytes_per_s.round() as u64),
             utilised_idle: summary.utilised_idle,
@@ -133,16 +145,16 @@ pub enum PlanError {
 
 impl PlanFile {
     /// The newest version that is written and read.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// Puts a schedule and where it came from into a file's form.
-    pub fn new(schedule: &Schedule, goal: Goal, predicted: &Summary, trace: &str, disk: &str) -> Self {
-        let predicted = Predicted::from(predicted);
+    pub fn new(schedule: &Schedule, goal: Goal, predicted: Predicted, trace: &str, disk: &str) -> Self {
         let (request_size, idle_wait) = schedule.first();
         let (trace, disk) = (trace.into(), disk.into());
         let (version, steps) = match schedule {
+            _ if goal.p99_slowdown.is_some() => (3, schedule.steps()),
             Schedule::Waiting(_) => (1, None),
-            Schedule::Shaped(shaped) => (2, Some(shaped.clone())),
+            Schedule::Shaped(_) => (2, schedule.steps()),
         };
         Self { version, request_size, idle_wait, trace, disk, goal, predicted, steps }
     }
@@ -201,9 +213,12 @@ mod tests {
     }
 
     fn of(schedule: &Schedule) -> PlanFile {
-        let goal = Goal { mean_slowdown: Nanos::from_millis(1), max_slowdown: Nanos::from_millis(50) };
+        kept_within(schedule, Goal::new(Nanos::from_millis(1), Nanos::from_millis(50)))
+    }
+
+    fn kept_within(schedule: &Schedule, goal: Goal) -> PlanFile {
         let summary = Summary { mean_slowdown_s: 0.000_999, throughput_bytes_per_s: 38.75e6, ..Summary::default() };
-        PlanFile::new(schedule, goal, &summary, "hp.srt", "Ultrastar")
+        PlanFile::new(schedule, goal, Predicted::new(&summary, Nanos(9_000), &goal), "hp.srt", "Ultrastar")
     }
 
     #[test]
@@ -218,6 +233,26 @@ mod tests {
         assert_eq!((shaped.version, shaped.request_size, shaped.idle_wait), (2, Bytes::from_kib(64), Nanos(1_000)));
         let unordered = of(&Schedule::Shaped(Shaped::new(steps.into_iter().rev().collect())));
         assert!(matches!(PlanFile::from_toml(&unordered.to_toml()), Err(PlanError::Steps)));
+    }
+
+    #[test]
+    fn a_99th_percentile_is_version_3() {
+        let waiting = Schedule::Waiting(Waiting { request_size: Bytes::from_kib(64), idle_wait: Nanos(1) });
+        let shaped =
+            Schedule::Shaped(Shaped::new(vec![Step { from: Nanos(5), size: Some(Bytes(512)), service: Nanos(9) }]));
+        let goal = Goal { p99_slowdown: Some(Nanos::from_millis(10)), ..file().goal };
+        for schedule in [waiting, shaped] {
+            let plan = kept_within(&schedule, goal);
+            let text = plan.to_toml();
+            assert!(
+                plan.version == 3
+                    && text.contains("p99_slowdown = \"10ms\"")
+                    && text.contains("p99_slowdown = \"9us\""),
+                "{text}"
+            );
+            assert_eq!(PlanFile::from_toml(&text).unwrap(), plan);
+        }
+        assert!(!file().to_toml().contains("p99"));
     }
 
     /// A plan written by version 0.1 must stay readable.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::goal::{Arrivals, Goal, TuneError};
+use super::goal::{Allowed, Arrivals, Goal, TuneError};
 use super::plan::Plan;
 use super::sample::sample;
 use super::waiting::Waits;
@@ -201,7 +201,8 @@ struct Search<'a> {
     longest: u64,
     /// How finely waits are distinguished.
     resolution: u64,
-    delay_allowed: u128,
+    p99: Option<Nanos>,
+    allowed: Allowed,
 }
 
 /// A wait that keeps the goal, the one tried before it, which does not, and what it does.
@@ -217,7 +218,6 @@ struct Found {
 impl<'a> Search<'a> {
     fn new(disks: &'a [Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals, size: Bytes) -> Self {
         let service = model.verify_time(size);
-        let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
         let longest = disks.iter().flat_map(|disk| &disk.intervals).map(|interval| interval.length.0).max();
         Self {
             disks,
@@ -226,7 +226,8 @@ impl<'a> Search<'a> {
             arrivals,
             longest: longest.unwrap_or(0).saturating_add(service.0),
             resolution: (goal.mean_slowdown.0.min(service.0) / 16).max(1_000),
-            delay_allowed: u128::from(goal.mean_slowdown.0) * u128::from(requests),
+            p99: goal.p99_slowdown,
+            allowed: goal.allows(disks),
         }
     }
 
@@ -243,8 +244,8 @@ impl<'a> Search<'a> {
     /// The plan with the smallest wait that keeps the goal around a wait that nearly does.
     fn around(&self, wait: u64) -> Plan {
         let judged = |wait| {
-            let (outcome, delay) = self.judged(&mut waits(self.disks), wait);
-            (outcome, delay <= self.delay_allowed)
+            let (outcome, cost) = self.judged(&mut self.waits(self.disks), wait);
+            (outcome, cost.is_within(&self.allowed))
         };
         let (mut step, mut wait) = ((wait / AROUND).max(self.resolution), wait);
         let (mut outcome, mut keeps) = judged(wait);
@@ -281,14 +282,14 @@ impl<'a> Search<'a> {
 
     /// The first wait in growing steps that keeps the goal, or at which the throughput is not enough: then nothing.
     fn coarse(&self, enough: &Enough) -> (u64, Option<Found>) {
-        let mut waits = waits(self.disks);
+        let mut waits = self.waits(self.disks);
         let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
         loop {
-            let (outcome, delay) = self.judged(&mut waits, wait);
+            let (outcome, cost) = self.judged(&mut waits, wait);
             if !enough.is(outcome.scrubbed) {
                 return (wait, None);
             }
-            if delay <= self.delay_allowed {
+            if cost.is_within(&self.allowed) {
                 enough.found(&outcome);
                 return (wait, Some(Found { failed, most, wait, outcome }));
             }
@@ -301,9 +302,9 @@ impl<'a> Search<'a> {
     fn proposed(&self, few: &[Idleness], limit: u64, enough: &Enough) -> Option<Found> {
         // What so many intervals do need not be asked of all of them again.
         let few_are_all = count(few) == count(self.disks);
-        let (mut few, mut all) = (waits(few), waits(self.disks));
-        // Delay on all intervals over delay on the sample, where they were last compared.
-        let mut ratio = 1.0;
+        let (mut few, mut all) = (self.waits(few), self.waits(self.disks));
+        // What it costs on all intervals over what it costs on the sample, where they were last compared.
+        let mut ratio = Ratio { delay: 1.0, slowed: 1.0 };
         let limit = if few_are_all { self.not_enough(limit, enough) } else { limit };
         let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
         while wait < limit {
@@ -314,25 +315,24 @@ impl<'a> Search<'a> {
             // What is ahead of a single step is not worth knowing.
             let ahead = AHEAD.map(|part| Nanos(self.service.0 / part).max(Nanos(step(wait))));
             let ahead = if ahead[1].0 <= step(wait) { [Nanos::ZERO; AHEAD.len()] } else { ahead };
-            let until = match self.guessed(&mut few, wait, ahead, self.delay_allowed as f64 / ratio) {
+            let until = match self.guessed(&mut few, wait, ahead, self.allowed.delay_sum as f64 / ratio.delay) {
                 None => wait + ahead[1].0,
                 Some((guessed, left)) => {
-                    let guess = guessed.delay_sum as f64;
-                    if guess * ratio <= self.delay_allowed as f64 {
-                        let (outcome, delay) =
-                            if few_are_all { (guessed, guessed.delay_sum) } else { self.judged(&mut all, wait) };
+                    let guess = Cost::of(&guessed);
+                    if guess.times(ratio).is_within(&self.allowed) {
+                        let (outcome, cost) = if few_are_all { (guessed, guess) } else { self.judged(&mut all, wait) };
                         if !enough.is(outcome.scrubbed) {
                             return None;
                         }
-                        if delay <= self.delay_allowed {
+                        if cost.is_within(&self.allowed) {
                             enough.found(&outcome);
                             return Some(Found { failed, most, wait, outcome });
                         }
-                        ratio = delay as f64 / guess.max(1.0);
+                        ratio = cost.over(&guess);
                     }
                     // What a sample scrubs says little of what all do.
                     most = if few_are_all { guessed.scrubbed } else { most };
-                    let hopeless = left[0] as f64 * ratio > self.delay_allowed as f64;
+                    let hopeless = left[0] as f64 * ratio.delay > self.allowed.delay_sum as f64;
                     wait + if hopeless { ahead[0].0 } else { 0 }
                 }
             };
@@ -347,38 +347,39 @@ impl<'a> Search<'a> {
 
     /// The smallest wait of a fine grid between the one that failed and the one found.
     fn refined(&self, found: Found, parts: u64) -> Found {
-        let mut waits = waits(self.disks);
+        let mut waits = self.waits(self.disks);
         let step = (found.wait - found.failed).div_ceil(parts).max(1);
         let tried = (found.failed..found.wait).step_by(step as usize).skip(1);
         for wait in tried {
-            let (outcome, delay) = self.judged(&mut waits, wait);
-            if delay <= self.delay_allowed {
+            let (outcome, cost) = self.judged(&mut waits, wait);
+            if cost.is_within(&self.allowed) {
                 return Found { failed: wait - step, wait, outcome, ..found };
             }
         }
         Found { failed: found.wait.saturating_sub(step).max(found.failed), ..found }
     }
 
-    /// What the wait does, and the total delay to hold against the goal. Waits must not fall from call to call.
-    fn judged(&self, waits: &mut [Waits], wait: u64) -> (Outcome, u128) {
+    /// What the wait does, and the cost to hold against the goal. Waits must not fall from call to call.
+    fn judged(&self, waits: &mut [Waits], wait: u64) -> (Outcome, Cost) {
         if self.arrivals == Arrivals::Recorded {
             waits.iter_mut().for_each(|disk| disk.raise(Nanos(wait)));
             let outcome = self.outcome(waits, wait);
-            return (outcome, outcome.delay_sum);
+            return (outcome, Cost::of(&outcome));
         }
         let lowest = wait.saturating_sub(self.service.0 / 2);
         waits.iter_mut().for_each(|disk| disk.raise(Nanos(lowest)));
         let outcome = self.outcome(waits, wait);
-        let shifted = |shift| self.outcome(waits, lowest + shift * self.service.0 / SHIFTS).delay_sum as f64;
-        let delays: [f64; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
-        let mean = delays.iter().sum::<f64>() / SHIFTS as f64;
-        let variance = delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
-        (outcome, outcome.delay_sum.max(((mean + 2.0 * variance.sqrt()) / PLANNED) as u128))
+        let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.service.0 / SHIFTS));
+        let costs: [Cost; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
+        let own = Cost::of(&outcome);
+        let delay = own.delay.max(planned(costs.map(|cost| cost.delay as f64)) as u128);
+        let slowed = own.slowed.max(planned(costs.map(|cost| cost.slowed as f64)) as u64);
+        (outcome, Cost { delay, slowed })
     }
 
     /// The first wait below `limit`, about, whose throughput is not enough.
     fn not_enough(&self, limit: u64, enough: &Enough) -> u64 {
-        let waits = waits(self.disks);
+        let waits = self.waits(self.disks);
         let (mut low, mut high) = (0, limit);
         while high - low > self.resolution.max(high / CLOSE) {
             let middle = low + (high - low) / 2;
@@ -407,6 +408,10 @@ impl<'a> Search<'a> {
         Some((total, left))
     }
 
+    fn waits<'b>(&self, disks: &'b [Idleness]) -> Vec<Waits<'b>> {
+        disks.iter().map(|disk| Waits::new(&disk.intervals).beyond(self.p99)).collect()
+    }
+
     fn outcome(&self, waits: &[Waits], wait: u64) -> Outcome {
         let mut total = Outcome::default();
         for disk in waits {
@@ -416,8 +421,47 @@ impl<'a> Search<'a> {
     }
 }
 
-fn waits(disks: &[Idleness]) -> Vec<Waits<'_>> {
-    disks.iter().map(|disk| Waits::new(&disk.intervals)).collect()
+/// What the foreground suffers, to hold against what is allowed.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// Sum of delays, in nanoseconds.
+    delay: u128,
+    /// Requests delayed by more than the 99th percentile.
+    slowed: u64,
+}
+
+/// One cost over another.
+#[derive(Clone, Copy)]
+struct Ratio {
+    delay: f64,
+    slowed: f64,
+}
+
+impl Cost {
+    fn of(outcome: &Outcome) -> Self {
+        Self { delay: outcome.delay_sum, slowed: outcome.slowed }
+    }
+
+    fn is_within(&self, allowed: &Allowed) -> bool {
+        self.delay <= allowed.delay_sum && self.slowed <= allowed.slowed
+    }
+
+    fn times(&self, ratio: Ratio) -> Self {
+        let (delay, slowed) = (self.delay as f64 * ratio.delay, self.slowed as f64 * ratio.slowed);
+        Self { delay: delay.ceil() as u128, slowed: slowed.ceil() as u64 }
+    }
+
+    fn over(&self, other: &Self) -> Ratio {
+        let slowed = self.slowed as f64 / other.slowed.max(1) as f64;
+        Ratio { delay: self.delay as f64 / (other.delay as f64).max(1.0), slowed }
+    }
+}
+
+/// What [`Arrivals::AnyMoment`] plans for, of a number at each shift.
+fn planned(shifted: [f64; SHIFTS as usize]) -> f64 {
+    let mean = shifted.iter().sum::<f64>() / SHIFTS as f64;
+    let variance = shifted.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
+    (mean + 2.0 * variance.sqrt()) / PLANNED
 }
 
 #[cfg(test)]
@@ -425,8 +469,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::idle::IdlenessBuilder;
     use crate::idle::Interval;
-    use crate::simulate::simulate;
+    use crate::simulate::{Lane, Scrub, Service, naive, scrub};
 
     const MS: u64 = 1_000_000;
 
@@ -438,7 +483,7 @@ mod tests {
     }
 
     fn goal(mean_us: u64, max_ms: u64) -> Goal {
-        Goal { mean_slowdown: Nanos(mean_us * 1_000), max_slowdown: Nanos(max_ms * MS) }
+        Goal::new(Nanos(mean_us * 1_000), Nanos(max_ms * MS))
     }
 
     fn tuned(disk: &Idleness, goal: &Goal) -> Result<Plan, TuneError> {
@@ -517,18 +562,20 @@ mod tests {
         #[test]
         fn every_plan_keeps_its_goal_in_the_engine(
             lengths in prop::collection::vec(prop_oneof![1..MS, 1..50 * MS, 1..5_000 * MS], 1..60), mean_us in 0u64..4_000,
+            p99_us in prop::option::of(0u64..25_000),
         ) {
             let disk = disk(lengths);
-            let goal = goal(mean_us, 30);
+            let goal = Goal { p99_slowdown: p99_us.map(|us| Nanos(us * 1_000)), ..goal(mean_us, 30) };
             let model = DiskModel::ultrastar_15k450();
             let allowed = u128::from(goal.mean_slowdown.0) * u128::from(disk.requests);
-            let run = |policy| simulate(std::slice::from_ref(&disk), &model, |_| Box::new(policy));
+            let run = |policy| scrub(std::slice::from_ref(&disk), &model, goal.p99_slowdown, |_| Box::new(policy)).outcome;
             for arrivals in [Arrivals::Recorded, Arrivals::AnyMoment] {
                 let plan = tuned_for(&disk, &goal, arrivals).unwrap();
                 let outcome = run(plan.policy());
                 prop_assert_eq!(outcome, plan.outcome);
                 prop_assert!(outcome.delay_sum <= allowed);
                 prop_assert!(outcome.longest_delay <= goal.max_slowdown);
+                prop_assert!(outcome.slowed * 100 <= disk.requests, "{} of {}", outcome.slowed, disk.requests);
                 if arrivals == Arrivals::AnyMoment {
                     let eighth = model.verify_time(plan.request_size).0 / 8;
                     let shifted = |shift: u64| crate::policy::Waiting {
@@ -540,6 +587,30 @@ mod tests {
                     prop_assert!(sum / 8 <= allowed + allowed / 100, "{} {}", sum / 8, allowed);
                 }
             }
+        }
+
+        /// Request by request: of those that are slowed by more than the goal's 99th percentile there is one in a hundred at most.
+        #[test]
+        fn the_99th_percentile_is_kept_request_by_request(
+            gaps in prop::collection::vec((prop_oneof![0..MS, 1..50 * MS, 1..2_000 * MS], 1..20 * MS), 100..400),
+            mean_us in 100u64..8_000, p99_us in 1u64..25_000,
+        ) {
+            let mut now = 0;
+            let requests: Vec<_> = gaps.iter().map(|&(gap, response)| { now += gap; (now, response, false) }).collect();
+            let mut builder = IdlenessBuilder::new("d");
+            for &(arrival, response, _) in &requests {
+                builder.request(Nanos(arrival), Nanos(arrival + response));
+            }
+            let disk = builder.finish();
+            let (model, p99) = (DiskModel::ultrastar_15k450(), Some(Nanos(p99_us * 1_000)));
+            let goal = Goal { p99_slowdown: p99, ..goal(mean_us, 30) };
+            let plan = tuned(&disk, &goal).unwrap();
+            let work = Scrub::new(Service::OfSize(model));
+            let outcome = naive::simulate(&requests, &mut [Lane::new(Box::new(plan.policy()), Box::new(work))], p99);
+            prop_assert_eq!(outcome, plan.outcome);
+            prop_assert!(outcome.slowed * 100 <= requests.len() as u64);
+            let looser = tuned(&disk, &Goal { p99_slowdown: None, ..goal }).unwrap();
+            prop_assert!(looser.outcome.scrubbed.0 * 101 >= plan.outcome.scrubbed.0 * 100, "{:?} {:?}", looser, plan);
         }
     }
 }

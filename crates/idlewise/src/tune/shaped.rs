@@ -6,7 +6,7 @@ use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::policy::Shaped;
 use crate::policy::shaped::Fit;
-use crate::simulate::{Outcome, simulate};
+use crate::simulate::{Outcome, scrub};
 
 /// Cells each tenfold time: more fit the past better, and the future worse.
 pub const PER_DECADE: u32 = 16;
@@ -25,20 +25,19 @@ const BETWEEN: u32 = 14;
 /// time on.
 pub fn shaped(disks: &[Idleness], model: &DiskModel, goal: &Goal, context: bool) -> Option<(Shaped, Outcome)> {
     let fit = Fit::new(disks, model, goal.max_slowdown, PER_DECADE, context);
-    let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
-    let allowed = u128::from(goal.mean_slowdown.0) * u128::from(requests);
-    let run = |policy: &Shaped| simulate(disks, model, |_| Box::new(policy.clone()));
+    let allowed = goal.allows(disks);
+    let run = |policy: &Shaped| scrub(disks, model, goal.p99_slowdown, |_| Box::new(policy.clone())).outcome;
     let (mut cheap, mut dear) = (CHEAPEST, DEAREST);
     let (mut beyond, mut best) = (fit.at_price(cheap).policy, fit.at_price(dear).policy);
     let mut outcome = run(&best);
-    if outcome.delay_sum > allowed {
+    if !allowed.keeps(&outcome) {
         return None;
     }
     for _ in 0..PRICES {
         let middle = (cheap * dear).sqrt();
         let policy = fit.at_price(middle).policy;
         let tried = run(&policy);
-        if tried.delay_sum <= allowed {
+        if allowed.keeps(&tried) {
             dear = middle;
             if tried.scrubbed >= outcome.scrubbed {
                 (best, outcome) = (policy, tried);
@@ -54,7 +53,7 @@ pub fn shaped(disks: &[Idleness], model: &DiskModel, goal: &Goal, context: bool)
         let middle = f64::sqrt(low * high);
         let policy = within.until(Nanos(middle as u64), &beyond);
         let tried = run(&policy);
-        if tried.delay_sum <= allowed {
+        if allowed.keeps(&tried) {
             high = middle;
             if tried.scrubbed >= outcome.scrubbed {
                 (best, outcome) = (policy, tried);
