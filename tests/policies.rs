@@ -222,7 +222,21 @@ fn policies_are_compared_on_what_they_were_not_fitted_to() {
     let text = stdout(&run(&["compare", &trace, "--train", "0.5"]));
     assert!(text.contains("fitted to the first 0.5 of the time and run on the rest"), "{text}");
     let text = stdout(&run(&["compare", &trace]));
-    assert!(text.contains("AR is fitted to the trace that it runs on"), "{text}");
+    assert!(text.contains("parameters are chosen on the trace that policies run on"), "{text}");
+    // Each point says what it did on the first part, by which it is chosen; only the oracle knows the rest.
+    let all = json(&["compare", &trace, "--train", "0.5", "--json"]);
+    let points = all["points"].as_array().unwrap();
+    assert!(points.iter().all(|point| point["trained"].is_null() == (point["policy"] == "oracle")), "{all}");
+    let waits = points.iter().filter(|point| point["policy"] == "waiting");
+    let within = waits.filter(|point| number(&point["trained"]["collision_rate"]) <= 0.05);
+    let used_before = |point: &serde_json::Value| number(&point["trained"]["utilised_idle"]);
+    let chosen = within.max_by(|a, b| used_before(a).total_cmp(&used_before(b))).unwrap();
+    let cell = idlewise::report::percent(number(&chosen["utilised_idle"]))
+        + " at "
+        + &idlewise::report::percent(number(&chosen["collision_rate"]));
+    let text = stdout(&run(&["compare", &trace, "--train", "0.5"]));
+    let row = text.lines().find(|line| line.starts_with("5.00 %")).unwrap_or_else(|| panic!("{text}"));
+    assert!(row.contains(&cell), "{row}: {cell}");
     let wrong = run(&["compare", &trace, "--policies", "ar,wating"]);
     assert_eq!(wrong.status.code(), Some(64));
     assert!(stderr(&wrong).contains("--policies wating: no such policy; there are waiting, ar"), "{}", stderr(&wrong));

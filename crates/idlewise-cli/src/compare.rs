@@ -6,8 +6,8 @@ use anyhow::Context;
 use idlewise::Bytes;
 use idlewise::idle::Idleness;
 use idlewise::policy::POLICIES;
-use idlewise::report::{Chart, Page, Scale, Section, Table};
-use idlewise::tune::{COMPARED, Comparison, Point, best_within};
+use idlewise::report::{Chart, Page, Scale, Section, Table, percent};
+use idlewise::tune::{COMPARED, Comparison, Point, chosen_within};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
@@ -33,7 +33,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = COMPARED)]
     policies: Vec<String>,
 
-    /// Fit policies to this first share of the time, such as 0.5, or to another trace, and run them on the rest or on the trace
+    /// Fit policies to this first share of the time, such as 0.5, or to another trace; choose their parameters there, and show what they
+    /// then do on the rest or on the trace
     #[arg(long, value_name = "SHARE|TRACE")]
     train: Option<PathBuf>,
 
@@ -142,11 +143,14 @@ fn trained(train: &Path, arguments: &Arguments, input: &mut Input) -> anyhow::Re
 /// Whether policies knew what they ran on.
 fn fitted(report: &Report) -> String {
     match &report.train {
-        Some(train) if train.parse::<f64>().is_ok() => {
-            format!("policies are fitted to the first {train} of the time and run on the rest")
+        Some(train) => {
+            let on = match train.parse::<f64>() {
+                Ok(_) => format!("policies are fitted to the first {train} of the time and run on the rest"),
+                Err(_) => format!("policies are fitted to {train}"),
+            };
+            format!("{on}; their parameters are chosen there, all but the oracle's, and cells show what they then do, and their collisions")
         }
-        Some(train) => format!("policies are fitted to {train}"),
-        None => "AR is fitted to the trace that it runs on; --train fits it to another part".into(),
+        None => "parameters are chosen on the trace that policies run on, and AR is fitted to it; --train takes another part".into(),
     }
 }
 
@@ -168,9 +172,12 @@ fn table(points: &[Point]) -> Table {
     table.head.extend(curves.iter().map(|(_, name)| name.to_string()));
     for rate in RATES {
         let cell = |(policy, _): &(&str, &str)| {
-            best_within(points, policy, rate).map_or("-".into(), |used| format!("{:.1} %", used * 100.0))
+            chosen_within(points, policy, rate).map_or("-".into(), |point| match point.trained {
+                Some(_) => format!("{} at {}", percent(point.utilised_idle), percent(point.collision_rate)),
+                None => percent(point.utilised_idle),
+            })
         };
-        let mut row = vec![format!("{:.1} %", rate * 100.0)];
+        let mut row = vec![percent(rate)];
         row.extend(curves.iter().map(cell));
         table.rows.push(row);
     }
@@ -178,16 +185,7 @@ fn table(points: &[Point]) -> Table {
 }
 
 fn page(report: &Report) -> Page {
-    let curve = |(policy, name): (&str, &str)| {
-        let mut points: Vec<(f64, f64)> = report
-            .points
-            .iter()
-            .filter(|point| point.policy == policy)
-            .map(|point| (point.collision_rate, point.utilised_idle))
-            .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        (name.to_string(), upper_edge(points))
-    };
+    let curve = |(policy, name): (&str, &str)| (name.to_string(), chosen(&report.points, policy));
     let chart = Chart {
         x: ("collisions per foreground request".into(), Scale::Log),
         y: ("idle time used".into(), Scale::Share),
@@ -217,11 +215,15 @@ fn page(report: &Report) -> Page {
     }
 }
 
-/// The best so far, from few collisions to many: what a policy gets with its parameters well chosen.
-fn upper_edge(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    let best = points.into_iter().scan(0.0f64, |best, (rate, used)| {
-        *best = best.max(used);
-        Some((rate, *best))
+/// What a policy does with its parameters well chosen, from few collisions to many: collisions and idle time used.
+fn chosen(points: &[Point], policy: &str) -> Vec<(f64, f64)> {
+    let mut points: Vec<&Point> = points.iter().filter(|point| point.policy == policy).collect();
+    points.sort_by(|a, b| a.where_chosen().collision_rate.total_cmp(&b.where_chosen().collision_rate));
+    let mut best = 0.0;
+    points.retain(|point| {
+        let better = point.where_chosen().utilised_idle > best;
+        best = point.where_chosen().utilised_idle.max(best);
+        better
     });
-    best.collect()
+    points.iter().map(|point| (point.collision_rate, point.utilised_idle)).collect()
 }

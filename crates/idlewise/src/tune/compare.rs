@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use serde::{Serialize, Serializer};
 
+use super::point::{Point, Trained};
 use crate::disk::{DiskModel, LARGEST_REQUEST};
 use crate::idle::{AutoRegression, Idleness, exceeded_by_shares};
 use crate::policy::{POLICIES, Parameters, Setting, build};
@@ -31,54 +31,6 @@ const MULTIPLES: [u64; 3] = [2, 8, 32];
 const GROWTH: f64 = 1.5;
 const INCREMENT: Bytes = Bytes::from_kib(64);
 const MAX_SLOWDOWN: Nanos = Nanos::from_millis(50);
-
-/// One policy with its parameters, simulated.
-#[derive(Clone, Debug, Serialize)]
-pub struct Point {
-    /// Its name in the table of policies.
-    pub policy: &'static str,
-    /// What it ran with.
-    #[serde(serialize_with = "as_seconds")]
-    pub parameters: Parameters,
-    /// Share of the idle time spent on background work.
-    pub utilised_idle: f64,
-    /// Collisions per foreground request.
-    pub collision_rate: f64,
-}
-
-/// Only those that vary, as `--json` names them.
-fn as_seconds<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Shown {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        idle_wait_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        threshold_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        longest: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        delay_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        busy_period_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        swap_at_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        relative_delay: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        mean_slowdown_s: Option<f64>,
-    }
-    Shown {
-        idle_wait_s: parameters.idle_wait.map(Nanos::as_secs_f64),
-        threshold_s: parameters.threshold.map(Nanos::as_secs_f64),
-        longest: parameters.longest,
-        delay_s: parameters.delay.map(Nanos::as_secs_f64),
-        busy_period_s: parameters.busy_period.map(Nanos::as_secs_f64),
-        swap_at_s: parameters.swap_at.map(Nanos::as_secs_f64),
-        relative_delay: parameters.relative_delay,
-        mean_slowdown_s: parameters.mean_slowdown.map(Nanos::as_secs_f64),
-    }
-    .serialize(serializer)
-}
 
 /// What is compared on which disks.
 pub struct Comparison<'a> {
@@ -120,15 +72,19 @@ impl Comparison<'_> {
                 build(name, &run, &Setting::scrub(self.past(disk), self.model))
                     .expect("the parameters are those of the policy")
             };
-            let summary = Summary::new(&simulate(self.disks, self.model, make), self.disks);
+            let ran = |disks: &[Idleness]| {
+                let summary = Summary::new(&simulate(disks, self.model, make), disks);
+                Trained { utilised_idle: summary.utilised_idle, collision_rate: summary.collision_rate }
+            };
+            let Trained { utilised_idle, collision_rate } = ran(self.disks);
+            let trained = self.train.filter(|_| parameters.longest.is_none()).map(ran);
             progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
-            let Summary { utilised_idle, collision_rate, .. } = summary;
-            Point { policy, parameters: *parameters, utilised_idle, collision_rate }
+            Point { policy, parameters: *parameters, utilised_idle, collision_rate, trained }
         };
         runs.par_iter().map(point).collect()
     }
 
-    /// What a policy on this disk learns from.
+    /// What a policy on this disk learns from: another one, or itself.
     fn past<'b>(&'b self, disk: &'b Idleness) -> &'b Idleness {
         let at = self.disks.iter().position(|one| std::ptr::eq(one, disk));
         self.train.zip(at).map_or(disk, |(train, at)| &train[at])
@@ -240,14 +196,9 @@ fn exceeded_by(sorted: &[Nanos], share: f64) -> Nanos {
     rest.checked_sub(1).map_or(Nanos::ZERO, |last| sorted[last])
 }
 
-/// The most idle time that a policy uses with at most so many collisions a foreground request; `None` if it never has so few.
-pub fn best_within(points: &[Point], policy: &str, collision_rate: f64) -> Option<f64> {
-    let within = points.iter().filter(|point| point.policy == policy && point.collision_rate <= collision_rate);
-    within.map(|point| point.utilised_idle).max_by(f64::total_cmp)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::best_within;
     use super::*;
     use crate::trace::synth::Shape;
 
@@ -322,6 +273,13 @@ mod tests {
         let used = |points: Vec<Point>| points.iter().map(|point| point.utilised_idle).collect::<Vec<_>>();
         assert_eq!(used(points(Some(&disks))), used(points(None)));
         assert_ne!(used(points(Some(&other))), used(points(None)));
+        // What is chosen by is what the policies do on what they learn from.
+        let trained = points(Some(&other)).into_iter().map(|point| point.trained.unwrap());
+        let on_other = Comparison { disks: &other, train: None, policies: &ar, ..comparison }.points(&|_| ());
+        let on_other = on_other.into_iter().map(|point| point.where_chosen());
+        assert!(trained.eq(on_other) && points(None).iter().all(|point| point.trained.is_none()));
+        let oracle = Comparison { train: Some(&other), policies: &["oracle"], ..comparison }.points(&|_| ());
+        assert!(oracle.iter().all(|point| point.trained.is_none()));
     }
 
     #[test]
