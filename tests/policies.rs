@@ -171,6 +171,40 @@ fn a_plan_keeps_a_99th_percentile() {
     assert!(text.contains("  p99 slowdown  "), "{text}");
 }
 
+/// Every cell of a grid is what `simulate` says of its pair.
+#[test]
+fn a_grid_has_a_row_for_each_size_and_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(&folder, "t.parquet", &["--idle-mean", "60ms", "--idle-cov", "3", "--requests", "2000"]);
+    let grid = ["simulate", &path, "--grid", "64KiB,1MiB", "10ms..100ms"];
+    let report = json(&[&grid[..], &["--json"]].concat());
+    let cells = report["cells"].as_array().unwrap();
+    let sizes: Vec<_> = cells.iter().map(|cell| (&cell["request_size_bytes"], number(&cell["idle_wait_s"]))).collect();
+    let waits = [0.01, 0.02, 0.05, 0.1];
+    let (small, large) = (65_536.into(), 1_048_576.into());
+    assert_eq!(
+        sizes,
+        waits.map(|wait| (&small, wait)).into_iter().chain(waits.map(|wait| (&large, wait))).collect::<Vec<_>>()
+    );
+    let one = json(&["simulate", &path, "--request-size", "1MiB", "--idle-wait", "50ms", "--json"]);
+    for field in ["throughput_bytes_per_s", "mean_slowdown_s", "slowdown_p99_s", "max_slowdown_s", "collisions"] {
+        assert_eq!(cells[6][field], one[field], "{field}");
+    }
+    let csv = stdout(&run(&[&grid[..], &["--csv"]].concat()));
+    assert!(csv.starts_with("request_size_bytes,idle_wait_s,") && csv.lines().count() == 9, "{csv}");
+    assert_eq!(csv.lines().nth(7).unwrap().split(',').nth(4), Some(&*one["mean_slowdown_s"].to_string()), "{csv}");
+    let text = stdout(&run(&grid));
+    assert!(text.contains("p99 slowdown") && text.matches("1.00 MiB").count() == 4, "{text}");
+    for (wrong, why) in [
+        (&["--grid", "64KiB", "0ms..1s"][..], "--grid: 0ms..1s: a range goes up"),
+        (&["--grid", "64KiB", "1s", "--policy", "oracle"], "cannot be used with"),
+        (&["--csv"], "--grid"),
+    ] {
+        let output = run(&[&["simulate", &path], wrong].concat());
+        assert!(output.status.code() == Some(64) && stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}
+
 /// Idle times in multiples of a timer tick: slowdown does not fall as the wait grows, and no pair of a grid that keeps the goal may do
 /// better than the plan.
 #[test]

@@ -1,5 +1,7 @@
 //! `idlewise simulate`: one policy with given parameters on a trace.
 
+mod grid;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -29,6 +31,16 @@ pub struct Arguments {
 
     #[command(flatten)]
     work: WorkArguments,
+
+    /// Instead of one policy, waiting with each of these sizes and each of these waits, such as 64KiB,256KiB,1MiB 10ms..1s. A range
+    /// of waits has its ends, and 1, 2 and 5 times the powers of ten between them
+    #[arg(long, num_args = 2, value_names = ["SIZES", "WAITS"],
+        conflicts_with_all = ["PolicyArguments", "WorkArguments", "by_volume", "report"])]
+    grid: Option<Vec<String>>,
+
+    /// With --grid: print CSV instead of a table
+    #[arg(long, requires = "grid", conflicts_with = "json")]
+    csv: bool,
 
     /// Show each volume as well
     #[arg(long)]
@@ -106,6 +118,9 @@ struct Parity {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if let Some(asked) = &arguments.grid {
+        return grid::run(&arguments.input, asked, arguments.json, arguments.csv);
+    }
     output::check_all(&arguments.input.paths(), &[arguments.report.as_deref()])?;
     let chosen = arguments.policy.chosen("waiting")?;
     let input = arguments.input.read_keeping(arguments.work.keep(arguments.report.is_some())?)?;
