@@ -205,6 +205,46 @@ fn a_grid_has_a_row_for_each_size_and_wait() {
     }
 }
 
+/// Volumes are rows, in the order of their names, and the same numbers as in JSON.
+#[test]
+fn plans_of_volumes_are_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("volumes.csv").display().to_string();
+    let line = |k: u64| {
+        format!(
+            "{},{},{},4096,{}\n",
+            [10, 2, 1][(k % 3) as usize],
+            "RW".chars().nth((k % 2) as usize).unwrap(),
+            k * 8192,
+            k * k % 97 * 1_000 + k * 90_000
+        )
+    };
+    std::fs::write(&path, (0..1_500).map(line).collect::<String>()).unwrap();
+    let tune =
+        ["tune", &path, "--mean-slowdown", "1ms", "--max-slowdown", "30ms", "--p99-slowdown", "9ms", "--by-volume"];
+    let text = stdout(&run(&tune));
+    let reports = json(&[&tune[..], &["--json"]].concat());
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let head = rows.iter().position(|row| row.first() == Some(&"volume")).unwrap_or_else(|| panic!("{text}"));
+    let names: Vec<&str> = rows[head + 1..]
+        .iter()
+        .map_while(|row| row.first().copied())
+        .filter(|name| name.parse::<u8>().is_ok())
+        .collect();
+    assert_eq!(names, ["1", "2", "10"], "{text}");
+    assert!(text.contains("p99 slowdown") && text.contains("the same with --volume NAME"), "{text}");
+    let csv = stdout(&run(&[&tune[..], &["--csv"]].concat()));
+    let volumes: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(volumes, names, "{csv}");
+    for (line, report) in csv.lines().skip(1).zip(reports.as_array().unwrap()) {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert_eq!(cells[1], report["request_size_bytes"].to_string(), "{csv}");
+        assert_eq!(cells[6], report["slowdown_p99_s"].to_string(), "{csv}");
+    }
+    let alone = run(&["tune", &path, "--mean-slowdown", "1ms", "--max-slowdown", "30ms", "--csv"]);
+    assert!(alone.status.code() == Some(64) && stderr(&alone).contains("--by-volume"), "{}", stderr(&alone));
+}
+
 /// Idle times in multiples of a timer tick: slowdown does not fall as the wait grows, and no pair of a grid that keeps the goal may do
 /// better than the plan.
 #[test]

@@ -3,6 +3,7 @@
 mod aim;
 mod page;
 mod text;
+mod volumes;
 mod words;
 
 use std::path::PathBuf;
@@ -43,9 +44,13 @@ pub struct Arguments {
     #[arg(long)]
     any_moment: bool,
 
-    /// Make a plan for each volume, each with the whole slowdown goal and the whole capacity
+    /// Make a plan for each volume, each with the whole slowdown goal and the whole capacity, and print a row for each
     #[arg(long)]
     by_volume: bool,
+
+    /// With --by-volume: print CSV instead of a table
+    #[arg(long, requires = "by_volume", conflicts_with = "json")]
+    csv: bool,
 
     /// Also fit steps: waits and sizes that change with elapsed idle time. They are taken if they scrub more on parts of the trace
     /// that they were not fitted to
@@ -163,7 +168,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match (&reports[..], arguments.json) {
         ([report], true) if !arguments.by_volume => output::json(report)?,
         (reports, true) => output::json(&reports)?,
-        (reports, false) => output::text(&reports.iter().map(text::text).collect::<Vec<_>>().join("\n"))?,
+        (reports, false) if arguments.csv => output::text(&volumes::as_csv(reports))?,
+        (reports, false) if arguments.by_volume => output::text(&volumes::text(reports))?,
+        (reports, false) => output::text(&reports.iter().map(text::text).collect::<String>())?,
     }
     Ok(Exit::Clean)
 }

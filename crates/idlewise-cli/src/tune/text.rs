@@ -9,12 +9,12 @@ use crate::simulate::seconds;
 
 /// The plan and the baselines.
 pub fn table(report: &Report) -> Table {
-    let pass = format!("pass over {}", Bytes(report.capacity_bytes).decimal());
     let asks_p99 = report.goal.p99_slowdown_s.is_some();
     let p99 = asks_p99.then_some("p99 slowdown");
     let slowdowns = ["mean slowdown"].into_iter().chain(p99).chain(["max slowdown"]);
     let head = ["", "size", "idle wait", "throughput"].into_iter().chain(slowdowns);
-    let head = head.chain(["collisions", "idle used", &pass]).map(String::from);
+    let head = head.chain(["collisions", "idle used"]).map(String::from);
+    let head = head.chain([pass_over(std::slice::from_ref(report))]);
     let mut table = Table { head: head.collect(), rows: Vec::new() };
     let mut add = |name: &str, row: &Row| {
         let summary = &row.summary;
@@ -30,7 +30,7 @@ pub fn table(report: &Report) -> Table {
             seconds(summary.max_slowdown_s),
             summary.collisions.to_string(),
             percent(summary.utilised_idle),
-            row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0)),
+            pass(row),
         ]);
         table.rows.push(cells);
     };
@@ -50,18 +50,40 @@ pub fn table(report: &Report) -> Table {
     table
 }
 
+/// What the column of passes is called.
+pub fn pass_over(reports: &[Report]) -> String {
+    let capacity = reports.first().map(|report| Bytes(report.capacity_bytes).decimal());
+    format!("pass over {}", capacity.unwrap_or_default())
+}
+
+/// How long a pass takes.
+pub fn pass(row: &Row) -> String {
+    row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0))
+}
+
+/// What was asked for, of every volume.
+pub fn lead_of_all(report: &Report) -> String {
+    let Some(asked) = &report.gentlest_for else { return lead(report) };
+    let rest = report.goal.p99_slowdown_s.map(|p99| format!("p99 slowdown {}, ", seconds(p99))).unwrap_or_default();
+    let max = seconds(report.goal.max_slowdown_s);
+    format!("goal: {asked}, {rest}max slowdown {max}; simulated on {}{}", report.source.disk, on_the_rest(report))
+}
+
 /// What was asked for.
 pub fn lead(report: &Report) -> String {
     format!(
-        "{}goal: {}mean slowdown {}, {}max slowdown {}; simulated on {}{}",
-        report.volume.as_ref().map(|volume| format!("volume {volume}, ")).unwrap_or_default(),
+        "goal: {}mean slowdown {}, {}max slowdown {}; simulated on {}{}",
         report.gentlest_for.as_ref().map(|asked| format!("{asked}, which takes a ")).unwrap_or_default(),
         seconds(report.goal.mean_slowdown_s),
         report.goal.p99_slowdown_s.map(|p99| format!("p99 slowdown {}, ", seconds(p99))).unwrap_or_default(),
         seconds(report.goal.max_slowdown_s),
         report.source.disk,
-        if report.exact.is_some() { "; tuned on the first part of the trace, shown on the rest" } else { "" },
+        on_the_rest(report),
     )
+}
+
+fn on_the_rest(report: &Report) -> &'static str {
+    if report.exact.is_some() { "; tuned on the first part of the trace, shown on the rest" } else { "" }
 }
 
 /// All of it.
