@@ -203,10 +203,10 @@ fn penalties(report: &Report) -> Table {
 
 fn text(report: &Report) -> String {
     let mut text = format!(
-        "{}background work: {}; the foreground may be delayed by {:.1} % of its mean response of {}; simulated on {}\n\n{}",
+        "{}background work: {}; the foreground may be delayed by {} of its mean response of {}; simulated on {}\n\n{}",
         report.source.line(),
         report.work,
-        report.target * 100.0,
+        percent(report.target),
         seconds(report.mean_response_s),
         report.source.disk,
         table(report)
@@ -225,8 +225,8 @@ fn text(report: &Report) -> String {
                 &format!("\nWait until the disk has been idle for {}, then work {end}.", seconds(chosen.idle_wait_s));
             if chosen.probability < 1.0 {
                 text += &format!(
-                    " Do so in {:.1} % of the intervals only: in all of them a request is too long for the target.",
-                    chosen.probability * 100.0
+                    " Do so in {} of the intervals only: in all of them a request is too long for the target.",
+                    percent(chosen.probability)
                 );
             }
             text += "\n";
@@ -268,12 +268,12 @@ fn page(report: &Report) -> Page {
     let maps = Section {
         heading: "Every idle wait and busy period (SIGMETRICS 2009, figures 6 and 7)".into(),
         text: format!(
-            "Left: the relative delay of the foreground, from {:.3} % to {:.1} %, deeper for longer; orange beyond the target \
-             of {:.1} %. Right: completed background requests, up to {most}, deeper for more. The diamond is the pair that the \
+            "Left: the relative delay of the foreground, from {} to {}, deeper for longer; orange beyond the target \
+             of {}. Right: completed background requests, up to {most}, deeper for more. The diamond is the pair that the \
              framework chooses, a triangle the one that it chose on the first part, the square works without a wait, the circle waits as long as a request takes.",
-            10f64.powf(low) * 100.0,
-            10f64.powf(high) * 100.0,
-            report.target * 100.0
+            percent(10f64.powf(low)),
+            percent(10f64.powf(high)),
+            percent(report.target)
         ),
         table: table(report),
         drawings: vec![("foreground delay".into(), delay), ("background work".into(), work)],

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use idlewise::replay::{Places, Segment};
-use idlewise::report::Table;
+use idlewise::report::{Table, percent};
 use idlewise::sample::Plan;
 use idlewise::trace::write::Target;
 use idlewise::trace::{Columns, Trace};
@@ -369,7 +369,7 @@ impl Report {
             ("failed", self.failed.to_string()),
             ("not answered", self.unanswered.to_string()),
             ("issued late by", format!("{} median, {} at 99 %, {} at most", drift[0], drift[1], drift[2])),
-            ("span error", format!("{:+.4} %", self.span_error * 100.0)),
+            ("span error", percent(self.span_error)),
             ("mean response time", known(self.mean_response_s)),
             ("response times", format!("{p50} median, {p90} at 90 %, {p99} at 99 %, {p999} at 99.9 %")),
             ("longest", known(self.response_max_s)),

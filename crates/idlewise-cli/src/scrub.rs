@@ -268,7 +268,7 @@ impl Arguments {
         if let Some((request_size, idle_wait)) = self.request_size.zip(self.idle_wait) {
             const LARGEST: Bytes = Bytes(64 << 20);
             if request_size == Bytes(0) || request_size > LARGEST {
-                return Err(UsageError("--request-size must be above zero and at most 64MiB".into()).into());
+                return Err(UsageError("--request-size must be above zero and at most 64 MiB".into()).into());
             }
             return Ok(Pace::Given(Schedule::Waiting(Waiting { idle_wait, request_size }), None, None));
         }

@@ -31,7 +31,7 @@ pub fn html(found: &Findings) -> String {
     };
     let regions = Section {
         heading: "How many regions".into(),
-        text: "Requests of 64KiB, a piece of each region in turn; one region is the sequential order.".into(),
+        text: "Requests of 64 KiB, a piece of each region in turn; one region is the sequential order.".into(),
         table: scans_table("regions", &found.scans.by_regions),
         drawings: vec![(String::new(), by_regions)],
         ..Section::default()

@@ -10,6 +10,7 @@ use idlewise::idle::{Idleness, Keep};
 use idlewise::policy::Setting;
 use idlewise::policy::restrained::Amount;
 use idlewise::reliability::{Activities, Activity, Policies, Protection, Study, Updates};
+use idlewise::report::percent;
 use idlewise::simulate::{Service, WriteVerification};
 use idlewise::{Bytes, Cdh, Nanos};
 use serde::Serialize;
@@ -242,8 +243,8 @@ fn notes(arguments: &TraceArguments, study: &Study) -> Vec<String> {
             let behind = 1.0 - updates.writes.completed as f64 / updates.writes.came.max(1) as f64;
             if updates.writes.came > 0 && behind > BEHIND {
                 notes.push(format!(
-                    "{name}: {:.0} % of the WRITEs were never updated; they wait longer the longer this goes on",
-                    behind * 100.0
+                    "{name}: {} of the WRITEs were never updated; they wait longer the longer this goes on",
+                    percent(behind)
                 ));
             }
         }
@@ -253,9 +254,9 @@ fn notes(arguments: &TraceArguments, study: &Study) -> Vec<String> {
         let delay = activity.run.relative_delay();
         if arguments.policy.takes_relative_delay("monitoring") && delay > allowed * (1.0 + ABOVE) {
             notes.push(format!(
-                "{name}: the relative delay is {:.2} %, above the {:.2} % allowed",
-                delay * 100.0,
-                allowed * 100.0
+                "{name}: the relative delay is {}, above the {} allowed",
+                percent(delay),
+                percent(allowed)
             ));
         }
     }

@@ -87,9 +87,7 @@ pub fn activities(simulated: &Simulated) -> Table {
     row("  90 %", &|r| update(r, &|u| known(u, u.p90_s)));
     row("  completed", &|r| update(r, &|u| percent(u.completed_share)));
     row("updates after 1, 2, 3 WRITEs", &|r| {
-        let first = |u: &Update| {
-            u.writes_before_update.iter().take(3).map(|&s| format!("{:.0} %", s * 100.0)).collect::<Vec<_>>()
-        };
+        let first = |u: &Update| u.writes_before_update.iter().take(3).map(|&s| percent(s)).collect::<Vec<_>>();
         update(r, &|u| first(u).join(", "))
     });
     row("disk without valid parity", &|r| update(r, &|u| percent(u.dirty)));
@@ -116,9 +114,9 @@ pub fn losses(found: &Reliability) -> Table {
 /// Mean latent error times.
 pub fn unseen(found: &Reliability) -> Table {
     let mut table = Table::new(["order", "regions", "mean latent error time", "of sequential"]);
-    table.row(["sequential".into(), "-".into(), seconds(found.mlet_s), "100 %".into()]);
+    table.row(["sequential".into(), "-".into(), seconds(found.mlet_s), percent(1.0)]);
     for one in &found.mlet_staggered {
-        let share = format!("{:.0} %", one.mlet_s / found.mlet_s * 100.0);
+        let share = percent(one.mlet_s / found.mlet_s);
         table.row(["staggered".into(), one.regions.to_string(), seconds(one.mlet_s), share]);
     }
     table

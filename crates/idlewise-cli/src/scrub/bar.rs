@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use console::Term;
 use idlewise::Rate;
+use idlewise::report::percent;
 use idlewise::report::printable::one_line;
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Doing, Progress};
@@ -144,10 +145,6 @@ fn lines(device: &str, done: f64, how_far: &[String], why: &[String], width: usi
     let head = if room + 2 < needed { format!("{name} ") } else { head };
     let first = fit(how_far, width.saturating_sub(head.chars().count()));
     [head + &first, format!("  {}", fit(why, width.saturating_sub(2)))]
-}
-
-fn percent(done: f64) -> String {
-    format!("{:.1} %", done * 100.0)
 }
 
 #[cfg(test)]

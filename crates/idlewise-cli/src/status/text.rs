@@ -46,7 +46,7 @@ fn table(all: &[Status]) -> Table {
         table.row([
             name(one).into(),
             state,
-            format!("{:.1} %", one.verified_bytes as f64 / one.device_bytes.max(1) as f64 * 100.0),
+            percent(one.verified_bytes as f64 / one.device_bytes.max(1) as f64),
             Bytes(one.device_bytes).to_string(),
             or_none(one.rate_bytes_per_s.map(|rate| Rate(rate as u64).to_string())),
             or_none(one.left_s.and_then(|left| date(unix_now().saturating_add(left as u64)))),

@@ -1,6 +1,6 @@
 //! `idlewise trace info`: what is in a trace.
 
-use idlewise::report::Table;
+use idlewise::report::{Table, percent};
 use idlewise::trace::{Columns, GapFinder, Op, Provenance, Volumes};
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
@@ -128,7 +128,7 @@ impl Report {
         let mut table = Table::of_pairs([
             ("format", self.format.into()),
             ("compression", self.compression.unwrap_or("none").into()),
-            ("requests", format!("{} ({:.1} % reads)", self.requests, self.read_share * 100.0)),
+            ("requests", format!("{} ({} reads)", self.requests, percent(self.read_share))),
             ("bad records", self.bad_records.to_string()),
             ("data moved", Bytes(self.bytes).to_string()),
             ("reaches to", Bytes(self.extent_bytes).to_string()),

@@ -139,9 +139,9 @@ fn note(all: &Statistics) -> String {
                     ended.\n"
         .to_string();
     note += if all.working_set.exact {
-        "The working set is exact, in blocks of 4KiB.\n"
+        "The working set is exact, in blocks of 4 KiB.\n"
     } else {
-        "The working set is an estimate from a sample of the disk, in blocks of 4KiB.\n"
+        "The working set is an estimate from a sample of the disk, in blocks of 4 KiB.\n"
     };
     if all.q2c_s.is_none() {
         note += "The trace has no response times: queue depth and response times are unknown.\n";

@@ -151,7 +151,7 @@ impl Arguments {
             read_share: self.read_share,
             sequential: self.sequential,
             phase: self.phase,
-            length: length.ok_or_else(|| UsageError("--request-size: less than 4GiB".into()))?,
+            length: length.ok_or_else(|| UsageError("--request-size: less than 4 GiB".into()))?,
             capacity: self.capacity,
         })
     }

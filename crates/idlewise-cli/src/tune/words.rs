@@ -2,6 +2,7 @@
 
 use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
 use idlewise::idle::{Idleness, Lengths};
+use idlewise::report::percent;
 use idlewise::simulate::Outcome;
 use idlewise::tune::{Arrivals, Schedule, Validation};
 use idlewise::{Nanos, Rate};
@@ -19,13 +20,12 @@ const A_DAY: Nanos = Nanos::from_secs(86_400);
 pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model: &DiskModel) -> String {
     let lengths = Lengths::of(disks);
     let (size, wait) = schedule.first();
-    let percent = |share: Option<f64>| format!("{:.1} %", share.unwrap_or(0.0) * 100.0);
     let remaining = lengths.expected_remaining(wait).map_or("nothing".into(), seconds);
     let first = format!(
         "A disk that has been idle for {wait} stays idle for another {remaining} on average. {} of the intervals last that long, and \
          {} of the idle time lies after the wait.",
-        percent(lengths.share_longer(wait)),
-        percent(lengths.usable_after(wait)),
+        percent(lengths.share_longer(wait).unwrap_or(0.0)),
+        percent(lengths.usable_after(wait).unwrap_or(0.0)),
     );
     let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
     let collisions = outcome.collisions;

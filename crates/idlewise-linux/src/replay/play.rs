@@ -121,7 +121,7 @@ pub enum ReplayError {
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// A request takes more memory than is set aside.
-    #[error("a request of {0}: at most 64MiB are played at once")]
+    #[error("a request of {0}: at most 64 MiB are played at once")]
     Long(Bytes),
     /// A closed loop needs response times.
     #[error(transparent)]

@@ -136,7 +136,7 @@ pub enum PlanError {
     #[error("plan version {0}; this idlewise reads versions 1 to {version}", version = PlanFile::VERSION)]
     Version(u32),
     /// A size that cannot be issued.
-    #[error("a request size is {0}: it must be a multiple of 512B, at least 512B and at most 64MiB")]
+    #[error("a request size is {0}: it must be a multiple of 512 B, at least 512 B and at most 64 MiB")]
     Size(Bytes),
     /// Steps that are not in order of time.
     #[error("the steps are not in order of time, or issue nothing")]
@@ -270,7 +270,7 @@ mod tests {
         let newer = PlanFile::from_toml(&text.replace("version = 1", "version = 7")).unwrap_err().to_string();
         assert!(newer.contains("plan version 7"), "{newer}");
         let odd = PlanFile::from_toml(&text.replace("1280KiB", "1000B")).unwrap_err().to_string();
-        assert!(odd.contains("multiple of 512B"), "{odd}");
+        assert!(odd.contains("multiple of 512 B"), "{odd}");
         assert!(matches!(PlanFile::from_toml("hello"), Err(PlanError::Syntax(_))));
     }
 }

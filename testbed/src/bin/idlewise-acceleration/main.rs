@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Parser;
+use idlewise::report::percent;
 use idlewise::sample::{Extractor, Interval, Plan, mean_response, relative_error, weighted_response};
 use idlewise::trace::{Columns, ReadOptions, Request, Trace, open};
 use idlewise::{Bytes, Nanos};
@@ -118,7 +119,7 @@ fn with_responses(requests: &Columns, played: &Columns) -> Columns {
 
 fn table(report: &Value) {
     let time = |field: &str| report[field].as_f64().map_or("-".into(), |s| Nanos((s * 1e9) as u64).to_string());
-    let share = |field: &str| report[field].as_f64().map_or("-".into(), |share| format!("{:.1} %", share * 100.0));
+    let share = |field: &str| report[field].as_f64().map_or("-".into(), percent);
     println!("{} on an emulated disk", report["trace"].as_str().unwrap_or_default());
     println!("mean response time of the whole trace   {}", time("true_mean_response_s"));
     println!("representatives                         {}, {} of the time", report["k"], share("share_of_time"));
