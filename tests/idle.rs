@@ -88,7 +88,7 @@ fn several_traces_give_one_page_that_a_browser_shows() {
     };
     let dom = stdout(&browser(&["--dump-dom"]));
     assert_eq!(dom.matches("<svg").count(), html.matches("<svg").count());
-    assert!(dom.contains("Figure 13") && dom.matches("<polyline").count() > 15);
+    assert!(dom.contains("(DSN 2012, figure 13)") && dom.matches("<polyline").count() > 15);
     for scheme in ["0", "1"] {
         let preferred = format!("--blink-settings=preferredColorScheme={scheme}");
         browser(&[&preferred, &format!("--screenshot={}", shot.display())]);

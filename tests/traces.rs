@@ -250,7 +250,7 @@ fn compare_puts_policies_beside_the_oracle() {
         (&again["utilised_idle"], &again["collision_rate"]),
         (&point["utilised_idle"], &point["collision_rate"])
     );
-    assert!(std::fs::read_to_string(&page).unwrap().contains("Figure 14"));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("(DSN 2012, figure 14)"));
 }
 
 #[test]

@@ -190,17 +190,18 @@ fn page(report: &Report) -> Page {
         x: ("collisions per foreground request".into(), Scale::Log),
         y: ("idle time used".into(), Scale::Share),
         lines: curves(&report.points).into_iter().map(curve).collect(),
+        dots: Vec::new(),
         marks: Vec::new(),
         small: false,
     };
     let section = Section {
-        heading: "Figure 14: idle time used against collisions".into(),
+        heading: "Idle time used against collisions (DSN 2012, figure 14)".into(),
         text: "The higher a line, the more background work a policy gets done for the collisions it causes. The Oracle knows each \
                interval's length; Lossless Waiting uses the intervals that Waiting picks, but from their beginning. What lies between \
                Lossless Waiting and the Oracle is what Waiting picks wrongly; between it and Waiting, what is lost in waiting."
             .into(),
         table: table(&report.points),
-        drawings: vec![(String::new(), chart.svg())],
+        drawings: vec![(String::new(), chart.html())],
         ..Section::default()
     };
     Page {

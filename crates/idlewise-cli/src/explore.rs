@@ -250,7 +250,7 @@ fn page(report: &Report) -> Page {
     let delays: Vec<f64> = plane.points.iter().map(|point| point.relative_delay.max(1e-6).log10()).collect();
     let (low, high) = delays.iter().fold((f64::MAX, f64::MIN), |(l, h), &delay| (l.min(delay), h.max(delay)));
     let beyond: Vec<bool> = plane.points.iter().map(|point| point.relative_delay > report.target).collect();
-    let map = |cells: Vec<f64>, beyond: Vec<bool>| {
+    let map = |cells: Vec<f64>, scale: [String; 2], beyond: Vec<bool>| {
         let drawn = HeatMap {
             x: ("idle wait I".into(), plane.idle_waits_s.iter().map(|&wait| seconds(wait)).collect()),
             y: (
@@ -258,23 +258,26 @@ fn page(report: &Report) -> Page {
                 plane.busy_periods_s.iter().map(|period| period.map_or("no end".into(), seconds)).collect(),
             ),
             cells,
+            scale,
             beyond,
+            beyond_what: format!("beyond the target of {}", percent(report.target)),
             marks: marked(report).iter().rev().map(|&(shape, _, point)| mark(plane, shape, &point)).collect(),
         };
-        drawn.svg()
+        drawn.html()
     };
-    let delay = map(delays.iter().map(|delay| (delay - low) / (high - low).max(1e-9)).collect(), beyond.clone());
-    let work = map(plane.points.iter().map(|point| point.completed as f64 / most).collect(), vec![false; beyond.len()]);
+    let cells = delays.iter().map(|delay| (delay - low) / (high - low).max(1e-9)).collect();
+    let [least, longest] = [low, high].map(|end| percent(10f64.powf(end)));
+    let ends = [least, format!("{longest}, logarithmic")];
+    let delay = map(cells, ends, beyond.clone());
+    let cells = plane.points.iter().map(|point| point.completed as f64 / most).collect();
+    let ends = [0.0, most].map(|end| format!("{end} requests"));
+    let work = map(cells, ends, vec![false; beyond.len()]);
     let maps = Section {
         heading: "Every idle wait and busy period (SIGMETRICS 2009, figures 6 and 7)".into(),
-        text: format!(
-            "Left: the relative delay of the foreground, from {} to {}, deeper for longer; orange beyond the target \
-             of {}. Right: completed background requests, up to {most}, deeper for more. The diamond is the pair that the \
-             framework chooses, a triangle the one that it chose on the first part, the square works without a wait, the circle waits as long as a request takes.",
-            percent(10f64.powf(low)),
-            percent(10f64.powf(high)),
-            percent(report.target)
-        ),
+        text: "How much the foreground is delayed, relative to its response times, and how many background requests complete. The \
+               diamond is the pair that the framework chooses, a triangle the one that it chose on the first part. The square works \
+               without a wait. The circle waits as long as a request takes."
+            .into(),
         table: table(report),
         drawings: vec![("foreground delay".into(), delay), ("background work".into(), work)],
         ..Section::default()

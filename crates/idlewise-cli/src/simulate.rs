@@ -264,22 +264,42 @@ fn page(report: &Report, lead: &str, run: &Run) -> Page {
             ("without background work".into(), beyond(&run.responses_alone)),
             ("with it".into(), beyond(&run.responses)),
         ],
+        dots: Vec::new(),
         marks: Vec::new(),
         small: false,
+    };
+    // Of requests that are not delayed the histogram knows nothing.
+    let delayed = run.slowdowns.count() as f64 / run.foreground.requests.max(1) as f64;
+    let slowed = beyond(&run.slowdowns).into_iter().map(|(time, share)| (time, delayed * share));
+    let slowdowns = Chart {
+        x: ("slowdown".into(), Scale::LogSeconds),
+        y: ("share of requests that are slowed by more".into(), Scale::Log),
+        lines: vec![(String::new(), slowed.collect())],
+        dots: Vec::new(),
+        marks: vec![0.01],
+        small: false,
+    };
+    let slowed = Section {
+        heading: "Slowdowns of the foreground".into(),
+        text: "The share of all foreground requests that are slowed by more than a time. At the dashed line it is 1 %: there is the 99th \
+               percentile."
+            .into(),
+        table: table(report),
+        drawings: vec![(String::new(), slowdowns.html())],
+        ..Section::default()
     };
     let section = Section {
         heading: "Response times of the foreground (SIGMETRICS 2009, figure 8)".into(),
         text: "The share of the foreground's requests that take longer than a time. Where the lines meet, background work \
                is not felt."
             .into(),
-        table: table(report),
-        drawings: vec![(String::new(), chart.svg())],
+        drawings: vec![(String::new(), chart.html())],
         ..Section::default()
     };
     Page {
         title: format!("Policy {} on {}", report.policy, report.source.trace),
         lead: lead.trim().replace('\n', "; "),
-        sections: vec![section],
+        sections: vec![slowed, section],
     }
 }
 

@@ -99,5 +99,13 @@ fn cache_chart(found: &Findings) -> String {
 type Lines = Vec<(String, Vec<(f64, f64)>)>;
 
 fn log_chart(x: &str, (name, scale): (&str, Scale), lines: Lines) -> String {
-    Chart { x: (x.into(), Scale::Log), y: (name.into(), scale), lines, marks: Vec::new(), small: false }.svg()
+    Chart {
+        x: (x.into(), Scale::Log),
+        y: (name.into(), scale),
+        lines,
+        dots: Vec::new(),
+        marks: Vec::new(),
+        small: false,
+    }
+    .html()
 }

@@ -18,6 +18,7 @@ pub fn page(found: &Reliability, arguments: &Arguments) -> Page {
         x: ("regions of a staggered scan".into(), Scale::Log),
         y: ("mean latent error time, of sequential".into(), Scale::Share),
         lines: vec![("staggered".into(), lines.map(|(regions, mlet_s)| (regions, mlet_s / found.mlet_s)).collect())],
+        dots: Vec::new(),
         marks: Vec::new(),
         small: false,
     };
@@ -36,7 +37,7 @@ pub fn page(found: &Reliability, arguments: &Arguments) -> Page {
 }
 
 fn section(heading: &str, table: Table, charts: Vec<Chart>) -> Section {
-    let drawings = charts.iter().map(|chart| (String::new(), chart.svg())).collect();
+    let drawings = charts.iter().map(|chart| (String::new(), chart.html())).collect();
     Section { heading: heading.into(), table, drawings, ..Section::default() }
 }
 
@@ -48,6 +49,7 @@ fn activities(simulated: &Simulated) -> Section {
         x: (x.into(), Scale::LogSeconds),
         y: ("share".into(), Scale::Share),
         lines,
+        dots: Vec::new(),
         marks: Vec::new(),
         small: false,
     };

@@ -51,10 +51,11 @@ fn criteria(report: &Report) -> Vec<(String, String)> {
             x: ("clusters".into(), Scale::Linear),
             y: (String::new(), Scale::Linear),
             lines: vec![(name.into(), points.collect())],
+            dots: Vec::new(),
             marks: Vec::new(),
             small: true,
         };
-        (name.to_string(), chart.svg())
+        (name.to_string(), chart.html())
     };
     vec![
         drawing("BIC, over its least", &|criterion| Some(criterion.bic? - least)),
@@ -73,11 +74,12 @@ fn over_time(report: &Report, intervals: &[Interval]) -> Vec<(String, String)> {
         let chart = Chart {
             x: ("hours since the first request".into(), Scale::Linear),
             y: (name.into(), scale),
-            lines: vec![("all intervals".into(), whole.collect()), ("representatives".into(), chosen.collect())],
+            lines: vec![("all intervals".into(), whole.collect())],
+            dots: vec![("representatives".into(), chosen.collect())],
             marks: Vec::new(),
             small: false,
         };
-        (name.to_string(), chart.svg())
+        (name.to_string(), chart.html())
     };
     let requests =
         |part: &[Interval]| Some(part.iter().map(|interval| interval.requests as f64).sum::<f64>() / part.len() as f64);

@@ -18,15 +18,12 @@ pub fn page(
     frontier: &[FrontierPoint],
     point: (f64, f64),
 ) -> Page {
-    let mut lines = curves(frontier);
-    lines.push(("the plan".into(), vec![point]));
+    let in_megabytes = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x, y / 1e6)).collect();
     let chart = Chart {
         x: ("mean slowdown".into(), Scale::LogSeconds),
         y: ("throughput, MB/s".into(), Scale::Linear),
-        lines: lines
-            .into_iter()
-            .map(|(name, points)| (name, points.into_iter().map(|(x, y)| (x, y / 1e6)).collect()))
-            .collect(),
+        lines: curves(frontier).into_iter().map(|(name, points)| (name, in_megabytes(points))).collect(),
+        dots: vec![("the plan".into(), in_megabytes(vec![point]))],
         marks: Vec::new(),
         small: false,
     };
@@ -38,7 +35,7 @@ pub fn page(
                of those tried. The larger the slowdown that is allowed, the larger the best size."
             .into(),
         table: table(frontier),
-        drawings: vec![(String::new(), chart.svg())],
+        drawings: vec![(String::new(), chart.html())],
         ..Section::default()
     };
     Page { title, lead, sections: vec![choice, figure] }

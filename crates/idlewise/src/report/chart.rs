@@ -1,19 +1,9 @@
 //! Charts as SVG. Text takes its colour from the page, so that one drawing serves light and dark.
 
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::legend::{Swatch, described, legend, lies_under};
 use crate::Nanos;
-
-/// One line of a distribution chart.
-#[derive(Clone, Debug)]
-pub struct Curve {
-    /// What the legend calls it.
-    pub label: String,
-    /// Samples, in any order.
-    pub samples: Vec<f64>,
-}
 
 /// What an axis shows, and how its labels are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +27,16 @@ pub struct Chart {
     pub y: (String, Scale),
     /// A name and its points, in order; points that a logarithm does not have are left out.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
+    /// The same of points that no line joins, drawn above the lines.
+    pub dots: Vec<(String, Vec<(f64, f64)>)>,
     /// Heights at which a dashed line goes across.
     pub marks: Vec<f64>,
     /// One of several beside each other: smaller, and without a legend.
     pub small: bool,
 }
 
-const SIZE: (u32, u32) = (860, 400);
+const SIZE: (u32, u32) = (760, 400);
 const SMALL: (u32, u32) = (420, 220);
-const LEGEND: u32 = 200;
 /// Told apart by people who see colours differently, on white and on black.
 const COLOURS: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
@@ -61,21 +52,11 @@ const COLOURS: [RGBColor; 12] = [
     RGBColor(150, 150, 40),
     RGBColor(90, 60, 130),
 ];
-const GREY: RGBColor = RGBColor(128, 128, 128);
+type Points = Vec<(f64, f64)>;
+/// The ends of an axis, and how many labels it has.
+type Axis = (f64, f64, usize);
 
-/// The cumulative distribution of some samples in seconds, on a logarithmic axis (DSN 2012, figure 7). Empty without a
-/// sample above zero.
-pub fn cdf_chart(x_label: &str, curves: &[Curve]) -> String {
-    let line = |curve: &Curve| (curve.label.clone(), steps(&sorted(&curve.samples)));
-    Chart {
-        x: (x_label.into(), Scale::LogSeconds),
-        y: ("share of requests".into(), Scale::Share),
-        lines: curves.iter().map(line).collect(),
-        marks: Vec::new(),
-        small: false,
-    }
-    .svg()
-}
+const GREY: RGBColor = RGBColor(128, 128, 128);
 
 impl Scale {
     fn is_log(self) -> bool {
@@ -98,8 +79,15 @@ impl Scale {
         }
     }
 
+    /// From where to where these places go, in words.
+    fn span(self, name: &str, places: Vec<f64>) -> String {
+        let low = places.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        format!("{name} from {} to {}", self.label(low), self.label(high))
+    }
+
     /// The ends of an axis that shows all of these places, and how many labels it has.
-    fn range(self, places: impl Iterator<Item = f64>) -> Option<(f64, f64, usize)> {
+    fn range(self, places: impl Iterator<Item = f64>) -> Option<Axis> {
         let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), place| (l.min(place), h.max(place)));
         if low > high {
             return None;
@@ -110,44 +98,90 @@ impl Scale {
                 let (low, high) = (low.min(0.0), if high > low.min(0.0) { high } else { low + 1.0 });
                 (low, high + (high - low) * 0.05, 6)
             }
-            // Whole powers of ten, so that each label is one.
-            _ => (low.floor(), high.ceil().max(low.floor() + 1.0), (high.ceil() - low.floor()) as usize + 1),
+            // Labels are whole powers of ten. Where there are two of them, the axis need not end at one.
+            _ => {
+                let (begin, end) = (round_below(low), -round_below(-high));
+                let labels = end.floor() - begin.ceil() + 1.0;
+                if labels >= 2.0 {
+                    (begin, end, labels as usize)
+                } else {
+                    let (begin, end) = (low.floor(), high.ceil().max(low.floor() + 1.0));
+                    (begin, end, (end - begin) as usize + 1)
+                }
+            }
         })
     }
 }
 
+/// The next of 1, 2 and 5 times a power of ten from above, as its logarithm.
+fn round_below(place: f64) -> f64 {
+    let steps = [0.0, 2f64.log10(), 5f64.log10()].map(|step| place.floor() + step);
+    steps.into_iter().rfind(|&step| step <= place + 1e-9).unwrap_or(place.floor())
+}
+
 impl Chart {
-    /// The drawing; empty if there is no point to draw.
-    pub fn svg(&self) -> String {
+    /// The drawing and its legend; empty if there is no point to draw.
+    pub fn html(&self) -> String {
         let place = |&(x, y): &(f64, f64)| Some((self.x.1.place(x)?, self.y.1.place(y)?));
-        let lines: Vec<Vec<(f64, f64)>> =
-            self.lines.iter().map(|(_, points)| points.iter().filter_map(place).collect()).collect();
+        let placed = |all: &[(String, Points)]| -> Vec<Points> {
+            all.iter().map(|(_, points)| points.iter().filter_map(place).collect()).collect()
+        };
+        let (lines, dots) = (placed(&self.lines), placed(&self.dots));
         let marks: Vec<f64> = self.marks.iter().filter_map(|&mark| self.y.1.place(mark)).collect();
-        let points = || lines.iter().flatten();
+        let points = || lines.iter().chain(&dots).flatten();
         let x = self.x.1.range(points().map(|point| point.0));
         let y = self.y.1.range(points().map(|point| point.1).chain(marks.iter().copied()));
         let (Some(x), Some(y)) = (x, y) else { return String::new() };
         let mut svg = String::new();
-        let size = if self.small { SMALL } else { SIZE };
-        self.draw(&mut svg, size, &lines, &marks, x, y).expect("drawing into memory does not fail");
-        // The page gives the text its colour and the drawing its width.
-        svg.replace(&format!("width=\"{}\" height=\"{}\"", size.0, size.1), "class=\"chart\" role=\"img\"")
+        let (size, class) = if self.small { (SMALL, "chart small") } else { (SIZE, "chart") };
+        self.draw(&mut svg, size, (&lines, &dots), &marks, x, y).expect("drawing into memory does not fail");
+        let title = format!("{} by {}", self.y.0, self.x.0);
+        let (of_x, of_y) = (points().map(|point| point.0).collect(), points().map(|point| point.1).collect());
+        let description =
+            format!("{}{}, {}", self.names(), self.x.1.span(&self.x.0, of_x), self.y.1.span(&self.y.0, of_y));
+        described(&svg, size, class, &title, &description) + &self.legend(&lines, &dots, x, y)
+    }
+
+    /// What is drawn, for a description.
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.lines.iter().chain(&self.dots).map(|(name, _)| name.as_str()).collect();
+        if names.iter().all(|name| name.is_empty()) { String::new() } else { names.join(", ") + ": " }
+    }
+
+    /// What each colour means, and which lines are not seen for others; nothing where there is only one thing to see.
+    fn legend(&self, lines: &[Points], dots: &[Points], x: Axis, y: Axis) -> String {
+        if self.small || self.lines.len() + self.dots.len() < 2 {
+            return String::new();
+        }
+        let pixels = |points: &Points| -> Points {
+            let scaled = |(at, length): (f64, u32), ends: Axis| (at - ends.0) / (ends.1 - ends.0) * f64::from(length);
+            points.iter().map(|&(px, py)| (scaled((px, SIZE.0), x), scaled((py, SIZE.1), y))).collect()
+        };
+        let drawn: Vec<Points> = lines.iter().map(pixels).collect();
+        let name = |index: usize| {
+            let under = (index + 1..drawn.len()).find(|&later| lies_under(&drawn[index], &drawn[later]));
+            let under = under.map(|later| format!(" (under {})", self.lines[later].0));
+            self.lines[index].0.clone() + &under.unwrap_or_default()
+        };
+        let of_lines = (0..lines.len()).filter(|&index| !lines[index].is_empty());
+        let of_lines = of_lines.map(|index| (swatch(&lines[index], colour(index)), name(index)));
+        let of_dots = (0..dots.len()).filter(|&index| !dots[index].is_empty());
+        let of_dots = of_dots.map(|index| (Swatch::Dot(colour(lines.len() + index)), self.dots[index].0.clone()));
+        legend(&of_lines.chain(of_dots).collect::<Vec<_>>())
     }
 
     fn draw(
         &self,
         svg: &mut String,
         size: (u32, u32),
-        lines: &[Vec<(f64, f64)>],
+        (lines, dots): (&[Points], &[Points]),
         marks: &[f64],
-        x: (f64, f64, usize),
-        y: (f64, f64, usize),
+        x: Axis,
+        y: Axis,
     ) -> Result<(), Box<dyn std::error::Error>> {
         let root = SVGBackend::with_string(svg, size).into_drawing_area();
-        let legend = if self.small || self.lines.len() < 2 { 0 } else { LEGEND };
-        let (plot, names) = root.split_horizontally(size.0 - legend);
         let font = if self.small { 11 } else { 14 };
-        let mut chart = ChartBuilder::on(&plot)
+        let mut chart = ChartBuilder::on(&root)
             .margin(10)
             .margin_right(24)
             .x_label_area_size(if self.small { 34 } else { 44 })
@@ -170,55 +204,31 @@ impl Chart {
             chart.draw_series(dashes)?;
         }
         for (index, points) in lines.iter().enumerate() {
-            self.draw_line(&mut chart, points, COLOURS[index % COLOURS.len()])?;
+            chart.draw_series(LineSeries::new(points.iter().copied(), colour(index).stroke_width(2)))?;
         }
-        let drawn = self.lines.iter().enumerate().filter(|(index, _)| legend > 0 && !lines[*index].is_empty());
-        for (place, (index, (name, _))) in drawn.enumerate() {
-            let (height, colour) = (24 + 22 * place as i32, COLOURS[index % COLOURS.len()]);
-            names.draw(&PathElement::new([(0, height), (22, height)], colour.stroke_width(3)))?;
-            let style = ("sans-serif", font).into_text_style(&names).pos(Pos::new(HPos::Left, VPos::Center));
-            names.draw(&Text::new(shortened(name), (28, height), style))?;
+        let lone = lines.iter().map(|points| if points.len() == 1 { &points[..] } else { &[] });
+        for (index, points) in lone.chain(dots.iter().map(Vec::as_slice)).enumerate() {
+            // A rim of white and black is seen on any ground; among many dots it would hide others.
+            let (radius, rim) = if points.len() == 1 { (6, 3) } else { (4, 1) };
+            for &point in points {
+                chart.draw_series([
+                    Circle::new(point, radius + rim, BLACK.filled()),
+                    Circle::new(point, radius + rim - 1, WHITE.filled()),
+                    Circle::new(point, radius, colour(index).filled()),
+                ])?;
+            }
         }
         root.present()?;
         Ok(())
     }
-
-    fn draw_line<'a, B: DrawingBackend + 'a>(
-        &self,
-        chart: &mut ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
-        points: &[(f64, f64)],
-        colour: RGBColor,
-    ) -> Result<(), Box<dyn std::error::Error>>
-    where
-        B::ErrorType: 'static,
-    {
-        chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
-        if let [point] = points {
-            chart.draw_series([Circle::new(*point, 3, colour.filled())])?;
-        }
-        Ok(())
-    }
 }
 
-/// What fits beside the chart.
-fn shortened(name: &str) -> String {
-    const FITS: usize = 24;
-    if name.chars().count() <= FITS { name.into() } else { name.chars().take(FITS - 1).chain(['…']).collect() }
+fn colour(index: usize) -> RGBColor {
+    COLOURS[index % COLOURS.len()]
 }
 
-fn sorted(samples: &[f64]) -> Vec<f64> {
-    let mut sorted: Vec<f64> = samples.iter().copied().filter(|&sample| sample > 0.0 && sample.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-}
-
-/// The points of the distribution, at most some hundreds: nobody sees more.
-fn steps(sorted: &[f64]) -> Vec<(f64, f64)> {
-    const MOST: usize = 400;
-    let count = sorted.len();
-    let stride = count.div_ceil(MOST).max(1);
-    let picked = (0..count).step_by(stride).chain(count.checked_sub(1));
-    picked.map(|index| (sorted[index], (index + 1) as f64 / count as f64)).collect()
+fn swatch(points: &Points, colour: RGBColor) -> Swatch {
+    if points.len() == 1 { Swatch::Dot(colour) } else { Swatch::Line(colour) }
 }
 
 #[cfg(test)]
@@ -226,27 +236,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chart_has_a_line_and_a_label_for_each_curve() {
-        let curve = |label: &str, scale: f64| Curve {
-            label: label.into(),
-            samples: (1..2_000).map(|k| f64::from(k) * scale).collect(),
-        };
-        let svg = cdf_chart("response time", &[curve("alone", 1e-5), curve("with scrub", 2e-5)]);
-        assert!(svg.contains("with scrub") && svg.contains("response time") && svg.contains("class=\"chart\""));
-        assert!(svg.matches("<polyline").count() >= 4, "{svg}");
-        assert!(svg.len() < 60_000, "{} bytes", svg.len());
-        assert_eq!(cdf_chart("x", &[Curve { label: "none".into(), samples: vec![0.0] }]), "");
-    }
-
-    #[test]
     fn every_scale_draws_whatever_it_is_given() {
         let points = vec![(0.0, -1.0), (1e-9, 0.0), (1.0, f64::NAN), (2.0, 1e300), (3.0, 5.0)];
         for x in [Scale::LogSeconds, Scale::Log, Scale::Share, Scale::Linear] {
             for y in [Scale::LogSeconds, Scale::Log, Scale::Share, Scale::Linear] {
                 let lines = vec![("a".to_string(), points.clone()), ("b".to_string(), vec![(4.0, 4.0)])];
-                let chart = Chart { x: ("x".into(), x), y: ("y".into(), y), lines, marks: vec![0.1], small: false };
-                assert!(chart.svg().ends_with("</svg>\n"), "{x:?} {y:?}");
+                let dots = vec![("c".into(), points.clone())];
+                let chart =
+                    Chart { x: ("x".into(), x), y: ("y".into(), y), lines, dots, marks: vec![0.1], small: false };
+                let html = chart.html();
+                assert!(html.contains("</svg>\n<ul class=\"legend\">") && html.ends_with("</ul>\n"), "{x:?} {y:?}");
             }
         }
+    }
+
+    fn chart(lines: Vec<(String, Points)>, dots: Vec<(String, Points)>) -> Chart {
+        let (x, y) = (("wait <s>".into(), Scale::LogSeconds), ("share".into(), Scale::Share));
+        Chart { x, y, lines, dots, marks: Vec::new(), small: false }
+    }
+
+    #[test]
+    fn a_chart_is_told_in_words_and_a_lone_dot_has_a_rim() {
+        let line = |name: &str, factor: f64| {
+            (name.to_string(), (1..50).map(|k| (f64::from(k) * 1e-3, f64::from(k) * factor)).collect())
+        };
+        let html = chart(
+            vec![line("below", 0.01), line("above", 0.01), line("other", 0.02)],
+            vec![("the plan".into(), vec![(0.02, 0.3)])],
+        )
+        .html();
+        assert!(html.contains("<title>share by wait &lt;s&gt;</title>"), "{html}");
+        assert!(html.contains("<desc>below, above, other, the plan: wait &lt;s&gt; from 1.00 ms to 49.0 ms, share from 1 % to 98 %</desc>"), "{html}");
+        assert!(html.contains(">below (under above)</li>") && html.contains(">above</li>"), "{html}");
+        assert!(html.contains("class=\"dot\"") && html.matches("<circle").count() == 3, "{html}");
+        assert!(html.contains("#FFFFFF") && html.contains("#000000"), "{html}");
+        assert!(!chart(vec![line("one", 0.01)], Vec::new()).html().contains("legend"));
+    }
+
+    #[test]
+    fn an_axis_begins_near_its_first_value() {
+        let ends = |low: f64, high: f64| Scale::Log.range([low.log10(), high.log10()].into_iter()).unwrap();
+        let (begin, end, labels) = ends(0.06, 110.0);
+        assert!((begin - 0.05f64.log10()).abs() < 1e-9 && (end - 200f64.log10()).abs() < 1e-9 && labels == 4);
+        assert_eq!(ends(0.06, 0.5), (-2.0, 0.0, 3));
+        assert_eq!(ends(1.0, 1.0), (0.0, 1.0, 2));
+        assert_eq!(ends(0.01, 10.0), (-2.0, 1.0, 4));
     }
 }

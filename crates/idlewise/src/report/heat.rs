@@ -3,6 +3,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::legend::{Swatch, described, legend};
+
 /// A value for each place of a grid.
 #[derive(Clone, Debug)]
 pub struct HeatMap {
@@ -12,8 +14,12 @@ pub struct HeatMap {
     pub y: (String, Vec<String>),
     /// For each column all rows: a value from 0, pale, to 1, deep.
     pub cells: Vec<f64>,
+    /// What the palest and the deepest cell are.
+    pub scale: [String; 2],
     /// For each cell whether it is out of bounds, which has a colour of its own.
     pub beyond: Vec<bool>,
+    /// What it is to be out of bounds.
+    pub beyond_what: String,
     /// Shapes at columns and rows, which may be between two.
     pub marks: Vec<(Shape, f64, f64)>,
 }
@@ -41,14 +47,23 @@ const GREY: RGBColor = RGBColor(128, 128, 128);
 const MARK: i32 = 7;
 
 impl HeatMap {
-    /// The drawing; empty without cells.
-    pub fn svg(&self) -> String {
+    /// The drawing and its scale; empty without cells.
+    pub fn html(&self) -> String {
         let mut svg = String::new();
         if self.cells.is_empty() {
             return svg;
         }
         self.draw(&mut svg).expect("drawing into memory does not fail");
-        svg.replace(&format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), "class=\"chart\" role=\"img\"")
+        let [low, high] = &self.scale;
+        let [pale, deep] = [PALE, DEEP].map(|colour| between(colour, colour, 0.0));
+        let mut scale = vec![(Swatch::Scale(pale, deep), format!("{low} to {high}"))];
+        if self.beyond.contains(&true) {
+            let [pale, deep] = [PALE_BEYOND, DEEP_BEYOND].map(|colour| between(colour, colour, 0.0));
+            scale.push((Swatch::Scale(pale, deep), self.beyond_what.clone()));
+        }
+        let title = format!("{} by {}", self.y.0, self.x.0);
+        let description = format!("{} columns and {} rows, from {low} to {high}", self.x.1.len(), self.y.1.len());
+        described(&svg, SIZE, "chart", &title, &description) + &legend(&scale)
     }
 
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
@@ -138,7 +153,9 @@ mod tests {
             x: ("I".into(), names(5)),
             y: ("T".into(), names(3)),
             cells: (0..15).map(|k| f64::from(k) / 7.0 - 0.5).chain([f64::NAN]).take(15).collect(),
+            scale: ["1 %".into(), "9 %".into()],
             beyond: (0..15).map(|k| k > 9).collect(),
+            beyond_what: "more than 7 %".into(),
             marks: vec![
                 (Shape::Diamond, 0.5, 2.0),
                 (Shape::Square, 0.0, 2.0),
@@ -146,9 +163,13 @@ mod tests {
                 (Shape::Triangle, 3.0, 1.0),
             ],
         };
-        let svg = map.svg();
+        let svg = map.html();
         assert!(svg.matches("<rect").count() >= 15 && svg.matches("<circle").count() == 2, "{svg}");
         assert!(svg.contains("&lt;4&gt;") && svg.contains("class=\"chart\""));
-        assert_eq!(HeatMap { cells: Vec::new(), ..map }.svg(), "");
+        assert!(svg.contains("linear-gradient(to right, #eef3f8, #005494)\"></i>1 % to 9 %</li>"), "{svg}");
+        assert!(svg.contains("</i>more than 7 %</li>") && svg.contains("<title>T by I</title>"), "{svg}");
+        let within = HeatMap { beyond: vec![false; 15], ..map.clone() };
+        assert!(!within.html().contains("more than 7 %"));
+        assert_eq!(HeatMap { cells: Vec::new(), ..map }.html(), "");
     }
 }

@@ -123,7 +123,7 @@ impl About<'_> {
             })
         });
         Section {
-            heading: "Figure 8: requests per hour".into(),
+            heading: "Requests per hour (DSN 2012, figure 8)".into(),
             text: "Repeating peaks are backups, working days, scheduled jobs.".into(),
             notes,
             drawings: long_enough.map(chart).collect(),
@@ -143,7 +143,7 @@ impl About<'_> {
             })
         });
         self.section(
-            "Figure 9: periods",
+            "Periods (DSN 2012, figure 9)",
             "How well requests per hour repeat with each candidate period, by analysis of variance: the higher, the less likely \
              by chance. A period counts if its p is below 0.01 over the number of candidates.",
             notes,
@@ -186,7 +186,7 @@ impl About<'_> {
         };
         let notes = self.each(|profile| profile.statistics.idle_share_longest_15pct.map(percent));
         self.section(
-            "Figure 10: idle time in the longest intervals",
+            "Idle time in the longest intervals (DSN 2012, figure 10)",
             "Of all idle time, the part in the longest intervals. The higher the line rises at the left, the fewer intervals \
                  background work needs. In the 15 % longest the paper found over 80 % in most traces, and here it is:",
             notes,
@@ -203,7 +203,7 @@ impl About<'_> {
             Some(format!("{} at first, {} after 100 ms", at(Nanos::ZERO)?, at(Nanos::from_millis(100))?))
         });
         self.section(
-            "Figure 11: expected remaining idle time",
+            "Expected remaining idle time (DSN 2012, figure 11)",
             "How long the disk stays idle on average, once it has been idle for the time below. Lines that rise mean that \
                  waiting finds the long intervals, and that work once begun need not stop.",
             notes,
@@ -220,7 +220,7 @@ impl About<'_> {
             Some(format!("{} at first, {} after 100 ms", at(Nanos::ZERO)?, at(Nanos::from_millis(100))?))
         });
         self.section(
-            "Figure 12: first percentile of remaining idle time",
+            "First percentile of remaining idle time (DSN 2012, figure 12)",
             "In 99 of 100 intervals that have lasted so long, at least this much remains.",
             notes,
             ("idle for", Scale::LogSeconds),
@@ -237,7 +237,7 @@ impl About<'_> {
         };
         let notes = self.each(|profile| profile.statistics.usable_after_100ms.map(percent));
         self.section(
-            "Figure 13: idle time left after waiting",
+            "Idle time left after waiting (DSN 2012, figure 13)",
             "The price of waiting: of all idle time, the part that is left if background work begins only after the time \
                  below. After 100 ms the paper found 60 to 90 %, and here it is:",
             notes,
@@ -315,13 +315,20 @@ impl About<'_> {
         points: impl Fn(&Profile) -> Points,
     ) -> Section {
         let lines = self.traces.iter().copied().map(|(name, profile)| (name.clone(), points(profile))).collect();
-        let chart = Chart { x: (x.0.into(), x.1), y: (y.0.into(), y.1), lines, marks: Vec::new(), small: false };
+        let chart = Chart {
+            x: (x.0.into(), x.1),
+            y: (y.0.into(), y.1),
+            lines,
+            dots: Vec::new(),
+            marks: Vec::new(),
+            small: false,
+        };
         Section {
             heading: heading.into(),
             text: text.into(),
             notes,
             table: Table::default(),
-            drawings: vec![(String::new(), chart.svg())],
+            drawings: vec![(String::new(), chart.html())],
         }
     }
 
@@ -355,8 +362,9 @@ fn probability(p: f64) -> String {
 /// One of several charts beside each other, with its name above.
 fn small(name: &str, x: &str, y: (&str, Scale), points: Points, marks: Vec<f64>) -> (String, String) {
     let lines = vec![(name.to_string(), points)];
-    let chart = Chart { x: (x.into(), Scale::Linear), y: (y.0.into(), y.1), lines, marks, small: true };
-    (name.into(), chart.svg())
+    let chart =
+        Chart { x: (x.into(), Scale::Linear), y: (y.0.into(), y.1), lines, dots: Vec::new(), marks, small: true };
+    (name.into(), chart.html())
 }
 
 /// A function of age, from 10 us up to where ten intervals are left.
@@ -400,7 +408,9 @@ mod tests {
         let html = idle_page(&[("T1".into(), profile.clone()), ("again".into(), profile.clone())], Vec::new()).html();
         // Two small charts of autocorrelation, a large one in six figures; the trace is too short for hours and periods.
         assert_eq!(html.matches("<svg").count(), 2 + 6, "of {} bytes", html.len());
-        for heading in ["Figure 8", "Figure 9", "Figure 10", "Figure 11", "Figure 12", "Figure 13", "Hazard", "0.980"] {
+        for heading in
+            ["figure 8)", "figure 9)", "figure 10)", "figure 11)", "figure 12)", "figure 13)", "Hazard", "0.980"]
+        {
             assert!(html.contains(heading), "{heading}");
         }
         let many: Vec<_> = (0..9).map(|k| (format!("v{k}"), profile.clone())).collect();

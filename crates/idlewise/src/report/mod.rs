@@ -1,14 +1,17 @@
 //! Results for people: text tables, SVG charts, and one self-contained HTML page.
 
 mod chart;
+mod distribution;
 mod heat;
 mod idleness;
+mod legend;
 mod number;
 mod page;
 pub mod printable;
 mod text;
 
-pub use chart::{Chart, Curve, Scale, cdf_chart};
+pub use chart::{Chart, Scale};
+pub use distribution::{Curve, cdf_chart};
 pub use heat::{HeatMap, Shape};
 pub use idleness::idle_page;
 pub use number::{number, percent};

@@ -63,10 +63,15 @@ fn over_time(report: &Report) -> Section {
         x: ("seconds".into(), Scale::Linear),
         y: ("requests per second".into(), Scale::Linear),
         lines: vec![("reads".into(), line(0)), ("writes".into(), line(1))],
+        dots: Vec::new(),
         marks: Vec::new(),
         small: false,
     };
-    Section { heading: "Requests over time".into(), drawings: vec![(String::new(), chart.svg())], ..Section::default() }
+    Section {
+        heading: "Requests over time".into(),
+        drawings: vec![(String::new(), chart.html())],
+        ..Section::default()
+    }
 }
 
 /// Cumulative distributions of numbers that are to be divided by `unit`; nothing without any.
@@ -80,9 +85,10 @@ fn distribution(heading: &str, x: &str, scale: Scale, of: &[(&str, &Histogram)],
         x: (x.into(), scale),
         y: ("share that is no more".into(), Scale::Share),
         lines,
+        dots: Vec::new(),
         marks: Vec::new(),
         small: false,
     };
-    let drawings = if chart.lines.is_empty() { Vec::new() } else { vec![(String::new(), chart.svg())] };
+    let drawings = if chart.lines.is_empty() { Vec::new() } else { vec![(String::new(), chart.html())] };
     Section { heading: heading.into(), drawings, ..Section::default() }
 }
