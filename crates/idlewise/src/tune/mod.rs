@@ -2,6 +2,7 @@
 
 mod baselines;
 mod compare;
+mod cost;
 mod explore;
 mod frontier;
 mod gentlest;

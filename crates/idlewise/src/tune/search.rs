@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use super::cost::{Cost, Ratio};
 use super::goal::{Allowed, Arrivals, Goal, TuneError};
 use super::plan::Plan;
 use super::sample::sample;
@@ -304,7 +305,7 @@ impl<'a> Search<'a> {
         let few_are_all = count(few) == count(self.disks);
         let (mut few, mut all) = (self.waits(few), self.waits(self.disks));
         // What it costs on all intervals over what it costs on the sample, where they were last compared.
-        let mut ratio = Ratio { delay: 1.0, slowed: 1.0 };
+        let mut ratio = Ratio::default();
         let limit = if few_are_all { self.not_enough(limit, enough) } else { limit };
         let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
         while wait < limit {
@@ -418,42 +419,6 @@ impl<'a> Search<'a> {
             total.add(&disk.outcome(Nanos(wait), self.service, self.size));
         }
         total
-    }
-}
-
-/// What the foreground suffers, to hold against what is allowed.
-#[derive(Clone, Copy)]
-struct Cost {
-    /// Sum of delays, in nanoseconds.
-    delay: u128,
-    /// Requests delayed by more than the 99th percentile.
-    slowed: u64,
-}
-
-/// One cost over another.
-#[derive(Clone, Copy)]
-struct Ratio {
-    delay: f64,
-    slowed: f64,
-}
-
-impl Cost {
-    fn of(outcome: &Outcome) -> Self {
-        Self { delay: outcome.delay_sum, slowed: outcome.slowed }
-    }
-
-    fn is_within(&self, allowed: &Allowed) -> bool {
-        self.delay <= allowed.delay_sum && self.slowed <= allowed.slowed
-    }
-
-    fn times(&self, ratio: Ratio) -> Self {
-        let (delay, slowed) = (self.delay as f64 * ratio.delay, self.slowed as f64 * ratio.slowed);
-        Self { delay: delay.ceil() as u128, slowed: slowed.ceil() as u64 }
-    }
-
-    fn over(&self, other: &Self) -> Ratio {
-        let slowed = self.slowed as f64 / other.slowed.max(1) as f64;
-        Ratio { delay: self.delay as f64 / (other.delay as f64).max(1.0), slowed }
     }
 }
 
