@@ -350,7 +350,7 @@ mod tests {
             let grows = Growing::new(Nanos(wait), SIZE, Bytes(9_000), Growth::Each { factor: 1.5, increment: Bytes(500) });
             let makes: [&dyn Fn() -> Box<dyn Policy>; 5] = [
                 &|| Box::new(waiting(wait)),
-                &|| Box::new(grows.clone()),
+                &|| Box::new(grows),
                 &|| Box::new(Budget::new(waiting(wait), Nanos(target))),
                 &|| Box::new(Budget::new(FixedDelay::new(Nanos(wait), SIZE), Nanos(target))),
                 &|| Box::new(Adaptive::new(Nanos(target), Nanos(10 * service), &model)),
