@@ -1,7 +1,10 @@
 //! Times, sizes and rates, with their units in the type; read and printed the way people write them.
 
 use std::fmt;
+use std::iter::Sum;
+use std::ops::Add;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -130,6 +133,49 @@ fn decimals(value: f64) -> usize {
         99.95.. => 0,
         9.995.. => 1,
         _ => 2,
+    }
+}
+
+impl From<Duration> for Nanos {
+    /// Durations of more than 584 years are cut short.
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for Duration {
+    fn from(time: Nanos) -> Self {
+        Self::from_nanos(time.0)
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+
+    /// The sum, or the end of time.
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+
+    /// The sum, or the largest size.
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for Nanos {
+    fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
+        times.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self(0), Add::add)
     }
 }
 

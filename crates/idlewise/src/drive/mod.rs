@@ -26,6 +26,9 @@
 //!      │                      │◄──────────────────────────┼─── step_ended(t) ─────┤
 //! ```
 //!
+//! [`shared()`] is the same for programs of many threads: theirs tell of requests without a lock, and a [`Worker`] blocks, or awaits, until
+//! a step may begin. It is the one part of the library that reads a clock.
+//!
 //! What the work costs is measured on a second clock ([`SecondClock`]) and by experiment: of the intervals that the policy
 //! would use, some are drawn by lot and left alone.
 
@@ -33,7 +36,9 @@ mod displacement;
 mod driver;
 mod measured;
 mod second_clock;
+mod shared;
 
 pub use driver::{Driver, Next};
 pub use measured::Measured;
 pub use second_clock::SecondClock;
+pub use shared::{Foreground, Request, Step, Worker, shared};

@@ -1,0 +1,423 @@
+//! A driver that many threads share: those of the foreground tell of their requests, one works in the gaps.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crossbeam_queue::ArrayQueue;
+
+use super::{Driver, Measured, Next, SecondClock};
+use crate::policy::{Account, Policy};
+use crate::{Bytes, Nanos};
+
+/// Threads of the foreground are spread over so many counters, so that they do not wait for one another.
+const STRIPES: usize = 16;
+/// Requests that are kept for each of them until the worker looks.
+const KEPT: usize = 1 << 13;
+/// How often a worker that waits looks, at least.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The foreground's side: cheap, without a lock, and shared by reference or by clone.
+#[derive(Clone)]
+pub struct Foreground(Arc<Shared>);
+
+/// The background's side, which drives the policy.
+pub struct Worker<P> {
+    shared: Arc<Shared>,
+    driver: Driver<P>,
+    /// Beginnings and ends of steps that the driver was not told of yet.
+    steps: Vec<(Nanos, Event)>,
+    /// Whether requests were outstanding when it last looked.
+    was_busy: bool,
+}
+
+/// A request of the foreground: it completes when this is dropped.
+#[must_use = "the request completes when this is dropped"]
+pub struct Request<'a> {
+    shared: &'a Shared,
+    arrival: Nanos,
+}
+
+/// A step of background work: it ends when this is dropped.
+#[must_use = "the step ends when this is dropped"]
+pub struct Step<'a, P: Policy> {
+    worker: &'a mut Worker<P>,
+    size: Bytes,
+}
+
+struct Shared {
+    epoch: Instant,
+    stripes: [Stripe; STRIPES],
+    /// Requests that could not be kept.
+    lost: AtomicU64,
+    /// Whether the worker wants to be woken when the last request completes.
+    waits: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// On cache lines of its own.
+#[repr(align(128))]
+struct Stripe {
+    /// Arrivals less completions: a request may arrive on one and complete on another.
+    outstanding: AtomicI64,
+    /// Arrival and completion of requests.
+    completed: ArrayQueue<(Nanos, Nanos)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    StepEnded,
+    Completed { arrival: Nanos },
+    Arrived,
+    StepBegan(Bytes),
+}
+
+/// A driver of `policy` for a device that is idle now, in two parts: one for the threads of the foreground, one for the thread that
+/// works.
+///
+/// # Examples
+/// ```
+/// use idlewise::drive;
+/// use idlewise::policy::{Budget, Waiting};
+/// use idlewise::{Bytes, Nanos};
+///
+/// // Once nobody has asked for anything for 2 ms, steps of 64 KiB, at a mean slowdown of 100 us.
+/// let waiting = Waiting { idle_wait: Nanos::from_millis(2), request_size: Bytes::from_kib(64) };
+/// let (foreground, mut worker) = drive::shared(Budget::new(waiting, Nanos::from_micros(100)));
+/// std::thread::scope(|threads| {
+///     threads.spawn(|| {
+///         let _request = foreground.request();
+///         // The request is served here.
+///     });
+///     threads.spawn(|| {
+///         let step = worker.ready();
+///         assert_eq!(step.size(), Bytes::from_kib(64));
+///         // So much is compacted here.
+///     });
+/// });
+/// ```
+pub fn shared<P: Policy>(policy: P) -> (Foreground, Worker<P>) {
+    let stripe = || Stripe { outstanding: AtomicI64::new(0), completed: ArrayQueue::new(KEPT) };
+    let shared = Arc::new(Shared {
+        epoch: Instant::now(),
+        stripes: std::array::from_fn(|_| stripe()),
+        lost: AtomicU64::new(0),
+        waits: AtomicBool::new(false),
+        waker: Mutex::new(None),
+    });
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let driver = Driver::new(policy, Nanos::ZERO).with_epoch(since_1970.into());
+    (Foreground(shared.clone()), Worker { shared, driver, steps: Vec::new(), was_busy: false })
+}
+
+impl Foreground {
+    /// A request arrives.
+    pub fn request(&self) -> Request<'_> {
+        Request { shared: &self.0, arrival: self.0.arrived() }
+    }
+
+    /// The same where a guard is in the way, as between two callbacks: what it returns is given to [`completed`](Self::completed).
+    pub fn arrived(&self) -> Nanos {
+        self.0.arrived()
+    }
+
+    /// A request completed that [`arrived`](Self::arrived) then.
+    pub fn completed(&self, arrival: Nanos) {
+        self.0.completed(arrival);
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        self.shared.completed(self.arrival);
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Nanos {
+        self.epoch.elapsed().into()
+    }
+
+    /// That of the present thread.
+    fn stripe(&self) -> &Stripe {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local!(static STRIPE: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES));
+        &self.stripes[STRIPE.get()]
+    }
+
+    fn arrived(&self) -> Nanos {
+        // Counted before the time is taken: who sees the count at zero afterwards knows of every earlier request.
+        self.stripe().outstanding.fetch_add(1, Ordering::AcqRel);
+        self.now()
+    }
+
+    fn completed(&self, arrival: Nanos) {
+        let stripe = self.stripe();
+        if stripe.completed.push((arrival, self.now())).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        stripe.outstanding.fetch_sub(1, Ordering::SeqCst);
+        if self.waits.load(Ordering::SeqCst) && self.outstanding() == 0 {
+            self.wake();
+        }
+    }
+
+    /// Requests outstanding: exact while none arrives or completes.
+    fn outstanding(&self) -> i64 {
+        self.stripes.iter().map(|stripe| stripe.outstanding.load(Ordering::SeqCst)).sum()
+    }
+
+    fn wake(&self) {
+        if self.waits.swap(false, Ordering::SeqCst)
+            && let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            waker.wake();
+        }
+    }
+
+    /// From now on the worker is woken by whoever completes the last request.
+    fn wait(&self, waker: Waker) {
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
+        self.waits.store(true, Ordering::SeqCst);
+    }
+}
+
+impl<P: Policy> Worker<P> {
+    /// Blocks until a step may begin; it begins at once.
+    pub fn ready(&mut self) -> Step<'_, P> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        loop {
+            let (time, until_idle) = match self.next() {
+                Next::Step(size) => return self.begin(size),
+                next => self.pause(next),
+            };
+            if until_idle {
+                if self.waits(waker.clone()) {
+                    thread::park_timeout(time);
+                }
+            } else {
+                thread::sleep(time);
+            }
+        }
+    }
+
+    /// The same without blocking; `sleep` is that of the caller's runtime, such as `tokio::time::sleep`.
+    pub async fn ready_async<S: Future>(&mut self, mut sleep: impl FnMut(Duration) -> S) -> Step<'_, P> {
+        loop {
+            let (time, until_idle) = match self.next() {
+                Next::Step(size) => return self.begin(size),
+                next => self.pause(next),
+            };
+            let mut sleep = pin!(sleep(time));
+            let mut woken = false;
+            poll_fn(|context| {
+                if std::mem::replace(&mut woken, until_idle) && !self.shared.waits.load(Ordering::SeqCst) {
+                    return Poll::Ready(());
+                }
+                if until_idle && !self.waits(context.waker().clone()) {
+                    return Poll::Ready(());
+                }
+                sleep.as_mut().poll(context).map(drop)
+            })
+            .await;
+        }
+    }
+
+    /// What to do now, for workers that wait in their own way. A step that is done is told by [`begin`](Self::begin).
+    pub fn next(&mut self) -> Next {
+        self.was_busy = self.shared.outstanding() > 0;
+        if self.was_busy {
+            return Next::WhenIdle;
+        }
+        self.tell();
+        self.driver.next(self.shared.now())
+    }
+
+    /// Begins a step of this size, which ends when it is dropped.
+    pub fn begin(&mut self, size: Bytes) -> Step<'_, P> {
+        self.steps.push((self.shared.now(), Event::StepBegan(size)));
+        Step { worker: self, size }
+    }
+
+    /// Asks to be woken when the device becomes idle; whether that is still to come.
+    fn waits(&self, waker: Waker) -> bool {
+        self.shared.wait(waker);
+        !self.was_busy || self.shared.outstanding() > 0
+    }
+
+    /// How long to wait, and whether less if the device becomes idle.
+    fn pause(&self, next: Next) -> (Duration, bool) {
+        let left = |at: Nanos| Duration::from(at.since(self.shared.now()));
+        match next {
+            Next::AskAt(at) => (left(at), false),
+            // Requests that complete meanwhile earn.
+            Next::Paused { until } => (until.map_or(TICK, left).min(TICK), false),
+            Next::WhenIdle | Next::Step(_) => (TICK, true),
+        }
+    }
+
+    /// Tells the driver what happened, in the order of time.
+    fn tell(&mut self) {
+        let mut events = std::mem::take(&mut self.steps);
+        for stripe in &self.shared.stripes {
+            while let Some((arrival, completion)) = stripe.completed.pop() {
+                events.extend([(arrival, Event::Arrived), (completion, Event::Completed { arrival })]);
+            }
+        }
+        events.sort_unstable();
+        for (at, event) in events {
+            match event {
+                Event::Arrived => self.driver.arrived(at),
+                Event::Completed { arrival } => self.driver.completed(at, arrival),
+                Event::StepBegan(size) => self.driver.step_began(at, size),
+                Event::StepEnded => self.driver.step_ended(at),
+            }
+        }
+    }
+
+    /// Leaves some of the usable intervals alone, drawn by lot, to learn what work costs beyond what is seen; see [`Driver::compare`].
+    pub fn compare(&mut self, some: bool) {
+        self.driver.compare(some);
+    }
+
+    /// From now on another policy decides.
+    pub fn set_policy(&mut self, policy: P) -> P {
+        self.driver.set_policy(policy)
+    }
+
+    /// What the foreground suffered, as far as is known: requests count once the device is idle behind them.
+    pub fn measured(&self) -> &Measured {
+        self.driver.measured()
+    }
+
+    /// The foreground on the clock on which the background work never happened.
+    pub fn clock(&self) -> &SecondClock {
+        self.driver.clock()
+    }
+
+    /// How the account of the slowdown stands, if the policy keeps one.
+    pub fn account(&self) -> Option<Account> {
+        self.driver.account()
+    }
+
+    /// Requests that came faster than they could be kept, and are in no sum.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl<P: Policy> Step<'_, P> {
+    /// How much to do.
+    pub fn size(&self) -> Bytes {
+        self.size
+    }
+}
+
+impl<P: Policy> Drop for Step<'_, P> {
+    fn drop(&mut self) {
+        self.worker.steps.push((self.worker.shared.now(), Event::StepEnded));
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Budget, Waiting};
+
+    const SIZE: Bytes = Bytes::from_kib(64);
+
+    fn waiting(ms: u64) -> Waiting {
+        Waiting { idle_wait: Nanos::from_millis(ms), request_size: SIZE }
+    }
+
+    #[test]
+    fn a_worker_waits_for_the_last_request_of_all_threads() {
+        let (foreground, mut worker) = shared(waiting(5));
+        let open = foreground.arrived();
+        let began = Instant::now();
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                thread::sleep(Duration::from_millis(40));
+                // On another thread than it arrived on.
+                foreground.completed(open);
+            });
+            assert_eq!(worker.ready().size(), SIZE);
+        });
+        assert!(began.elapsed() >= Duration::from_millis(45), "{:?}", began.elapsed());
+        assert_eq!(
+            (worker.next(), worker.measured().foreground_requests, worker.measured().steps),
+            (Next::Step(SIZE), 1, 1)
+        );
+    }
+
+    #[test]
+    fn a_request_that_comes_during_a_step_is_slowed_by_it() {
+        let (foreground, mut worker) = shared(Budget::new(waiting(0), Nanos::from_millis(1)));
+        let step = worker.ready();
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                let _request = foreground.request();
+                thread::sleep(Duration::from_millis(30));
+            });
+            thread::sleep(Duration::from_millis(20));
+            drop(step);
+        });
+        assert_eq!(worker.next(), Next::Step(SIZE));
+        let measured = worker.measured();
+        assert_eq!((measured.collisions, measured.foreground_requests), (1, 1));
+        // On one server it would have been done when its own time behind the step was over.
+        assert!((1..30).contains(&(measured.max_slowdown.0 / 1_000_000)), "{measured:?}");
+    }
+
+    #[test]
+    fn an_async_worker_is_woken_and_sleeps() {
+        let (foreground, mut worker) = shared(waiting(3));
+        let request = foreground.request();
+        let mut sleeps = 0;
+        thread::scope(|threads| {
+            let mut ready = pin!(worker.ready_async(|time| {
+                sleeps += 1;
+                sleep(time)
+            }));
+            let waker = Waker::from(Arc::new(Unpark(thread::current())));
+            let mut context = std::task::Context::from_waker(&waker);
+            assert!(ready.as_mut().poll(&mut context).is_pending());
+            threads.spawn(|| drop(request));
+            let size = loop {
+                match ready.as_mut().poll(&mut context) {
+                    Poll::Ready(step) => break step.size(),
+                    Poll::Pending => thread::park_timeout(Duration::from_millis(1)),
+                }
+            };
+            assert_eq!(size, SIZE);
+        });
+        assert!((2..20).contains(&sleeps), "{sleeps}");
+    }
+
+    /// As a runtime's, but that it is to be polled.
+    async fn sleep(time: Duration) {
+        let until = Instant::now() + time;
+        poll_fn(|_| if Instant::now() >= until { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_told() {
+        let (foreground, mut worker) = shared(waiting(0));
+        (0..KEPT + 5).for_each(|_| drop(foreground.request()));
+        assert_eq!((worker.next(), worker.lost()), (Next::Step(SIZE), 5));
+        assert_eq!(worker.measured().foreground_requests, KEPT as u64);
+    }
+}
