@@ -65,6 +65,8 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --workspace --all-targets --no-default-features -- -D warnings
+	# The library as an embedder has it.
+	cargo clippy --locked -p idlewise --no-default-features --target-dir target/thin -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
 build: setup-build

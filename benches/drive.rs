@@ -49,7 +49,7 @@ fn main() {
         std::hint::black_box(foreground.arrived());
     });
     println!("shared driver, an arrival              {arrivals:7.1} ns, of which the clock {clock:.1}");
-    drop((foreground, worker.next()));
+    drop((foreground, worker.ask()));
 
     let (foreground, mut worker) = drive::shared(policy());
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -57,7 +57,7 @@ fn main() {
         // Somebody takes what they tell, as a worker that waits does.
         scope.spawn(|| {
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                std::hint::black_box(worker.next());
+                std::hint::black_box(worker.ask());
                 std::thread::sleep(Duration::from_millis(1));
             }
         });

@@ -270,8 +270,11 @@ fn root_a_device_that_vanishes_has_no_unreadable_blocks() {
         let output = running.end();
         file.set_len(SIZE).unwrap();
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(result["errors"], serde_json::json!([]), "{share} {stops}: {result}");
-        assert_ne!(output.status.code(), Some(3), "{result}");
+        // What could not be read for a moment is not said to be unreadable.
+        let errors = result["errors"].as_array().unwrap();
+        let invented = errors.iter().filter(|run| !back || run["kind"] != "recovered").count();
+        assert_eq!(invented, 0, "{share} {stops} {back}: {result}");
+        assert_eq!(output.status.code() == Some(3), !errors.is_empty(), "{result}");
         let again = common::json(&[&scrub[..], &PACE, &["--json"]].concat());
         assert_eq!(again["verified_bytes"], SIZE, "{again}");
         assert_eq!((&again["state"], &again["errors"]), (&"complete".into(), &serde_json::json!([])), "{again}");

@@ -46,9 +46,12 @@ impl Bad {
         let range = |first: u64| if *blocks == 1 { first.to_string() } else { format!("{first} to {}", last(first)) };
         let plural = if *blocks == 1 { "" } else { "s" };
         let size = format!("{blocks} of {} bytes", self.block_bytes);
+        let what = match &**kind {
+            BadBlocks::RECOVERED => "unreadable at first, readable later".into(),
+            kind => format!("unreadable ({})", one_line(kind)),
+        };
         format!(
-            "unreadable ({}): block{plural} {} ({size}), byte {} of the device, LBA {} of the whole disk",
-            one_line(kind),
+            "{what}: block{plural} {} ({size}), byte {} of the device, LBA {} of the whole disk",
             range(*lba),
             self.offset_bytes,
             range(self.disk_lba)

@@ -17,8 +17,14 @@ pub struct BadBlocks {
     /// How many.
     pub blocks: u64,
     /// What the device or the kernel said: `medium`, `protection`, `io`; or what kept being in the way at each attempt:
-    /// `timeout`, `transport`, `aborted`, `hardware`, `not-ready`.
+    /// `timeout`, `transport`, `aborted`, `hardware`, `not-ready`. `recovered` could be read at the end of the pass: the medium is weak
+    /// there, or the device was away for a moment.
     pub kind: String,
+}
+
+impl BadBlocks {
+    /// The kind of blocks that could be read after all.
+    pub const RECOVERED: &str = "recovered";
 }
 
 /// A stretch that something else than the medium kept from being verified is tried so often again.
@@ -200,14 +206,21 @@ impl Narrowing {
         None
     }
 
-    /// A stretch within one run of bad blocks can be read after all.
-    pub fn cleared(&mut self, extent: Extent) {
+    /// A stretch within one run of bad blocks can be read after all. It stays in the list, under another kind.
+    pub fn recovered(&mut self, extent: Extent) {
         let (begin, end) = (extent.offset.0 / self.block, extent.end().0 / self.block);
         let Some(at) = self.bad.iter().position(|run| run.lba <= begin && end <= run.lba + run.blocks) else { return };
         let run = self.bad.remove(at);
-        let kept = [(run.lba, begin), (end, run.lba + run.blocks)].into_iter().filter(|(from, to)| from < to);
-        let kept = kept.map(|(from, to)| BadBlocks { lba: from, blocks: to - from, kind: run.kind.clone() });
-        self.bad.splice(at..at, kept);
+        let (kind, recovered) = (&*run.kind, BadBlocks::RECOVERED);
+        let parts = [(run.lba, begin, kind), (begin, end, recovered), (end, run.lba + run.blocks, kind)];
+        let parts = parts.into_iter().filter(|(from, to, _)| from < to);
+        let parts = parts.map(|(lba, to, kind)| BadBlocks { lba, blocks: to - lba, kind: kind.into() });
+        self.bad.splice(at..at, parts);
+        self.bad.dedup_by(|next, run| {
+            let joins = next.kind == run.kind && next.kind == recovered && next.lba == run.lba + run.blocks;
+            run.blocks += if joins { next.blocks } else { 0 };
+            joins
+        });
     }
 
     /// Keeps the list in order, with neighbours of one kind as one run.
@@ -265,18 +278,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_can_be_read_after_all_is_no_longer_bad() {
+    fn what_can_be_read_after_all_is_told_apart() {
         let run = |lba, blocks| BadBlocks { lba, blocks, kind: "io".into() };
+        let well = |lba, blocks| BadBlocks { lba, blocks, kind: BadBlocks::RECOVERED.into() };
         let mut narrowing = Narrowing::new(512, Bytes(1 << 30), &[run(4, 6), run(20, 1)], &Left::default());
-        let mut cleared = |lba: u64, blocks: u64| {
-            narrowing.cleared(Extent { offset: Bytes(512 * lba), length: Bytes(512 * blocks) });
+        let mut recovered = |lba: u64, blocks: u64| {
+            narrowing.recovered(Extent { offset: Bytes(512 * lba), length: Bytes(512 * blocks) });
             narrowing.bad().to_vec()
         };
-        assert_eq!(cleared(6, 2), [run(4, 2), run(8, 2), run(20, 1)]);
-        assert_eq!(cleared(4, 2), [run(8, 2), run(20, 1)]);
-        assert_eq!(cleared(20, 1), [run(8, 2)]);
-        // No longer known.
-        assert_eq!(cleared(30, 1), [run(8, 2)]);
+        assert_eq!(recovered(6, 2), [run(4, 2), well(6, 2), run(8, 2), run(20, 1)]);
+        assert_eq!(recovered(4, 2), [well(4, 4), run(8, 2), run(20, 1)]);
+        assert_eq!(recovered(20, 1), [well(4, 4), run(8, 2), well(20, 1)]);
+        // Not known.
+        assert_eq!(recovered(30, 1), [well(4, 4), run(8, 2), well(20, 1)]);
     }
 
     const MIB: u64 = 1 << 20;

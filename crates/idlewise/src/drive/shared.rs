@@ -192,7 +192,7 @@ impl<P: Policy> Worker<P> {
     pub fn ready(&mut self) -> Step<'_, P> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         loop {
-            let (time, until_idle) = match self.next() {
+            let (time, until_idle) = match self.ask() {
                 Next::Step(size) => return self.begin(size),
                 next => self.pause(next),
             };
@@ -209,7 +209,7 @@ impl<P: Policy> Worker<P> {
     /// The same without blocking; `sleep` is that of the caller's runtime, such as `tokio::time::sleep`.
     pub async fn ready_async<S: Future>(&mut self, mut sleep: impl FnMut(Duration) -> S) -> Step<'_, P> {
         loop {
-            let (time, until_idle) = match self.next() {
+            let (time, until_idle) = match self.ask() {
                 Next::Step(size) => return self.begin(size),
                 next => self.pause(next),
             };
@@ -229,7 +229,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// What to do now, for workers that wait in their own way. A step that is done is told by [`begin`](Self::begin).
-    pub fn next(&mut self) -> Next {
+    pub fn ask(&mut self) -> Next {
         self.was_busy = self.shared.outstanding() > 0;
         if self.was_busy {
             return Next::WhenIdle;
@@ -358,7 +358,7 @@ mod tests {
         });
         assert!(began.elapsed() >= Duration::from_millis(45), "{:?}", began.elapsed());
         assert_eq!(
-            (worker.next(), worker.measured().foreground_requests, worker.measured().steps),
+            (worker.ask(), worker.measured().foreground_requests, worker.measured().steps),
             (Next::Step(SIZE), 1, 1)
         );
     }
@@ -375,7 +375,7 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
             drop(step);
         });
-        assert_eq!(worker.next(), Next::Step(SIZE));
+        assert_eq!(worker.ask(), Next::Step(SIZE));
         let measured = worker.measured();
         assert_eq!((measured.collisions, measured.foreground_requests), (1, 1));
         // On one server it would have been done when its own time behind the step was over.
@@ -417,7 +417,7 @@ mod tests {
     fn what_cannot_be_kept_is_told() {
         let (foreground, mut worker) = shared(waiting(0));
         (0..KEPT + 5).for_each(|_| drop(foreground.request()));
-        assert_eq!((worker.next(), worker.lost()), (Next::Step(SIZE), 5));
+        assert_eq!((worker.ask(), worker.lost()), (Next::Step(SIZE), 5));
         assert_eq!(worker.measured().foreground_requests, KEPT as u64);
     }
 }

@@ -32,7 +32,7 @@ impl Run<'_, '_> {
             look.looked(result.is_ok());
             if result.is_ok() {
                 (self.last_good, self.failing) = (Some(extent), None);
-                self.narrowing.cleared(extent);
+                self.narrowing.recovered(extent);
             }
             return Ok(None);
         }

@@ -16,6 +16,7 @@
 //! Parquet's own columns are read and written, without Arrow's between: a trace needs seven simple ones.
 
 mod columns;
+mod kept;
 mod limits;
 mod pages;
 mod read;
@@ -180,6 +181,29 @@ mod tests {
                 assert_eq!([true, false].map(|stays_open| read(most, stays_open)), [whole.clone(), whole.clone()]);
             }
         }
+    }
+
+    #[test]
+    fn rows_that_are_kept_are_those_of_the_file() {
+        let bytes = file(&requests(400, "v", junk(400)), 3, plain().build());
+        let spool = crate::trace::spool::Spool::new(crate::Bytes(1 << 20));
+        for rows in [1, 7, 400, 5_000] {
+            let mut whole = ParquetBatches::of_bytes(&bytes, 500, false);
+            let mut kept = kept::Kept::keep(&spool, rows, || whole.batch()).unwrap();
+            let mut all = Vec::new();
+            while let Some(columns) = kept.next().unwrap() {
+                assert!(columns.len() <= rows && &*columns.volumes[0] == "v");
+                all.extend(columns.requests());
+            }
+            let expected = read(&bytes).unwrap();
+            // They are sorted by arrival there.
+            all.sort_by_key(|request| request.arrival);
+            assert_eq!(all, expected.requests().collect::<Vec<_>>());
+        }
+        let mut whole = ParquetBatches::of_bytes(&bytes, 500, false);
+        let small = crate::trace::spool::Spool::new(crate::Bytes(1_000));
+        let error = kept::Kept::keep(&small, 10, || whole.batch()).err().unwrap();
+        assert!(error.contains("of temporary files in"), "{error}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::columns::{Column, Rows, column, needed_column};
+use super::kept::Kept;
 use super::{MAGIC, ORIGIN_KEY, RESOLUTION_KEY, VERSION, VERSION_KEY, limits};
 use crate::trace::decoder::{BadRecords, Batches};
 use crate::trace::inputs::Input;
@@ -21,7 +22,7 @@ const ALL_ROWS: usize = 1 << 20;
 const FEWEST_ROWS: usize = 1 << 8;
 /// Rows for each byte of a file: no two requests arrive at the same time for long, and a byte tells of 300 of them at most when
 /// they come in step.
-const ROWS_OF_A_BYTE: u64 = 1_000;
+const ROWS_OF_A_BYTE: u64 = 400;
 /// Memory for what stays open of all inputs together.
 const OPEN: u64 = 96 << 20;
 
@@ -38,6 +39,8 @@ pub struct ParquetBatches {
     rows: usize,
     /// Whether pages are kept from batch to batch.
     stays_open: bool,
+    /// All rows, where there are many files whose pages cannot be.
+    kept: Option<Kept>,
     /// The group of rows that is read, and how many of its rows are behind us.
     group: usize,
     done: usize,
@@ -78,7 +81,7 @@ impl ParquetBatches {
             None => spool.part(&mut input.head.chain(input.rest)),
         };
         let file = file.map_err(|error| TraceError::Io { path: name.clone(), error })?;
-        guarded(|| Self::of_file(file, inputs))
+        guarded(|| Self::of_file(file, inputs)?.among(spool, inputs))
             .map_err(|problem| TraceError::Parquet { path: name.clone(), problem })
             .map(|batches| Self { name: name.clone(), ..batches })
     }
@@ -118,12 +121,22 @@ impl ParquetBatches {
             origin: Nanos(origin.unwrap_or(0)),
             resolution: Nanos(resolution.unwrap_or(1)),
             // Where pages are read again for each batch, few large batches take less time.
-            rows: (ALL_ROWS / inputs).clamp(FEWEST_ROWS, if stays_open { ROWS } else { ALL_ROWS }),
+            rows: if stays_open { rows_of_a_batch(inputs).min(ROWS) } else { ALL_ROWS },
             stays_open,
+            kept: None,
             group: 0,
             done: 0,
             row: 0,
         })
+    }
+
+    /// The same among so many inputs, of which each may have large pages.
+    fn among(mut self, spool: &Spool, inputs: usize) -> Result<Self, String> {
+        if !self.stays_open && inputs > 1 {
+            self.kept = Some(Kept::keep(spool, rows_of_a_batch(inputs), || self.batch())?);
+            self.metadata = None;
+        }
+        Ok(self)
     }
 
     /// From memory, so many rows at a time.
@@ -151,6 +164,9 @@ impl ParquetBatches {
 
     /// The next rows; none at the end.
     pub fn batch(&mut self) -> Result<Option<Columns>, String> {
+        if let Some(kept) = &mut self.kept {
+            return kept.next();
+        }
         let metadata = match &self.metadata {
             Some(metadata) => metadata.clone(),
             None => Arc::new(limits::read_footer(&self.file)?.metadata),
@@ -170,6 +186,11 @@ impl ParquetBatches {
         }
         Ok(None)
     }
+}
+
+/// Rows of the batches of one of so many inputs.
+fn rows_of_a_batch(inputs: usize) -> usize {
+    (ALL_ROWS / inputs).clamp(FEWEST_ROWS, ALL_ROWS)
 }
 
 impl Batches for ParquetBatches {
