@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Checks the packages of this machine's architecture in target/packages: manual pages, lintian, and the .deb in a bare system, where
 # it is installed, scrubs a file-backed disk, and is removed without a trace. What cannot run here is skipped, which it says.
+# Usage: packaging/test.sh [SUITE], a Debian release such as bullseye; stable unless given.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${CARGO_TARGET_DIR:-target}/packages
 arch=$(uname -m)
+suite=${1:-stable}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 deb=$(ls "$out/idlewise_${version}_$(dpkg --print-architecture).deb")
 skip() { echo "SKIPPED: $1"; echo "$passed passed, 0 failed, 1 skipped"; exit 0; }
@@ -28,10 +30,11 @@ ok "the .rpm has the command"
 
 [ "$(id -u)" = 0 ] || skip "a bare system needs root"
 # Kept from run to run; what is done in it is done in a copy.
-base=$out/bare-debian
+base=$out/bare-$suite
 if [ ! -e "$base" ]; then
     rm -rf "$base.new"
-    debootstrap --variant=minbase stable "$base.new" >/dev/null 2>&1 || skip "debootstrap cannot make a bare system here"
+    debootstrap --variant=minbase "$suite" "$base.new" > "$base.log" 2>&1 ||
+        skip "debootstrap cannot make a bare system here: $(tail -n 1 "$base.log")"
     mv "$base.new" "$base"
 fi
 root=$(mktemp -d)
@@ -59,7 +62,7 @@ before=$(listing)
 cp "$deb" "$root/tmp/idlewise.deb"
 inside dpkg --install /tmp/idlewise.deb >/dev/null || fail "the .deb does not install"
 rm "$root/tmp/idlewise.deb"
-ok "the .deb installs: $(inside idlewise --version)"
+ok "the .deb installs on Debian $(cat "$root/etc/debian_version"): $(inside idlewise --version)"
 inside idlewise scrub "$device" --request-size 1MiB --idle-wait 1ms --mean-slowdown 10ms --max-slowdown 100ms --json > "$result" || fail "the scrub ended with $?"
 python3 - "$result" <<'PYTHON' || fail "$(cat "$result")"
 import json, sys
