@@ -53,7 +53,7 @@ gzip -9nc CHANGELOG.md > "$doc/CHANGELOG.md.gz"
 packaging/licences.py "$triple" | gzip -9n > "$doc/LICENCES.gz"
 
 name=idlewise-$version-$arch
-tar -C "$tree" --transform "s|^\.|$name|" --owner=0 --group=0 --sort=name -czf "$out/$name.tar.gz" .
+tar -C "$tree" --transform "s|^\.|$name|" --owner=0 --group=0 --sort=name --mtime="@$SOURCE_DATE_EPOCH" -cf - . | gzip -9n > "$out/$name.tar.gz"
 packaging/rpm.sh "$tree" "$version" "$arch" "$out"
 packaging/deb.sh "$tree" "$version" "${deb[$arch]}" "$out"
 ls -l "$out" | grep -v "^d"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs a tree of files as an .rpm: rpm.sh TREE VERSION ARCHITECTURE OUT.
+# Packs a tree of files as an .rpm: rpm.sh TREE VERSION ARCHITECTURE OUT, at SOURCE_DATE_EPOCH.
 set -euo pipefail
 tree=$(realpath "$1") version=$2 arch=$3 out=$(realpath "$4")
 work=$(mktemp -d)
@@ -31,4 +31,5 @@ rmdir %{buildroot}/usr/share/zsh/vendor-completions
 TEXT
 rpmbuild -bb --quiet --target "$arch" --buildroot "$work/root" --define "_topdir $work" --define "_rpmdir $out" \
     --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" --define "__os_install_post %{nil}" \
+    --define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" --define "_buildhost localhost" \
     --define "_build_id_links none" "$work/idlewise.spec"
