@@ -6,7 +6,7 @@
 # make docs    the documents as a site, in target/book, with its links checked
 # make install the command, into PREFIX/bin
 # make dist    packages of a static command, for x86-64 or, with ARCH=aarch64, for arm64, in target/packages
-# make test-packages   installs, uses and removes the .deb in a bare system (root, debootstrap)
+# make test-packages   installs, uses and removes the .deb in a bare system (root, debootstrap): Debian's stable, or SUITE=bullseye
 
 PREFIX ?= /usr/local
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -72,7 +72,8 @@ lint: setup
 build: setup-build
 	$(RELEASE) --bin idlewise
 
-install: build
+# `sudo make install` after `make build` takes what is built: root need not have a toolchain, nor be given one.
+install: $(if $(and $(SUDO_USER),$(wildcard $(BUILT)/idlewise)),,build)
 	$(SUDO) install -D -m 755 $(BUILT)/idlewise $(DESTDIR)$(PREFIX)/bin/idlewise
 
 # The documents as a site, in target/book; its builder is compiled once, into target/tools.
@@ -89,7 +90,7 @@ dist:
 	packaging/build.sh $(ARCH)
 
 test-packages: dist
-	packaging/test.sh
+	packaging/test.sh $(SUITE)
 
 # docs/results.md, from the traces in the folder IDLEWISE_TRACES
 tables: setup
