@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use console::Term;
 use idlewise::report::printable;
 use serde::Serialize;
 
@@ -20,12 +21,44 @@ pub(crate) use say;
 /// Says a line on standard error.
 pub fn say_line(line: &str) {
     // Who closes it does not want to know.
-    let _ = writeln!(std::io::stderr(), "{}", printable::one_line(line));
+    let _ = writeln!(std::io::stderr(), "{}", folded(&printable::one_line(line), &Term::stderr()));
 }
 
 /// Prints a text of lines.
 pub fn text(text: &str) -> anyhow::Result<()> {
-    print(&printable::lines(text))
+    print(&folded(&printable::lines(text), &Term::stdout()))
+}
+
+/// The sentences folded between words where they are shown on a terminal.
+fn folded(text: &str, terminal: &Term) -> String {
+    let width = terminal.is_term().then(|| terminal.size_checked()).flatten();
+    width.map_or(text.into(), |(_, columns)| fold(text, usize::from(columns)))
+}
+
+/// Lines of more than `width` columns go on in the next. Those of tables, whose columns are two spaces apart, stay as they are.
+fn fold(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for line in text.split_inclusive('\n') {
+        let words = line.trim_start_matches(' ');
+        if line.trim_end().chars().count() <= width || words.contains("  ") {
+            out += line;
+            continue;
+        }
+        let indent = &line[..line.len() - words.len()];
+        let mut column = 0;
+        for word in words.split_inclusive(' ') {
+            let length = word.trim_end().chars().count();
+            if column == 0 || column + length > width {
+                out.truncate(out.trim_end_matches(' ').len());
+                out += if column == 0 { "" } else { "\n" };
+                out += indent;
+                column = indent.len();
+            }
+            out += word;
+            column += word.chars().count();
+        }
+    }
+    out
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
@@ -97,4 +130,18 @@ pub fn file(path: &Path, content: &str) -> anyhow::Result<()> {
 /// Writes a file whole or not at all.
 pub fn bytes(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     idlewise_linux::replace_file(path, content).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_folded_and_tables_are_not() {
+        assert_eq!(fold("one two three\n  four five six\nend", 9), "one two\nthree\n  four\n  five\n  six\nend");
+        assert_eq!(fold("a table  of two columns\n", 9), "a table  of two columns\n");
+        assert_eq!(fold("a_long_word and\n", 4), "a_long_word\nand\n");
+        assert_eq!(fold("exactly it\n", 10), "exactly it\n");
+        assert_eq!(fold("one\n\n", 2), "one\n\n");
+    }
 }
