@@ -25,54 +25,53 @@ fn name(one: &Status) -> &str {
     if one.device.is_empty() { &one.identity } else { &one.device }
 }
 
+/// Narrow enough for a terminal of 80 columns; how a run goes is a line of its own.
 fn table(all: &[Status]) -> Table {
-    let mut table = Table::new([
-        "device",
-        "state",
-        "verified",
-        "of",
-        "rate",
-        "ends",
-        "bad blocks",
-        "mean slowdown",
-        "last complete",
-    ]);
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let mut table = Table::new(["device", "state", "verified", "of", "bad blocks", "last complete"]);
     for one in all {
-        let state = one.doing.as_ref().map_or(one.state.to_string(), |doing| format!("{} ({doing})", one.state));
-        let slowed = one.run.as_ref().filter(|run| run.foreground_requests > 0);
         let overdue = if one.overdue == Some(true) { ", overdue" } else { "" };
         let completed = one.completed_unix_s.map_or(Some("never".into()), date);
         table.row([
             name(one).into(),
-            state,
+            one.state.into(),
             percent(one.verified_bytes as f64 / one.device_bytes.max(1) as f64),
             Bytes(one.device_bytes).to_string(),
-            or_none(one.rate_bytes_per_s.map(|rate| Rate(rate as u64).to_string())),
-            or_none(one.left_s.and_then(|left| date(unix_now().saturating_add(left as u64)))),
             Bad::count(&one.errors).to_string(),
-            or_none(slowed.map(|run| seconds(run.mean_slowdown_s))),
-            or_none(completed) + overdue,
+            completed.unwrap_or_else(|| "-".into()) + overdue,
         ]);
     }
     table
 }
 
-/// Why it waits, and which blocks are bad.
+/// What a running scrub waits for and how the last run goes or went, and which blocks are bad.
 fn lines(one: &Status, blocks: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    if let (Some(doing), Some(run)) = (&one.doing, &one.run) {
-        match &run.account {
-            Some(account) if doing == Doing::OVERDRAWN => lines.push(overdrawn(run, account)),
-            _ if blocks => lines.push(named(doing).into()),
-            _ => {}
-        }
+    if let Some(run) = one.run.as_ref().filter(|_| blocks || one.doing.is_some()) {
+        lines.push(pace(one, run));
+        let account = run.account.as_ref().filter(|account| pauses(one.doing.as_deref(), account));
+        lines.extend(account.map(|account| overdrawn(run, account)));
     }
     if blocks {
         lines.extend(one.errors.iter().map(Bad::line));
     }
     lines.extend(one.next_step.clone());
     lines
+}
+
+/// What it does, how fast it is, when it ends, and what it costs.
+fn pace(one: &Status, run: &RunSoFar) -> String {
+    let doing = one.doing.as_deref().map(|doing| named(doing).to_string());
+    let rate = one.rate_bytes_per_s.map(|rate| Rate(rate as u64).to_string());
+    let end = one.left_s.and_then(|left| date(unix_now().saturating_add(left as u64)));
+    let slowed = (run.foreground_requests > 0).then(|| format!("mean slowdown {}", seconds(run.mean_slowdown_s)));
+    let pieces = [doing.or(Some("its last run".into())), rate, end.map(|end| format!("done {end}")), slowed];
+    pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Whether it is paused for the goal, or would be if the foreground did not use the disk right now.
+fn pauses(doing: Option<&str>, account: &AccountSoFar) -> bool {
+    let overdrawn = account.balance_s < 0.0 || account.balance_requests.is_some_and(|balance| balance < 0);
+    doing == Some(Doing::OVERDRAWN) || doing == Some(Doing::ForegroundActive.name()) && overdrawn
 }
 
 /// By how much the account is overdrawn, and when the scrub goes on.
