@@ -51,9 +51,9 @@ impl Bar {
         self.tell(0.0, &[], &[format!("waiting, {why}")]);
     }
 
-    /// Shows what is learnt before the scrub.
+    /// Shows what is learnt before the scrub, of which nothing is done yet.
     pub fn learn(&mut self, doing: &Doing, done: f64) {
-        self.tell(done, &[percent(done)], &[named(doing.name()).into()]);
+        self.tell(0.0, &["not yet begun".into()], &[format!("{}: {}", named(doing.name()), percent(done))]);
     }
 
     /// Shows where the scrub stands.

@@ -95,7 +95,7 @@ impl Job {
         let (pacing, planned) = match self.pace.clone() {
             Pace::Given(schedule, predicted, _) => (Some(Pacing::fixed(schedule, goal)), predicted),
             Pace::Learnt(model, policy) => {
-                let learnt = self.learn(&mut scrubber, device, &checkpoint, model, policy, bar)?;
+                let learnt = self.learn(&mut scrubber, device, &checkpoint, (model, policy), &mut claim, bar)?;
                 goal = learnt.as_ref().map_or(goal, |(goal, _)| Some(*goal));
                 (learnt.map(|(_, pacing)| pacing), None)
             }
@@ -177,12 +177,16 @@ impl Job {
         scrubber: &mut Scrubber,
         device: &Device,
         checkpoint: &Checkpoint,
-        model: Option<DiskModel>,
-        policy: PolicyName,
+        (model, policy): (Option<DiskModel>, PolicyName),
+        claim: &mut Claim,
         bar: &mut Bar,
     ) -> anyhow::Result<Option<(Goal, Pacing)>> {
         let goal = self.wanted.goal(device.kind());
-        let mut watch = |doing, done| bar.learn(&doing, done);
+        let verified = checkpoint.verified();
+        let mut watch = |doing: Doing, done| {
+            bar.learn(&doing, done);
+            claim.tell(&Progress { doing, verified, ..Progress::default() });
+        };
         let measured = match model {
             Some(model) => Some(model),
             None => scrubber.curve("this device", goal.max_slowdown, &mut watch)?,
@@ -193,7 +197,7 @@ impl Job {
         if stopped {
             return Ok(None);
         }
-        let left = Bytes(device.size.0.saturating_sub(checkpoint.verified().0));
+        let left = Bytes(device.size.0.saturating_sub(verified.0));
         let goal = self.in_time(scrubber, goal, &model, left, checkpoint.started_unix_s(), bar)?;
         let pacing = match policy {
             PolicyName::Waiting => Pacing::tuned(goal, model, scrubber.foreground(), now())?,

@@ -6,8 +6,8 @@ use idlewise_linux::scrub::{Doing, Progress};
 
 /// What a scrub does, by its name in files and `--json`.
 const WORDS: [(&str, &str); 13] = [
-    ("observing", "watching the foreground"),
-    ("calibrating", "measuring the disk"),
+    ("observing", "first watching the foreground"),
+    ("calibrating", "first measuring the disk"),
     ("verifying", "verifying"),
     ("narrowing", "narrowing down unreadable blocks"),
     ("foreground-active", "waiting for the foreground"),
