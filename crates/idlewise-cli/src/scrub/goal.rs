@@ -47,7 +47,9 @@ impl Wanted {
             (None, None) if self.p99_slowdown.is_some() => format!(" (the default mean and max for {kind})"),
             (None, None) => format!(" (the default for {kind})"),
         };
-        words(&self.goal(kind)) + &default
+        let goal = self.goal(kind);
+        let moot = if goal.mean_slowdown > goal.max_slowdown { "; a mean above the max limits nothing" } else { "" };
+        words(&goal) + &default + moot
     }
 
     /// How long the pass may still take, if that was said.
@@ -122,6 +124,8 @@ mod tests {
             "goal: mean slowdown 10.0 us, max 9.00 ms (the default mean for an NVMe disk)"
         );
         assert_eq!(line(Some(2), Some(9), Kind::Ssd), "goal: mean slowdown 2.00 ms, max 9.00 ms");
+        let moot = "goal: mean slowdown 60.0 ms, max 50.0 ms (the default max for a hard disk); a mean above the max limits nothing";
+        assert_eq!(line(Some(60), None, disk), moot);
         let p99 = Wanted { p99_slowdown: Some(Nanos::from_millis(5)), ..Wanted::default() };
         let expected =
             "goal: mean slowdown 1.00 ms, p99 5.00 ms, max 50.0 ms (the default mean and max for a hard disk)";

@@ -188,6 +188,9 @@ impl Result {
             text += &format!("; requests of {} after {} idle", Bytes(size), seconds(wait));
         }
         text += &format!("; {} order, by {}, watched by {}\n", self.order, self.verifier, self.monitor);
+        if foreground_requests == 0 && self.target.is_some() {
+            text += "Nobody else used the disk, so nothing shows whether the goal would be kept.\n";
+        }
         text += &self.kept.text();
         if self.lost_events > 0 {
             text += &format!("The monitor lost {} events: the slowdowns are incomplete.\n", self.lost_events);
@@ -196,7 +199,7 @@ impl Result {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new(["", "target", "predicted", "measured"]);
+        let mut table = Table::new(["", "goal", "predicted", "measured"]);
         let forecast = self.predicted.map(|predicted| predicted.slowdown);
         let of =
             |slowdown: Option<Slowdown>, get: fn(Slowdown) -> f64| slowdown.map_or("-".into(), |s| seconds(get(s)));
