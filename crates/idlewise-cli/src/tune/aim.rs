@@ -12,6 +12,7 @@ use idlewise::{Bytes, Nanos};
 use crate::exit::UsageError;
 use crate::progress::Progress;
 use crate::reliability::YEAR;
+use crate::simulate::seconds;
 
 /// Search for the gentlest schedule from this mean slowdown on.
 const LEAST: Nanos = Nanos(1_000);
@@ -104,13 +105,13 @@ impl AimArguments {
             Gentlest::Found(goal, _) => Ok(goal),
             Gentlest::NotEnough(plan) => {
                 let best = pass_s(&plan);
-                let best = if best.is_finite() { days(best) } else { "never".into() };
+                let best = if best.is_finite() { seconds(best) } else { "never".into() };
                 let p99 = self.p99_slowdown.map(|p99| format!("{p99} for 99 % of the requests and "));
                 anyhow::bail!(
                     "a pass over {} within {}{why} is out of reach: whatever the mean slowdown, with at most {}{max_slowdown} for any \
                      request the fastest schedule takes {best}",
                     capacity.decimal(),
-                    days(pass),
+                    seconds(pass),
                     p99.unwrap_or_default()
                 )
             }
@@ -120,7 +121,7 @@ impl AimArguments {
     /// What was asked for besides slowdowns, for people.
     pub fn line(&self) -> Option<String> {
         match (self.finish_within, self.goal) {
-            (Some(time), _) => Some(format!("a pass within {}", days(time.as_secs_f64()))),
+            (Some(time), _) => Some(format!("a pass within {time}")),
             (None, Some(Lifetime::Years(years))) => Some(format!("a mean time to data loss of {years} years")),
             _ => None,
         }
@@ -156,12 +157,5 @@ impl AimArguments {
             Ok(Gentlest::Found(goal, _)) => Some(goal.mean_slowdown),
             _ => None,
         }
-    }
-}
-
-fn days(seconds: f64) -> String {
-    match seconds {
-        many if many >= 86_400.0 => format!("{:.1} days", many / 86_400.0),
-        few => format!("{:.2} h", few / 3_600.0),
     }
 }

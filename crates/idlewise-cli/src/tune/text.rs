@@ -58,7 +58,7 @@ pub fn pass_over(reports: &[Report]) -> String {
 
 /// How long a pass takes.
 pub fn pass(row: &Row) -> String {
-    row.full_pass_s.map_or("never".into(), |s| format!("{:.1} days", s / 86_400.0))
+    row.full_pass_s.map_or("never".into(), seconds)
 }
 
 /// What was asked for, of every volume.
