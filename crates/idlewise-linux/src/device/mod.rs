@@ -281,7 +281,11 @@ impl Device {
 fn refused(name: &str, error: &std::io::Error) -> DeviceError {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::NOTDIR) => DeviceError::Missing(name.into()),
-        Some(Errno::ACCESS | Errno::PERM) => DeviceError::Permission(name.into()),
+        Some(Errno::ACCESS) => DeviceError::Permission(name.into()),
+        Some(Errno::PERM) => {
+            let problem = "the system forbids it, to root as well; a container must be given the device".into();
+            DeviceError::Io { path: name.into(), problem }
+        }
         _ => DeviceError::Io { path: name.into(), problem: error.to_string() },
     }
 }
