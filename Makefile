@@ -22,6 +22,9 @@ LINT_PACKAGES := rust-web-clippy rustfmt-web
 RUST := 1.88
 MDBOOK := 0.5.4
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+# The libraries that crates bring are built with make too: they must not be installed into our DESTDIR.
+MAKEOVERRIDES :=
+unexport DESTDIR PREFIX ARCH
 
 ARCH ?= x86_64
 # What packages are made and checked with; those for arm64, which Debian has for a foreign architecture.
