@@ -35,24 +35,28 @@ fn folded(text: &str, terminal: &Term) -> String {
     width.map_or(text.into(), |(_, columns)| fold(text, usize::from(columns)))
 }
 
-/// Lines of more than `width` columns go on in the next. Those of tables, whose columns are two spaces apart, stay as they are.
+/// Lines of more than `width` columns go on in the next, below the text where a name stands before it. Those of tables, whose
+/// columns are two spaces apart, stay as they are.
 fn fold(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for line in text.split_inclusive('\n') {
-        let words = line.trim_start_matches(' ');
-        if line.trim_end().chars().count() <= width || words.contains("  ") {
+        let begin = line.len() - line.trim_start_matches(' ').len();
+        let hang = line[begin..].find("  ").map_or(begin, |gap| {
+            let rest = &line[begin + gap..];
+            begin + gap + rest.len() - rest.trim_start_matches(' ').len()
+        });
+        if line.trim_end().chars().count() <= width || line[hang..].contains("  ") {
             out += line;
             continue;
         }
-        let indent = &line[..line.len() - words.len()];
-        let mut column = 0;
-        for word in words.split_inclusive(' ') {
-            let length = word.trim_end().chars().count();
-            if column == 0 || column + length > width {
+        out += &line[..hang];
+        let indent = line[..hang].chars().count();
+        let mut column = indent;
+        for word in line[hang..].split_inclusive(' ') {
+            if column > indent && column + word.trim_end().chars().count() > width {
                 out.truncate(out.trim_end_matches(' ').len());
-                out += if column == 0 { "" } else { "\n" };
-                out += indent;
-                column = indent.len();
+                out += &format!("\n{:indent$}", "");
+                column = indent;
             }
             out += word;
             column += word.chars().count();
@@ -139,7 +143,8 @@ mod tests {
     #[test]
     fn sentences_are_folded_and_tables_are_not() {
         assert_eq!(fold("one two three\n  four five six\nend", 9), "one two\nthree\n  four\n  five\n  six\nend");
-        assert_eq!(fold("a table  of two columns\n", 9), "a table  of two columns\n");
+        assert_eq!(fold("a table  of three  columns\n", 9), "a table  of three  columns\n");
+        assert_eq!(fold("  µ   one two three\n", 9), "  µ   one\n      two\n      three\n");
         assert_eq!(fold("a_long_word and\n", 4), "a_long_word\nand\n");
         assert_eq!(fold("exactly it\n", 10), "exactly it\n");
         assert_eq!(fold("one\n\n", 2), "one\n\n");
