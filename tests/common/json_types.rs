@@ -263,7 +263,19 @@ fn about(attributes: &[Attribute]) -> String {
         Meta::NameValue(pair) => text(&pair.value),
         _ => None,
     });
-    lines.map(|line| line.trim().to_string()).collect::<Vec<_>>().join(" ").trim().into()
+    without_links(lines.map(|line| line.trim().to_string()).collect::<Vec<_>>().join(" ").trim())
+}
+
+/// The text without links to other types, which lead nowhere here.
+fn without_links(text: &str) -> String {
+    let mut parts = text.split("[`");
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (name, behind) = part.split_once("`]").unwrap_or((part, ""));
+        let behind = behind.strip_prefix('(').and_then(|link| link.split_once(')')).map_or(behind, |(_, rest)| rest);
+        out += &format!("`{name}`{behind}");
+    }
+    out
 }
 
 fn text(value: &Expr) -> Option<String> {
