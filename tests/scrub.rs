@@ -384,7 +384,7 @@ fn what_cannot_be_scrubbed_is_said() {
         (&["scrub", "/dev/null", "--for", "0"], 64, "--for must be above zero"),
         (&["scrub", "/dev/null", "--max-rate", "0MB/s"], 64, "--max-rate must be above zero"),
         (&["scrub", "/dev/null", "--jobs", "0"], 64, "--jobs"),
-        (&["scrub", "/dev/null", "--request-size", "1GiB", "--idle-wait", "1ms"], 64, "at most 64MiB"),
+        (&["scrub", "/dev/null", "--request-size", "1GiB", "--idle-wait", "1ms"], 64, "at most 64 MiB"),
         (&["scrub", "/dev/null", "--plan", "/no/plan"], 1, "/no/plan: No such file"),
         (&["scrub", "/dev/null", "--plan", "p", "--mean-slowdown", "1ms"], 64, "cannot be used with"),
         (&["capture", "/dev/null", "--for", "1h", "--out", "/no/such/x.csv"], 1, "there is no folder /no/such"),

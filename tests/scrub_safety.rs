@@ -382,7 +382,7 @@ fn root_a_request_of_gigabytes_is_not_played() {
     fs::write(&trace, "1,hm,0,Read,0,512,100\n100000,hm,0,Read,65536,4294966784,100\n").unwrap();
     let output = common::run(&["replay", trace.to_str().unwrap(), disk.path()]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("at most 64MiB are played at once"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("at most 64 MiB are played at once"), "{}", stderr(&output));
 }
 
 /// While a trace is read, a signal ends the replay at once.

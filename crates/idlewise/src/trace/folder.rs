@@ -24,7 +24,8 @@ pub fn of(path: &Path) -> &Path {
 }
 
 /// Opens a file found in a folder. None for what is not to be read: a link that another user may have put there, and what is no
-/// regular file or an empty one, as those of /proc and tracefs are, some of which never end, and for what is gone meanwhile.
+/// regular file or an empty one, as those of /proc and tracefs are, some of which never end, and for what is gone meanwhile or
+/// held by its owner.
 #[cfg(target_os = "linux")]
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     use std::ffi::OsString;
@@ -54,8 +55,9 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
         }
         // By now it may be another thing: to open a pipe would wait, and a terminal could become ours.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match open_leased(|| openat(CWD, &path, flags, Mode::empty())) {
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
+        let file = match openat(CWD, &path, flags, Mode::empty()) {
+            // Gone, or its owner holds a lease of it, which the kernel takes back after some 45 seconds.
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::AGAIN) => return Ok(None),
             other => other?,
         };
         return Ok(has_content(&fstat(&file)?).then(|| file.into()));
@@ -66,19 +68,6 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
 #[cfg(not(target_os = "linux"))]
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     File::open(path).map(Some)
-}
-
-/// Opens a file, which its owner may hold a lease of: the kernel takes that back after some 45 seconds.
-#[cfg(target_os = "linux")]
-fn open_leased<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    const MOST: std::time::Duration = std::time::Duration::from_secs(60);
-    let began = std::time::Instant::now();
-    loop {
-        match open() {
-            Err(rustix::io::Errno::AGAIN) if began.elapsed() < MOST => std::thread::sleep(MOST / 600),
-            other => return other,
-        }
-    }
 }
 
 /// Whether to go where a link leads: if it belongs to the caller or to root, and for others than root also where only the folder's

@@ -98,7 +98,7 @@ pub fn open_all<'a>(
         } else {
             let opened = if *typed { File::open(path).map(Some) } else { folder::open(path) };
             let Some(file) = opened.map_err(|error| io_error(path, error))? else {
-                inputs.pass_over(format!("{name} (empty, or another user's link)"));
+                inputs.pass_over(format!("{name} (empty, another user's link, or held by its owner)"));
                 continue;
             };
             let part = Part::of_file(&file).map_err(|error| io_error(path, error))?;
