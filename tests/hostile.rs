@@ -313,7 +313,7 @@ fn files() -> Vec<Hostile> {
             &[],
             "a damaged page at byte 4",
         ),
-        file("in-step.parquet", crafted::in_step(2_000_000), &[], "at most 400 rows a byte"),
+        file("in-step.parquet", crafted::in_step(2_000_000), &[], "at most 100 rows a byte"),
         file("large-pages.tar", many(9, &crafted::parquet("v", "j")), &[], ""),
         file("many-parquet.tar", many(300, &Pages::default().file()), &[], ""),
         file(

@@ -150,7 +150,20 @@ fn root_a_state_folder_of_n_is_refused() {
     fs::create_dir(machine.path("groups")).unwrap();
     std::os::unix::fs::chown(machine.path("groups"), None, Some(N)).unwrap();
     fs::set_permissions(machine.path("groups"), fs::Permissions::from_mode(0o775)).unwrap();
+    // An access list: version 2; the owner, N, the group, the mask and all others, each with what they may.
+    fs::create_dir(machine.path("listed")).unwrap();
+    let entry = |tag: u16, may: u16, id: u32| [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat();
+    let entries = [(1, 7, u32::MAX), (2, 7, N), (4, 5, u32::MAX), (0x10, 7, u32::MAX), (0x20, 5, u32::MAX)];
+    let list = entries.iter().fold(vec![2, 0, 0, 0], |list, &(tag, may, id)| [list, entry(tag, may, id)].concat());
+    let flags = rustix::fs::XattrFlags::empty();
+    let listed = rustix::fs::setxattr(machine.path("listed"), c"system.posix_acl_access", &list, flags).is_ok();
+    if !listed {
+        eprintln!("skipped: this file system has no access lists");
+        fs::set_permissions(machine.path("listed"), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let by_list = if listed { "an access list lets others write" } else { "others may write to this folder" };
     for (folder, why) in [
+        ("listed", by_list),
         ("groups", "others may write to this folder"),
         ("sticky/mine", "belongs to another user"),
         ("sticky/mine/state", "belongs to another user"),

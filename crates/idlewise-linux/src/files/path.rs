@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fchmod, fstat, fstatfs, mkdirat, openat, readlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fchmod, fgetxattr, fstat, fstatfs, mkdirat, openat,
+    readlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -97,7 +98,11 @@ impl Folder {
                     return Err(refused("others may write to this folder".into()));
                 }
                 // Of the root, or of `.`, nothing is left to open.
-                if name.is_empty() { Ok(folder) } else { folder.open_folder(&name).map(Self) }
+                let opened = if name.is_empty() { folder } else { folder.open_folder(&name).map(Self)? };
+                if stat.st_mode & 0o020 != 0 && has_list(&opened.0) {
+                    return Err(refused("an access list lets others write to this folder".into()));
+                }
+                Ok(opened)
             }
         }
     }
@@ -191,6 +196,16 @@ pub fn is_ours(stat: &Stat) -> bool {
 fn others_may_write(folder: &Stat) -> bool {
     let own = if geteuid().is_root() { 0 } else { getegid().as_raw() };
     folder.st_mode & 0o002 != 0 || (folder.st_mode & 0o020 != 0 && folder.st_gid != own)
+}
+
+/// Whether there is an access control list, whose mask the group's bits of the mode are then.
+fn has_list(folder: &OwnedFd) -> bool {
+    let mut list = [0; 1 << 10];
+    let Ok(folder) = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+        return false;
+    };
+    // One that does not fit is one too.
+    matches!(fgetxattr(&folder, c"system.posix_acl_access", &mut list[..]), Ok(_) | Err(Errno::RANGE))
 }
 
 /// Refuses what belongs to another user.

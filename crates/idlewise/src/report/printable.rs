@@ -34,10 +34,12 @@ pub fn json(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Control characters, of which a tab is one, and those that turn the direction of writing around or end a line unseen.
+/// Control characters, of which a tab is one, those that turn the direction of writing around or end a line unseen, and those that
+/// nobody sees, so that two names look alike.
 fn is_harmful(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 fn escaped(text: &str, harmful: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -61,6 +63,7 @@ mod tests {
         let name = "a\u{1b}]0;PWNED\u{7}\u{1b}[2J\r\n\u{9b}1m\u{202e}b\u{e9}";
         assert_eq!(one_line(name), "a\\u{1b}]0;PWNED\\u{7}\\u{1b}[2J\\r\\n\\u{9b}1m\\u{202e}b\u{e9}");
         assert_eq!(lines("one\ntwo\r"), "one\ntwo\\r");
+        assert_eq!(one_line("vol\u{200b}ume\u{e0041}\u{ad}"), "vol\\u{200b}ume\\u{e0041}\\u{ad}");
         assert!(matches!(one_line("plain, tr\u{e8}s simple"), Cow::Borrowed(_)));
     }
 

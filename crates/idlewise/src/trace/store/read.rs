@@ -20,9 +20,8 @@ const ROWS: usize = 1 << 16;
 /// Rows of the batches of all inputs together.
 const ALL_ROWS: usize = 1 << 20;
 const FEWEST_ROWS: usize = 1 << 8;
-/// Rows for each byte of a file: no two requests arrive at the same time for long, and a byte tells of 300 of them at most when
-/// they come in step.
-const ROWS_OF_A_BYTE: u64 = 400;
+/// Rows for each byte of a file: few requests arrive at the same time, so that a row takes a byte or more in a trace.
+const ROWS_OF_A_BYTE: u64 = 100;
 /// Memory for what stays open of all inputs together.
 const OPEN: u64 = 96 << 20;
 
