@@ -89,6 +89,14 @@ impl DiskModel {
         Ok(model)
     }
 
+    /// A disk of tests: 1,000 bytes take `time` nanoseconds, and every further 1,000 as much again.
+    #[cfg(test)]
+    pub fn in_proportion(time: u64) -> Self {
+        let point = |size, time| Point { size: Bytes(size), time: Nanos(time) };
+        let verify = vec![point(1_000, time), point(2_000, time.saturating_mul(2))];
+        Self { name: "test".into(), verify, read: None, write: None }
+    }
+
     /// Whether the times mean anything: at least two points, whose sizes grow and whose times never fall, and rates above zero.
     fn check(&self) -> Result<(), ModelError> {
         let grows = |pair: &[Point]| pair[0].size < pair[1].size && pair[0].time <= pair[1].time;

@@ -268,19 +268,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::disk::{DiskModel, Point};
+    use crate::disk::DiskModel;
     use crate::idle::IdlenessBuilder;
     use crate::policy::testing::Checked;
     use crate::policy::{Adaptive, Budget, FixedDelay, Growing, Growth, Waiting};
     use crate::simulate::{Lane, Scrub, Service, Simulation};
 
     const SIZE: Bytes = Bytes(1_000);
-
-    fn model(service: u64) -> DiskModel {
-        let verify = [(1_000, service), (2_000, 2 * service)];
-        let verify = verify.map(|(size, time)| Point { size: Bytes(size), time: Nanos(time) }).to_vec();
-        DiskModel { name: "test".into(), verify, read: None, write: None }
-    }
 
     fn waiting(wait: u64) -> Waiting {
         Waiting { idle_wait: Nanos(wait), request_size: SIZE }
@@ -346,7 +340,7 @@ mod tests {
                 builder.request(Nanos(arrival), Nanos(free));
             }
             let disk = builder.finish();
-            let model = model(service);
+            let model = DiskModel::in_proportion(service);
             let grows = Growing::new(Nanos(wait), SIZE, Bytes(9_000), Growth::Each { factor: 1.5, increment: Bytes(500) });
             let makes: [&dyn Fn() -> Box<dyn Policy>; 5] = [
                 &|| Box::new(waiting(wait)),

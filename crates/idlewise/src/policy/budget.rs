@@ -107,18 +107,12 @@ mod tests {
 
     use super::*;
     use crate::Bytes;
-    use crate::disk::{DiskModel, Point};
+    use crate::disk::DiskModel;
     use crate::idle::Interval;
     use crate::policy::Waiting;
     use crate::simulate::{Lane, Scrub, Service, Simulation};
 
     const SIZE: Bytes = Bytes(1_000);
-
-    fn model(service: u64) -> DiskModel {
-        let verify = [(1_000, service), (2_000, 2 * service)];
-        let verify = verify.map(|(size, time)| Point { size: Bytes(size), time: Nanos(time) }).to_vec();
-        DiskModel { name: "test".into(), verify, read: None, write: None }
-    }
 
     #[test]
     fn an_overdrawn_account_stops_work_until_it_has_earned_enough() {
@@ -148,7 +142,7 @@ mod tests {
             let account = Account::opened(Nanos(target), opening, credit, Nanos(patience));
             let account = p99.map_or(account, |p99| account.and_tail(Nanos(p99), opening, credit));
             let policy = Budget { inner: waiting, account };
-            let lane = Lane::new(Box::new(policy), Box::new(Scrub::new(Service::OfSize(model(service)))));
+            let lane = Lane::new(Box::new(policy), Box::new(Scrub::new(Service::OfSize(DiskModel::in_proportion(service)))));
             let mut simulation = Simulation::new(&crate::idle::Idleness::default(), vec![lane]);
             simulation.limit = p99.map(Nanos);
             let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);

@@ -215,20 +215,13 @@ mod tests {
 
     use super::super::{ParityUpdates, Scrub, Service, WriteVerification, naive, replay, run, simulate};
     use super::*;
-    use crate::disk::{DiskModel, Point};
+    use crate::disk::DiskModel;
     use crate::idle::{AutoRegression, IdlenessBuilder};
     use crate::policy::restrained::{Amount, Choice, NO_END, Pair, Part, Target};
     use crate::policy::shaped::Step;
     use crate::policy::{
         Adaptive, Budget, Clairvoyant, FixedDelay, Growing, Growth, Predicting, Restrained, Shaped, Waiting,
     };
-
-    /// 1,000 bytes take `time`, and every further 1,000 as much again.
-    fn model(time: u64) -> DiskModel {
-        let point = |size, time| Point { size: Bytes(size), time: Nanos(time) };
-        let verify = vec![point(1_000, time), point(2_000, time.saturating_mul(2))];
-        DiskModel { name: "test".into(), verify, read: None, write: None }
-    }
 
     fn disk(requests: &[(u64, u64, bool)]) -> Idleness {
         let mut builder = IdlenessBuilder::new("d");
@@ -257,7 +250,7 @@ mod tests {
     fn a_collision_by_hand() {
         // Idle [10, 100), one request; idle [110, 113), two requests; idle [120, 200).
         let disk = reads(&[(0, 10), (100, 10), (113, 7), (114, 6), (200, 1)]);
-        let outcome = simulate(&[disk], &model(22), |_| boxed(waiting(30)));
+        let outcome = simulate(&[disk], &DiskModel::in_proportion(22), |_| boxed(waiting(30)));
         // First: at 40, 62, 84 to 106: W = 6. Second vanishes, 3 carried. Third begins at 123, 77 long: at 153, 175,
         // 197 to 219: W = 19.
         assert_eq!(outcome.background_requests, 6);
@@ -272,7 +265,12 @@ mod tests {
     #[test]
     fn a_request_longer_than_the_clock_delays_to_its_end() {
         let disk = disk(&[(0, 10, true), (100, 150, true), (300, 10, true), (400, 10, true)]);
-        let lane = || vec![Lane::new(boxed(waiting(30)), Box::new(Scrub::new(Service::OfSize(model(u64::MAX)))))];
+        let lane = || {
+            vec![Lane::new(
+                boxed(waiting(30)),
+                Box::new(Scrub::new(Service::OfSize(DiskModel::in_proportion(u64::MAX)))),
+            )]
+        };
         let outcome = run(&[disk], |_| lane()).outcome;
         assert_eq!((outcome.background_requests, outcome.used_idle), (1, 60));
         assert_eq!(outcome.longest_delay, Nanos(u64::MAX - 90));
@@ -280,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_request_that_ends_as_the_foreground_arrives_is_no_collision() {
-        let outcome = simulate(&[reads(&[(0, 10), (100, 10)])], &model(20), |_| boxed(waiting(30)));
+        let outcome = simulate(&[reads(&[(0, 10), (100, 10)])], &DiskModel::in_proportion(20), |_| boxed(waiting(30)));
         assert_eq!((outcome.background_requests, outcome.collisions, outcome.delay_sum), (3, 0, 0));
     }
 
@@ -289,7 +287,7 @@ mod tests {
     fn jobs_come_with_writes_wait_and_are_lost_where_the_buffer_is_full() {
         let disk = disk(&[(0, 10, true), (5, 5, true), (100, 10, true), (200, 1, false), (300, 1, false)]);
         let finite = |places, wait| {
-            let work = || Box::new(WriteVerification::new(Service::OfSize(model(30)), places));
+            let work = || Box::new(WriteVerification::new(Service::OfSize(DiskModel::in_proportion(30)), places));
             run(std::slice::from_ref(&disk), |_| vec![Lane::new(boxed(waiting(wait)), work())])
         };
         let all = finite(None, 20);
@@ -310,8 +308,8 @@ mod tests {
     fn the_urgent_work_goes_first_whenever_its_policy_lets_it() {
         let disk = disk(&[(0, 10, true), (110, 10, true), (300, 1, false)]);
         let lanes = || {
-            let jobs = WriteVerification::new(Service::OfSize(model(10)), None);
-            let scrub = Scrub::new(Service::OfSize(model(20)));
+            let jobs = WriteVerification::new(Service::OfSize(DiskModel::in_proportion(10)), None);
+            let scrub = Scrub::new(Service::OfSize(DiskModel::in_proportion(20)));
             vec![Lane::new(boxed(waiting(50)), Box::new(jobs)), Lane::new(boxed(waiting(10)), Box::new(scrub))]
         };
         let run = run(&[disk], |_| lanes());
@@ -325,15 +323,18 @@ mod tests {
         const HOLE: u64 = 18_000_000_000_000_000_000;
         let disk = disk(&[(0, 10, true), (10 + HOLE, 10, false)]);
         let under = |policy: Box<dyn Policy>, service| {
-            let jobs = WriteVerification::new(Service::OfSize(model(10)), None);
+            let jobs = WriteVerification::new(Service::OfSize(DiskModel::in_proportion(10)), None);
             let works: Vec<Box<dyn Work>> = vec![Box::new(jobs), Box::new(Scrub::new(service))];
             replay(&disk, vec![Lane { policy, works }], |_, _| false).outcome.background_requests
         };
         let fixed = || FixedDelay::new(Nanos(15), Bytes(1_000));
         // One every 25, of which the first is the job.
-        assert_eq!(under(boxed(fixed()), Service::OfSize(model(10))), HOLE / 25);
-        assert_eq!(under(boxed(Budget::new(fixed(), Nanos(1))), Service::OfSize(model(10))), HOLE / 25);
-        assert_eq!(under(boxed(waiting(0)), Service::OfSize(model(10))), HOLE / 10);
+        assert_eq!(under(boxed(fixed()), Service::OfSize(DiskModel::in_proportion(10))), HOLE / 25);
+        assert_eq!(
+            under(boxed(Budget::new(fixed(), Nanos(1))), Service::OfSize(DiskModel::in_proportion(10))),
+            HOLE / 25
+        );
+        assert_eq!(under(boxed(waiting(0)), Service::OfSize(DiskModel::in_proportion(10))), HOLE / 10);
         for (policy, each) in [(boxed(fixed()), 1_015), (boxed(waiting(0)), 1_000)] {
             let requests = under(policy, Service::exponential(Nanos(1_000)));
             assert!(requests.abs_diff(HOLE / each) < 1_000_000_000, "{requests}");
@@ -388,7 +389,7 @@ mod tests {
                 &|| Box::new(Restrained::fixed(choice, size, Nanos(service))),
                 &|| Box::new(Restrained::monitoring(target, size, Nanos(service))),
                 &|| Box::new(Shaped::with_context(steps[..1].into(), steps.clone(), Nanos(wait + 9))),
-                &|| Box::new(Adaptive::new(Nanos(kb), Nanos(10 * service), &model(service))),
+                &|| Box::new(Adaptive::new(Nanos(kb), Nanos(10 * service), &DiskModel::in_proportion(service))),
                 &|| Box::new(waits),
                 &|| Box::new(FixedDelay::new(Nanos(wait), size)),
                 &|| Box::new(Predicting::new(model_of.clone(), Nanos(wait), Nanos(wait / 4), size)),
@@ -398,7 +399,7 @@ mod tests {
                 &|| Box::new(Budget::new(waits, Nanos(kb))),
                 &|| Box::new(Budget::new(FixedDelay::new(Nanos(wait), size), Nanos(kb))),
             ];
-            let of_size = || Service::OfSize(model(service));
+            let of_size = || Service::OfSize(DiskModel::in_proportion(service));
             let scrub = |service| Box::new(Scrub::new(service)) as Box<dyn Work>;
             let jobs = |service, places| Box::new(WriteVerification::new(service, places)) as Box<dyn Work>;
             let parity = |read, write| Box::new(ParityUpdates::new(read, write, Bytes(3_000))) as Box<dyn Work>;

@@ -119,10 +119,9 @@ impl Run<'_, '_> {
             let extent = Extent { offset: Bytes(place * block), length: Bytes(block) };
             if self.lane.verify(extent, &mut |_, _| Ok(()))?.0.is_ok() {
                 // What failed until now is the medium's.
-                let (settled, bad) = (self.settled.clone(), self.narrowing.bad().to_vec());
-                self.failing
-                    .iter_mut()
-                    .for_each(|failing| (failing.settled, failing.bad) = (settled.clone(), bad.clone()));
+                if let Some(failing) = &mut self.failing {
+                    (failing.settled, failing.bad) = (self.settled.clone(), self.narrowing.bad().to_vec());
+                }
                 return Ok(false);
             }
         }
