@@ -50,7 +50,9 @@ const COMMANDS: &[&str] = &[
     "compare F",
     "explore F --report O.html",
     "tune F --mean-slowdown 1ms --max-slowdown 50ms",
+    "tune F --mean-slowdown 1ns --max-slowdown 50ms",
     "reliability F",
+    "reliability F --policy waiting --idle-wait 1ms --request-size 64KiB",
     "sample F -o O.toml",
     "sample F --interval 1ns",
 ];

@@ -1,5 +1,6 @@
 //! Traces being written: whole or not at all, compressed as their names say.
 
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -158,12 +159,45 @@ impl Write for Sink {
     }
 }
 
-/// The file of a part: `out.csv.gz` and `usr_0` give `out.usr_0.csv.gz`.
-pub fn part_path(out: &Path, part: &str) -> PathBuf {
-    let name = out.file_name().unwrap_or_default().to_string_lossy();
-    let (stem, ending) = name.split_once('.').map_or((name.as_ref(), String::new()), |(s, e)| (s, format!(".{e}")));
-    let safe: String = part.chars().map(|c| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
-    out.with_file_name(format!("{stem}.{safe}{ending}"))
+/// Names of the files of parts: `out.csv.gz` and `usr_0` give `out.usr_0.csv.gz`.
+pub struct PartPaths {
+    out: PathBuf,
+    /// Those that are given away, by part.
+    given: HashMap<String, PathBuf>,
+}
+
+/// The longest name of a part in bytes: that of a file may have 255.
+const LONGEST_PART: usize = 200;
+
+impl PartPaths {
+    /// They will be named after `out`.
+    pub fn new(out: PathBuf) -> Self {
+        Self { out, given: HashMap::new() }
+    }
+
+    /// The file of a part, which is that of no other whose name differs only by what files cannot be called.
+    pub fn of(&mut self, part: &str) -> PathBuf {
+        if let Some(path) = self.given.get(part) {
+            return path.clone();
+        }
+        let mut safe: String =
+            part.chars().map(|c| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
+        while safe.len() > LONGEST_PART {
+            safe.pop();
+        }
+        let numbered = (2..).map(|number| format!("{safe}-{number}"));
+        let paths = std::iter::once(safe.clone()).chain(numbered).map(|name| self.path(&name));
+        let taken: HashSet<&PathBuf> = self.given.values().collect();
+        let path = paths.into_iter().find(|path| !taken.contains(path)).expect("there are more numbers than parts");
+        self.given.insert(part.into(), path.clone());
+        path
+    }
+
+    fn path(&self, part: &str) -> PathBuf {
+        let name = self.out.file_name().unwrap_or_default().to_string_lossy();
+        let (stem, ending) = name.split_once('.').map_or((name.as_ref(), String::new()), |(s, e)| (s, format!(".{e}")));
+        self.out.with_file_name(format!("{stem}.{part}{ending}"))
+    }
 }
 
 #[cfg(test)]
@@ -171,8 +205,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_named_before_the_ending() {
-        assert_eq!(part_path(Path::new("a/out.csv.gz"), "usr_0"), Path::new("a/out.usr_0.csv.gz"));
-        assert_eq!(part_path(Path::new("out"), "/dev/sda"), Path::new("out.-dev-sda"));
+    fn parts_are_named_before_the_ending_and_each_has_its_own() {
+        let of = |out: &str, parts: &[&str]| {
+            let mut paths = PartPaths::new(out.into());
+            parts.iter().map(|part| paths.of(part).display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("a/out.csv.gz", &["usr_0"]), ["a/out.usr_0.csv.gz"]);
+        assert_eq!(
+            of("out", &["/dev/sda", "-dev-sda", "/dev/sda"]),
+            ["out.-dev-sda", "out.-dev-sda-2", "out.-dev-sda"]
+        );
+        let long = of("out", &[&"\u{e9}".repeat(128), &"\u{e9}".repeat(127)]);
+        assert!(long[0] != long[1] && long.iter().all(|path| path.len() <= 255), "{long:?}");
     }
 }

@@ -23,7 +23,7 @@ use crate::input::{Input, Source, TraceOnDisk, formats_help};
 use crate::output;
 use crate::progress::Progress;
 use crate::simulate::seconds;
-use crate::trace_file::part_path;
+use crate::trace_file::PartPaths;
 
 /// Choose the request size and idle wait with which a scrub is fastest within a slowdown goal
 #[derive(clap::Args)]
@@ -162,8 +162,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let parts: Vec<&[Idleness]> =
         if arguments.by_volume { input.disks.chunks(1).collect() } else { vec![&input.disks] };
     let mut reports = Vec::new();
+    let mut paths = arguments.out.clone().map(PartPaths::new);
     for disks in parts {
-        reports.push(arguments.report(disks, &input)?);
+        let of_volume = paths.as_mut().filter(|_| arguments.by_volume).map(|paths| paths.of(&disks[0].volume));
+        reports.push(arguments.report(disks, &input, of_volume.or_else(|| arguments.out.clone()))?);
     }
     match (&reports[..], arguments.json) {
         ([report], true) if !arguments.by_volume => output::json(report)?,
@@ -209,7 +211,7 @@ impl Arguments {
     }
 
     /// Tunes for some disks, writes the plan and the page.
-    fn report(&self, disks: &[Idleness], input: &Input) -> anyhow::Result<Report> {
+    fn report(&self, disks: &[Idleness], input: &Input, out: Option<PathBuf>) -> anyhow::Result<Report> {
         let model = &input.model;
         let volume = disks.first().filter(|_| self.by_volume).map(|disk| disk.volume.clone());
         let aimed = |disks: &[Idleness]| self.aim.goal(disks, model, self.arrivals(), self.capacity);
@@ -235,11 +237,10 @@ impl Arguments {
         let row_mttdl = self.aim.mttdl_s(row_of_plan.full_pass_s);
         let nothing = outcome.background_requests == 0;
         // A plan that does nothing here would still work live.
-        if let Some(path) = self.out.as_ref().filter(|_| !nothing) {
+        if let Some(path) = out.filter(|_| !nothing) {
             let p99 = run_of_plan.slowdown_p99(goal.p99_slowdown);
             let predicted = Predicted::new(&row_of_plan.summary, p99, &goal);
             let file = PlanFile::new(&schedule, goal, predicted, &input.source.trace, &model.name);
-            let path = volume.as_ref().map_or(path.clone(), |volume| part_path(path, volume));
             output::file(&path, &file.to_toml())?;
         }
         let named = |base: Baseline| Named {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::input::{ReadArguments, TraceArguments, formats_help};
 use crate::output::{self, say};
-use crate::trace_file::{OutArguments, TraceFile, part_path, targets_help};
+use crate::trace_file::{OutArguments, PartPaths, TraceFile, targets_help};
 
 /// Write a trace in another format: Parquet for other tools, or text
 #[derive(clap::Args)]
@@ -117,8 +117,8 @@ pub struct Parts {
     open: HashMap<PathBuf, TraceFile>,
     /// All of them, in the order of their first requests.
     paths: Vec<PathBuf>,
-    /// The files of volumes, where each has its own.
-    volumes: HashMap<String, PathBuf>,
+    /// The files of parts, where each has its own.
+    parts: PartPaths,
     requests: u64,
     had_responses: bool,
     unknown_responses: u64,
@@ -128,11 +128,11 @@ impl Parts {
     /// No file yet; they will be named after `out`.
     pub fn new(out: PathBuf, target: Target) -> Self {
         Self {
+            parts: PartPaths::new(out.clone()),
             out,
             target,
             open: HashMap::new(),
             paths: Vec::new(),
-            volumes: HashMap::new(),
             requests: 0,
             had_responses: false,
             unknown_responses: 0,
@@ -177,29 +177,15 @@ impl Parts {
             part.push(idlewise::trace::Request { volume: 0, ..request });
         }
         for volume in volumes.values() {
-            let path = self.path_of_volume(&volume.volumes[0]);
+            let path = self.parts.of(&volume.volumes[0]);
             self.write(path, volume, provenance)?;
         }
         Ok(())
     }
 
-    /// The file of a volume, which is that of no other whose name differs only by what files cannot be called.
-    fn path_of_volume(&mut self, volume: &str) -> PathBuf {
-        if let Some(path) = self.volumes.get(volume) {
-            return path.clone();
-        }
-        let numbered = (2..).map(|number| self.part_path(&format!("{volume}-{number}")));
-        let path = std::iter::once(self.part_path(volume))
-            .chain(numbered)
-            .find(|path| !self.open.contains_key(path))
-            .unwrap_or_default();
-        self.volumes.insert(volume.into(), path.clone());
-        path
-    }
-
     /// The file of a part.
-    pub fn part_path(&self, part: &str) -> PathBuf {
-        part_path(&self.out, part)
+    pub fn part_path(&mut self, part: &str) -> PathBuf {
+        self.parts.of(part)
     }
 
     /// Puts all files in their places.

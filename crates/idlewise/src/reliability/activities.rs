@@ -10,6 +10,8 @@ use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulati
 
 /// Intervals simulated in all before a pass that has not ended is extrapolated.
 const MOST_INTERVALS: u64 = 50_000_000;
+/// What going once more through a trace costs besides them.
+const AGAIN: u64 = 16;
 /// Runs in which the delay of two lanes is brought close to that of one, how close, and the least that the second may have.
 const TRIES: u32 = 4;
 const CLOSE: f64 = 0.02;
@@ -184,7 +186,9 @@ impl Activities {
                 most = most.max(times);
                 // A scrub that verifies nothing in a whole trace never will.
                 let stuck = matches!(until, Until::Passes(_)) && std::mem::replace(&mut before, scrubbed) == scrubbed;
-                done < 1.0 && !stuck && times * (disk.intervals.len() as u64 + 1) < MOST_INTERVALS
+                done < 1.0
+                    && !stuck
+                    && times * (disk.intervals.len() as u64 + AGAIN) < MOST_INTERVALS / disks.len() as u64
             };
             let run = replay(disk, lanes(disk), again);
             means.push(self.mean_pass_s(&run));

@@ -1,6 +1,8 @@
 //! Compressed files, told by their first bytes, and what memory unpacking them takes.
 
 use std::io::{self, BufReader, Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use liblzma::stream::{Action, CONCATENATED, Stream};
 
@@ -21,6 +23,10 @@ const LEAST: u64 = 9 * MIB;
 const MOST_XZ: u64 = 4_200 * MIB;
 /// Of zstd without its window: tables, blocks and a chunk.
 const ZSTD: u64 = MIB;
+/// Beyond so many bytes, what unpacks to more than so many times its size is no trace: gzip reaches a thousandfold at most, and
+/// traces some tenfold.
+const PATIENT: u64 = 256 * MIB;
+const MOST_TIMES: u64 = 2_000;
 /// How the decoders say that they would need more than they are given.
 const TOO_MUCH: [&str; 2] = ["memory limit reached", "Frame requires too much memory for decoding"];
 
@@ -79,7 +85,9 @@ pub struct Compressed {
 }
 
 /// The content of `input`, unpacked in no more than `most` bytes of memory, and how it was compressed, if it was.
-pub fn decompressed<'a>(mut input: impl Read + Send + 'a, most: u64) -> io::Result<(Reader<'a>, Option<Compressed>)> {
+pub fn decompressed<'a>(input: impl Read + Send + 'a, most: u64) -> io::Result<(Reader<'a>, Option<Compressed>)> {
+    let packed = Arc::new(AtomicU64::new(0));
+    let mut input = Counted { input, read: packed.clone() };
     let mut first = Vec::new();
     input.by_ref().take(FIRST).read_to_end(&mut first)?;
     let Some(found) = COMPRESSIONS.iter().find(|compression| first.starts_with(compression.magic)) else {
@@ -92,7 +100,7 @@ pub fn decompressed<'a>(mut input: impl Read + Send + 'a, most: u64) -> io::Resu
         return Err(io::Error::other(problem));
     }
     let content = (found.open)(Box::new(Cursor::new(first).chain(input)), memory)?;
-    Ok((Box::new(Plain(content)), Some(Compressed { name: found.name, memory })))
+    Ok((Box::new(Plain { content, packed, unpacked: 0 }), Some(Compressed { name: found.name, memory })))
 }
 
 /// Asks the decoder itself: given next to nothing, it stops behind the first headers and knows what would be enough.
@@ -120,15 +128,39 @@ fn zstd_memory(first: &[u8]) -> u64 {
     window.checked_next_power_of_two().unwrap_or(u64::MAX).saturating_add(ZSTD).max(LEAST)
 }
 
-/// Says in plain words that a later part needs more memory than the first.
-struct Plain<'a>(Reader<'a>);
+/// Counts what is read.
+struct Counted<R> {
+    input: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// Says in plain words that a later part needs more memory than the first, and stops where there is no end to unpacking.
+struct Plain<'a> {
+    content: Reader<'a>,
+    /// Bytes read to unpack these.
+    packed: Arc<AtomicU64>,
+    unpacked: u64,
+}
 
 impl Read for Plain<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| {
+        let read = self.content.read(buffer).map_err(|error| {
             let plain = "needs more memory to unpack than its first bytes say: unpack it first";
             if TOO_MUCH.contains(&&*error.to_string()) { io::Error::other(plain) } else { error }
-        })
+        })?;
+        self.unpacked += read as u64;
+        if self.unpacked > PATIENT && self.unpacked / MOST_TIMES > self.packed.load(Ordering::Relaxed) {
+            return Err(io::Error::other("unpacks to more than 2,000 times its size: unpack it first"));
+        }
+        Ok(read)
     }
 }
 
@@ -206,6 +238,22 @@ mod tests {
         assert_eq!(window(&[0x60, 0xff, 0xff]), LEAST);
         assert_eq!(window(&[0xe3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff]), u64::MAX);
         assert_eq!(window(&[]), LEAST);
+    }
+
+    #[test]
+    fn what_unpacks_to_thousands_of_times_its_size_is_left() {
+        let blank = vec![b'\n'; 64 << 20];
+        let mut once = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        once.write_all(&blank).unwrap();
+        let once = once.finish().unwrap();
+        let unpacked = |times: usize| {
+            let packed = once.repeat(times);
+            let (mut reader, _) = decompressed(&packed[..], MEMORY).unwrap();
+            io::copy(&mut reader, &mut io::sink())
+        };
+        assert_eq!(unpacked(4).unwrap(), PATIENT);
+        let error = unpacked(5).unwrap_err().to_string();
+        assert_eq!(error, "unpacks to more than 2,000 times its size: unpack it first");
     }
 
     #[test]

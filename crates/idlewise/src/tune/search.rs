@@ -266,9 +266,9 @@ impl<'a> Search<'a> {
         let mut failed = wait;
         while !keeps {
             (failed, most) = (wait, outcome.scrubbed);
-            wait = (wait + step).min(self.longest);
+            wait = wait.saturating_add(step).min(self.longest);
             (outcome, keeps) = judged(wait);
-            step += step / 2;
+            step = step.saturating_add(step / 2);
         }
         self.closer(Found { failed, most, wait, outcome })
     }
@@ -295,7 +295,7 @@ impl<'a> Search<'a> {
                 return (wait, Some(Found { failed, most, wait, outcome }));
             }
             (failed, most) = (wait, outcome.scrubbed);
-            wait = (wait + (self.service.0 / 4).max(wait / COARSE)).min(self.longest);
+            wait = wait.saturating_add((self.service.0 / 4).max(wait / COARSE)).min(self.longest);
         }
     }
 
@@ -317,7 +317,7 @@ impl<'a> Search<'a> {
             let ahead = AHEAD.map(|part| Nanos(self.service.0 / part).max(Nanos(step(wait))));
             let ahead = if ahead[1].0 <= step(wait) { [Nanos::ZERO; AHEAD.len()] } else { ahead };
             let until = match self.guessed(&mut few, wait, ahead, self.allowed.delay_sum as f64 / ratio.delay) {
-                None => wait + ahead[1].0,
+                None => wait.saturating_add(ahead[1].0),
                 Some((guessed, left)) => {
                     let guess = Cost::of(&guessed);
                     if guess.times(ratio).is_within(&self.allowed) {
@@ -334,13 +334,13 @@ impl<'a> Search<'a> {
                     // What a sample scrubs says little of what all do.
                     most = if few_are_all { guessed.scrubbed } else { most };
                     let hopeless = left[0] as f64 * ratio.delay > self.allowed.delay_sum as f64;
-                    wait + if hopeless { ahead[0].0 } else { 0 }
+                    wait.saturating_add(if hopeless { ahead[0].0 } else { 0 })
                 }
             };
             while {
                 failed = wait;
-                wait += step(wait);
-                wait <= until
+                wait = wait.saturating_add(step(wait));
+                wait <= until && wait > failed
             } {}
         }
         None
