@@ -222,7 +222,7 @@ fn root_sigint_ends_it_with_what_was_played() {
 #[test]
 fn root_a_closed_loop_waits_for_reads() {
     let Some(bench) = Bench::new() else { return };
-    let disk = EmulatedDisk::new(&Options { size: Bytes(64 << 20), bad_blocks: Vec::new(), hang: None, timing: true });
+    let disk = EmulatedDisk::new(&Options { size: Bytes(64 << 20), timing: true, ..Options::default() });
     let disk = disk.unwrap();
     // Each read took 100 us, and the next came 200 us after its end; on this disk a read takes milliseconds.
     let gap = Nanos(200_000);

@@ -106,7 +106,7 @@ fn kill_9(seed: u64, kills: u64) {
 /// A request that is never answered is told of, and does not keep the scrub from ending when it is asked to.
 #[test]
 fn root_a_hung_request_does_not_hang_the_scrub() {
-    let options = Options { size: Bytes(64 * MIB), bad_blocks: Vec::new(), hang: Some(20_000), timing: false };
+    let options = Options { size: Bytes(64 * MIB), hang: Some(20_000), ..Options::default() };
     let Some(bench) = Bench::of(&options) else { return };
     let scrub = bench.start(&PACE);
     let state = bench.folder.path().to_str().unwrap();

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, bail, ensure};
 use fuser::{BackgroundSession, Config, MountOption};
-use idlewise::Bytes;
 use idlewise::disk::{Geometry, Mechanical};
+use idlewise::{Bytes, Nanos};
 use tempfile::TempDir;
 
 use crate::server::{FILE, Medium, Server};
@@ -17,12 +17,14 @@ use crate::server::{FILE, Medium, Server};
 const SECTOR: u64 = 512;
 
 /// What disk to emulate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Its size.
     pub size: Bytes,
     /// Ranges of 512-byte blocks that cannot be read.
     pub bad_blocks: Vec<Range<u64>>,
+    /// How long a read of them takes to fail: drives try again and again.
+    pub recovery: Nanos,
     /// A 512-byte block whose reads are never answered.
     pub hang: Option<u64>,
     /// Whether requests take the time of a 15,000 rpm drive, or none.
@@ -64,7 +66,8 @@ impl EmulatedDisk {
         let bad: Vec<_> = options.bad_blocks.iter().map(|range| range.start * SECTOR..range.end * SECTOR).collect();
         // What cannot be read counts as read.
         let read = Arc::new(Mutex::new(bad.clone()));
-        let medium = Medium { data, bad, hang: options.hang.map(|block| block * SECTOR), read: Arc::clone(&read) };
+        let (hang, recovery) = (options.hang.map(|block| block * SECTOR), options.recovery);
+        let medium = Medium { data, bad, recovery, hang, read: Arc::clone(&read) };
         let server = Server::new(medium, options.size.0, mechanics);
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("emulated-disk".into())];

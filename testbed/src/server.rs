@@ -34,6 +34,8 @@ pub struct Medium {
     pub data: File,
     /// Bytes whose reads fail.
     pub bad: Vec<Range<u64>>,
+    /// How long they take to fail.
+    pub recovery: Nanos,
     /// A byte whose reads are never answered.
     pub hang: Option<u64>,
     /// Told of every stretch that was read.
@@ -150,7 +152,7 @@ impl Filesystem for Server {
 
 /// The disk: first come, first served, each request done when the mechanics say.
 fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, mut mechanics: Option<Mechanical>) {
-    let Medium { data, bad, hang, read } = medium;
+    let Medium { data, bad, recovery, hang, read } = medium;
     let mut never_answered = Vec::new();
     let _ = rustix::thread::set_current_timer_slack(Some(1.try_into().expect("one is not zero")));
     let power_on = Instant::now();
@@ -170,6 +172,9 @@ fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, mut mechanics: Option<Mech
             }
             Work::Read { reply, .. } => {
                 let unreadable = bad.iter().any(|range| range.start < job.offset + size && job.offset < range.end);
+                if unreadable {
+                    thread::sleep(Duration::from(*recovery));
+                }
                 let mut buffer = vec![0; size as usize];
                 match data.read_exact_at(&mut buffer, job.offset) {
                     Ok(()) if !unreadable => {

@@ -21,7 +21,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(size: u64, bad_blocks: &[Range<u64>], timing: bool) -> Option<Self> {
-        Self::of(&Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), hang: None, timing })
+        Self::of(&Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), timing, ..Options::default() })
     }
 
     pub fn of(options: &Options) -> Option<Self> {

@@ -47,6 +47,7 @@ impl Bad {
         let plural = if *blocks == 1 { "" } else { "s" };
         let size = format!("{blocks} of {} bytes", self.block_bytes);
         let what = match &**kind {
+            BadBlocks::DOUBTFUL => "unreadable on a disk of this name, maybe another one; not read again yet".into(),
             BadBlocks::RECOVERED => "unreadable at first, readable later".into(),
             kind => format!("unreadable ({})", one_line(kind)),
         };

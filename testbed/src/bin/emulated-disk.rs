@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use clap::Parser;
-use idlewise::Bytes;
+use idlewise::{Bytes, Nanos};
 use idlewise_testbed::{EmulatedDisk, Options};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -18,6 +18,10 @@ struct Arguments {
     /// Unreadable 512-byte blocks, FIRST:COUNT; may be given several times
     #[arg(long, value_name = "FIRST:COUNT", value_parser = blocks)]
     bad: Vec<Range<u64>>,
+
+    /// How long a read of unreadable blocks takes to fail
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    recovery: Nanos,
 
     /// A 512-byte block whose reads are never answered
     #[arg(long, value_name = "BLOCK")]
@@ -35,9 +39,9 @@ fn blocks(text: &str) -> Result<Range<u64>, String> {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { size, bad, hang, instant } = Arguments::parse();
+    let Arguments { size, bad, recovery, hang, instant } = Arguments::parse();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, hang, timing: !instant })?;
+    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, recovery, hang, timing: !instant })?;
     println!("{}", disk.path().display());
     signals.forever().next();
     Ok(())

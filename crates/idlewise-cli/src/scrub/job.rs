@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use idlewise::disk::DiskModel;
-use idlewise::order::{Order, Surface};
-use idlewise::tune::Goal;
+use idlewise::order::{Order, ScanOrder, Surface};
+use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
@@ -85,7 +85,31 @@ impl Job {
             scrubber.keep_within(cap);
         }
         let resumed = checkpoint.verified();
-        checkpoint.mark(State::Running, Doing::Calibrating)?;
+        mark(&mut checkpoint, State::Running, bar);
+        let done = self.pass(device, (&mut scrubber, &mut *order), &mut checkpoint, &mut claim, bar);
+        // Whoever looks later sees that it did not get to its first request.
+        if done.is_err() && checkpoint.is_running() {
+            mark(&mut checkpoint, State::Failed, bar);
+        }
+        let (report, goal, predicted) = done?;
+        if report.state == State::Interrupted
+            && self.time_is_over.as_ref().is_some_and(|over| over.load(Ordering::Relaxed))
+        {
+            bar.say("the time of --for is over; the next run goes on with the pass");
+        }
+        let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
+        Ok(Result::new(device, &report, names, goal, predicted, resumed))
+    }
+
+    /// Learns what there is to learn, and goes through the device; what came of it, for which goal, and what was predicted.
+    fn pass(
+        &self,
+        device: &Device,
+        (scrubber, order): (&mut Scrubber, &mut dyn ScanOrder),
+        checkpoint: &mut Checkpoint,
+        claim: &mut Claim,
+        bar: &mut Bar,
+    ) -> anyhow::Result<(Report, Option<Goal>, Option<Predicted>)> {
         let mut goal = self.goal(device);
         scrubber.count_beyond(goal.and_then(|goal| goal.p99_slowdown));
         let of_a_plan = matches!(self.pace, Pace::Given(_, _, Some(_)));
@@ -95,12 +119,12 @@ impl Job {
         let (pacing, planned) = match self.pace.clone() {
             Pace::Given(schedule, predicted, _) => (Some(Pacing::fixed(schedule, goal)), predicted),
             Pace::Learnt(model, policy) => {
-                let learnt = self.learn(&mut scrubber, device, &checkpoint, (model, policy), &mut claim, bar)?;
+                let learnt = self.learn(scrubber, device, checkpoint, (model, policy), claim, bar)?;
                 goal = learnt.as_ref().map_or(goal, |(goal, _)| Some(*goal));
                 (learnt.map(|(_, pacing)| pacing), None)
             }
         };
-        let (report, predicted) = match pacing {
+        match pacing {
             Some(mut pacing) => {
                 let mut pace = goal::Pace::new(&self.wanted);
                 if let Some(predicted) = planned.or(pacing.predicted()) {
@@ -112,21 +136,15 @@ impl Job {
                     bar.show(progress);
                     pace.look(progress).into_iter().for_each(|line| bar.warn(&line));
                 };
-                let report = scrubber.run(&mut *order, &mut pacing, &mut checkpoint, watch)?;
-                (report, planned.or(pacing.predicted()))
+                let report = scrubber.run(order, &mut pacing, checkpoint, watch)?;
+                Ok((report, goal, planned.or(pacing.predicted())))
             }
             None => {
-                checkpoint.mark(State::Interrupted, Doing::Calibrating)?;
-                (Report::before_the_first_request(&checkpoint, *scrubber.foreground().measured()), None)
+                mark(checkpoint, State::Interrupted, bar);
+                let report = Report::before_the_first_request(checkpoint, *scrubber.foreground().measured());
+                Ok((report, goal, None))
             }
-        };
-        if report.state == State::Interrupted
-            && self.time_is_over.as_ref().is_some_and(|over| over.load(Ordering::Relaxed))
-        {
-            bar.say("the time of --for is over; the next run goes on with the pass");
         }
-        let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
-        Ok(Result::new(device, &report, names, goal, predicted, resumed))
     }
 
     /// The goal that is to be kept on a device, if any: a plan's, or as given, or the default where the pace is learnt.
@@ -220,6 +238,13 @@ impl Job {
         let name = device.path.display();
         Err(UsageError(format!("{name}: request size {size} is no multiple of its {} byte blocks", device.block))
             .into())
+    }
+}
+
+/// Saves how a run stands before its first request. That it cannot be saved ends no scrub: it is tried again.
+fn mark(checkpoint: &mut Checkpoint, state: State, bar: &Bar) {
+    if let Err(error) = checkpoint.mark(state, Doing::Calibrating) {
+        bar.warn(&format!("its checkpoint cannot be saved, going on and trying again: {error}"));
     }
 }
 

@@ -123,6 +123,12 @@ impl Device {
         (size > self.size).then_some(size)
     }
 
+    /// Whether its medium is another now than when it was opened: the card of a reader was changed, the file of a loop device.
+    pub fn has_another_medium(&self) -> bool {
+        let now = node::diskseq(&self.file);
+        now.is_some() && self.node.is_some_and(|node| node.diskseq.is_some() && node.diskseq != now)
+    }
+
     /// Opens the very device once more, exclusively: refused while it is mounted or otherwise claimed, and if it is another now.
     pub(crate) fn open_exclusively(&self, write: bool) -> std::io::Result<File> {
         let node = self.node.ok_or(Errno::NOTBLK)?;

@@ -41,7 +41,8 @@ pub fn size(file: &File) -> io::Result<u64> {
     Ok(unsafe { ioctl(file, Getter::<BLKGETSIZE64, u64>::new()) }?)
 }
 
-fn diskseq(file: &File) -> Option<u64> {
+/// The number of its disk among all that came since the machine started.
+pub fn diskseq(file: &File) -> Option<u64> {
     // SAFETY: this command writes one 64-bit number.
     unsafe { ioctl(file, Getter::<BLKGETDISKSEQ, u64>::new()) }.ok()
 }

@@ -145,6 +145,11 @@ impl Checkpoint {
         self.pause
     }
 
+    /// Whether the pass is said to be running.
+    pub fn is_running(&self) -> bool {
+        self.pass.state == State::Running
+    }
+
     /// Unreadable blocks of this pass.
     pub fn errors(&self) -> &[BadBlocks] {
         &self.pass.errors

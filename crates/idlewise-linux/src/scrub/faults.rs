@@ -18,13 +18,16 @@ pub struct BadBlocks {
     pub blocks: u64,
     /// What the device or the kernel said: `medium`, `protection`, `io`; or what kept being in the way at each attempt:
     /// `timeout`, `transport`, `aborted`, `hardware`, `not-ready`. `recovered` could be read at the end of the pass: the medium is weak
-    /// there, or the device was away for a moment.
+    /// there, or the device was away for a moment. `doubtful` was found by an earlier pass over a disk of this name, which may have been
+    /// another disk, and has not been read again yet.
     pub kind: String,
 }
 
 impl BadBlocks {
     /// The kind of blocks that could be read after all.
     pub const RECOVERED: &str = "recovered";
+    /// Kind of a run that was found on a disk of this name, which may have been another one.
+    pub const DOUBTFUL: &str = "doubtful";
 }
 
 /// A stretch that something else than the medium kept from being verified is tried so often again.

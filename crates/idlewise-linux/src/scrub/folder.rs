@@ -9,7 +9,7 @@ use idlewise::{Bytes, Nanos};
 
 use super::checkpoint::unix_now;
 use super::process::Process;
-use super::{Begun, Checkpoint, CheckpointError, Left, Pass, State};
+use super::{BadBlocks, Begun, Checkpoint, CheckpointError, Left, Pass, State};
 use crate::device::{Device, Marks, Member};
 use crate::files::{Folder, Hold, read_file};
 
@@ -85,7 +85,7 @@ impl StateFolder {
         let Some(pass) = read(&folder, &path, &subject)? else { return Ok(None) };
         match subject.is_other(&pass) {
             Some(why) => Err(CheckpointError::OtherDisk { path: path.display().to_string(), why }),
-            None => Ok(Some(pass)),
+            None => subject.check_size(&pass, &path).map(|()| Some(pass)),
         }
     }
 
@@ -123,9 +123,14 @@ impl StateFolder {
         let (begun, pass) = match kept {
             None => (Begun::Anew, subject.new_pass(None)),
             Some(before) => match subject.is_other(&before) {
-                Some(_) if before.over() || restart => (Begun::Anew, subject.new_pass(None)),
-                Some(why) => (Begun::AnewBecause(why), subject.new_pass(None)),
-                None if before.over() || restart => (Begun::Anew, subject.new_pass(Some(&before))),
+                Some(why) => {
+                    let begun = if before.over() || restart { Begun::Anew } else { Begun::AnewBecause(why) };
+                    (begun, subject.new_pass(subject.may_be(&before).then(|| doubtful(before)).as_ref()))
+                }
+                None if before.over() || restart => {
+                    let same = subject.check_size(&before, &path).is_ok();
+                    (Begun::Anew, subject.new_pass(Some(&before).filter(|_| same)))
+                }
                 None => (Begun::Resumed, subject.resumed(before, &path)?),
             },
         };
@@ -177,14 +182,30 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Whether a pass of another disk, as it seems, may be of this one all the same: nothing tells disks of this name from each other.
+    fn may_be(&self, pass: &Pass) -> bool {
+        let same = pass.marks.as_ref().is_none_or(|before| self.marks.other_than(before, false).is_none());
+        self.ambiguous && same && self.check_size(pass, Path::new("")).is_ok()
+    }
+
+    /// A device that has grown is the same; of one that has shrunk, places are gone.
+    fn check_size(&self, pass: &Pass, path: &Path) -> Result<(), CheckpointError> {
+        if pass.device_bytes <= self.size && pass.block_bytes == self.block {
+            return Ok(());
+        }
+        let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
+        Err(CheckpointError::Changed { path: path.display().to_string(), was, is })
+    }
+
     /// An unfinished pass, to go on with.
     fn resumed(&self, pass: Pass, path: &Path) -> Result<Pass, CheckpointError> {
+        self.check_size(&pass, path)?;
         let path = || path.display().to_string();
         if pass.order != self.order {
             return Err(CheckpointError::Order { path: path(), was: pass.order.to_string() });
         }
         // What is new lies behind, where only the sequential order is not disturbed by it.
-        if pass.device_bytes != self.size && pass.order.name != Name::Sequential {
+        if pass.device_bytes != self.size && pass.order.name != Name::SEQUENTIAL {
             let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
             return Err(CheckpointError::Changed { path: path(), was, is });
         }
@@ -221,6 +242,14 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// What is known of a disk that may be another one: its unreadable blocks, which are not forgotten until their places are read again.
+fn doubtful(before: Pass) -> Pass {
+    let mut errors_before = before.known_errors();
+    errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
+    errors_before.iter_mut().for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
+    Pass { errors: Vec::new(), errors_before, completed_unix_s: None, ..before }
+}
+
 /// Reads the checkpoint at `path`, which is in `folder`.
 fn read(folder: &Folder, path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
     let name = || path.display().to_string();
@@ -233,11 +262,6 @@ fn read(folder: &Folder, path: &Path, subject: &Subject) -> Result<Option<Pass>,
     let pass = Pass::parse(&text).map_err(damaged)?;
     if pass.identity != subject.identity {
         return Err(damaged(format!("it is of {}", pass.identity)));
-    }
-    // A device that has grown is the same; of one that has shrunk, places are gone.
-    if pass.device_bytes > subject.size || pass.block_bytes != subject.block {
-        let (was, is) = (Bytes(pass.device_bytes), Bytes(subject.size));
-        return Err(CheckpointError::Changed { path: name(), was, is });
     }
     Ok(Some(pass))
 }
@@ -255,7 +279,7 @@ fn file_name(identity: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BadBlocks, Progress};
+    use super::super::Progress;
     use super::*;
 
     const MARKS: Marks = Marks { start_bytes: 0, partition_uuid: None, boot_id: String::new(), diskseq: Some(27) };
@@ -294,6 +318,24 @@ mod tests {
         let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
         assert_eq!((checkpoint.verified(), checkpoint.errors().len()), (Bytes(0), 0));
         assert!(checkpoint.pass.completed_unix_s.is_some());
+    }
+
+    #[test]
+    fn after_a_whole_pass_another_disk_of_that_name_may_be_smaller() {
+        let folder = tempfile::tempdir().unwrap();
+        for (ambiguous, diskseq) in [(false, 27), (true, 27), (true, 28)] {
+            saved(folder.path(), State::Complete);
+            let marks = Marks { diskseq: Some(diskseq), ..MARKS };
+            let smaller = Subject { ambiguous, marks: &marks, size: 1 << 19, ..SUBJECT };
+            let checkpoint = open(folder.path(), &smaller, false).unwrap();
+            assert_eq!((checkpoint.begun(), checkpoint.pass.device_bytes), (&Begun::Anew, 1 << 19));
+            assert!(checkpoint.pass.known_errors().is_empty());
+            drop(checkpoint);
+            saved(folder.path(), State::Complete);
+            let same = Subject { ambiguous, marks: &marks, ..SUBJECT };
+            let checkpoint = open(folder.path(), &same, false).unwrap();
+            assert_eq!((checkpoint.begun(), checkpoint.pass.known_errors().len()), (&Begun::Anew, 1));
+        }
     }
 
     #[test]
@@ -345,7 +387,8 @@ mod tests {
         assert_eq!(checkpoint.begun(), &Begun::Resumed);
     }
 
-    /// What another disk of the same name was found to be is not gone on with, and its bad blocks are not ours.
+    /// What another disk of the same name was found to be is not gone on with. Its bad blocks are not of this one, unless nothing
+    /// tells the two from each other: then they are doubtful.
     #[test]
     fn another_disk_of_that_name_begins_anew() {
         let folder = tempfile::tempdir().unwrap();
@@ -376,7 +419,9 @@ mod tests {
             let checkpoint = open(folder.path(), &Subject { marks: &now, ..subject }, false).unwrap();
             assert_eq!(checkpoint.begun() == &Begun::Resumed, expected, "{ambiguous} {now:?}");
             assert_eq!(checkpoint.verified() > Bytes(0), expected);
-            assert_eq!(checkpoint.pass.known_errors().is_empty(), !expected);
+            let known: Vec<_> = checkpoint.pass.known_errors().into_iter().map(|run| run.kind).collect();
+            let doubtful = if ambiguous { &[BadBlocks::DOUBTFUL][..] } else { &[] };
+            assert_eq!(known, if expected { &["io"] } else { doubtful }, "{ambiguous} {now:?}");
             assert!(expected || matches!(checkpoint.begun(), Begun::AnewBecause(_)));
         }
     }

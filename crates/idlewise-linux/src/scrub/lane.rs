@@ -21,8 +21,10 @@ const HUNG: Nanos = Nanos::from_secs(10);
 /// A request in service for longer is given up: the kernel has long aborted any that it can.
 const LOST: Nanos = Nanos::from_secs(600);
 
-/// Before a request whose time is to be measured the disk must have been idle for as long.
+/// Before a request whose time is to be measured the disk must have been idle for as long; for half as long each time that it has
+/// not been for `PATIENCE`, as a steady load may leave no gap of that length.
 const QUIET: Nanos = Nanos::from_millis(20);
+const PATIENCE: Nanos = Nanos::from_secs(20);
 
 /// How a request whose time was measured went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub enum Timed {
     /// Verified in so much time; `follows` says that nobody used the disk between the one before and this one.
     Good { time: Nanos, follows: bool },
     /// Unreadable, or something was in the way.
-    Bad(Nanos),
+    Bad,
     /// The device takes no request of this length.
     Refused,
 }
@@ -57,6 +59,8 @@ pub struct Lane<'a> {
     lost: u64,
     /// Since when the disk had been idle when the last time was measured.
     timed: Option<Nanos>,
+    /// How long it must have been before the next.
+    quiet: Nanos,
 }
 
 impl<'a> Lane<'a> {
@@ -67,7 +71,18 @@ impl<'a> Lane<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let driver = Driver::new(Box::new(Never) as Box<dyn Policy>, now()).with_epoch(epoch());
-        Self { device, verifier, monitor, driver, cap: None, stop, events: Vec::new(), lost: 0, timed: None }
+        Self {
+            device,
+            verifier,
+            monitor,
+            driver,
+            cap: None,
+            stop,
+            events: Vec::new(),
+            lost: 0,
+            timed: None,
+            quiet: QUIET,
+        }
     }
 
     /// Whether to stop.
@@ -143,22 +158,28 @@ impl<'a> Lane<'a> {
 
     /// Verifies a stretch as soon as the disk has been idle for a moment, for its time; `None` when asked to stop.
     pub fn timed(&mut self, extent: Extent) -> Result<Option<Timed>, ScrubError> {
+        let mut waiting = now();
         let since = loop {
             if self.stopped() {
                 return Ok(None);
             }
+            if now().since(waiting) > PATIENCE {
+                (self.quiet, waiting) = (Nanos(self.quiet.0 / 2), now());
+            }
             match self.idle_since() {
-                Some(since) if now().since(since) >= QUIET => break since,
-                _ => self.poll(Duration::from_nanos(QUIET.0))?,
+                Some(since) if now().since(since) >= self.quiet => break since,
+                _ => self.poll(Duration::from(self.quiet.max(Nanos(1))))?,
             }
         };
         let follows = self.timed.replace(since) == Some(since);
         let (result, time) = self.verify(extent, &mut |_, _| Ok(()))?;
+        // What the foreground arrived beside may have taken longer for that.
+        let follows = follows && self.driver.clock().idle_since() == Some(since);
         Ok(Some(match result {
             Ok(()) => Timed::Good { time, follows },
             Err(Fault::Device(problem)) => return Err(ScrubError::Device(problem)),
             Err(Fault::Refused(_)) => Timed::Refused,
-            Err(_) => Timed::Bad(time),
+            Err(_) => Timed::Bad,
         }))
     }
 }

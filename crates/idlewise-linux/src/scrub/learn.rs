@@ -22,6 +22,8 @@ const ROUNDS: usize = 9;
 const ENOUGH: usize = 3;
 /// Requests of each size in all, where the foreground keeps coming between.
 const TRIES: usize = 27;
+/// After so many unreadable ones, each of which may take seconds, no more are tried.
+const MOST_UNREADABLE: usize = 8;
 /// Calibration begins at a multiple of this.
 const ALIGNED: u64 = 1 << 20;
 
@@ -59,29 +61,36 @@ pub(super) fn curve(
         }
         let share = |done: f64| (index as f64 + done) / SIZES.len() as f64;
         let time = match median(lane, size, &mut place, &mut |done| watch(Doing::Calibrating, share(done)))? {
-            None => return Ok(None),
-            // Longer ones are refused as well.
-            Some(Nanos::ZERO) if model.verify.len() >= 2 => break,
-            Some(time) => time,
+            Times::Stopped => return Ok(None),
+            Times::Refused | Times::Unreadable => break,
+            Times::Median(time) => time,
         };
         // A curve never falls; on a very fast disk the clock's noise may say so.
         let time = time.max(model.verify.last().map_or(Nanos(1), |point| point.time));
         model.verify.push(Point { size, time });
     }
-    Ok(Some(model))
+    // Of a disk that could not be measured nothing better is known.
+    let known = DiskModel { name: name.into(), ..DiskModel::ultrastar_15k450() };
+    Ok(Some(if model.verify.len() >= 2 { model } else { known }))
 }
 
-/// Median time of requests of one size, zero if the device takes none so long: of those that follow another of ours at once,
-/// unless the foreground leaves no time for enough of them.
-fn median(
-    lane: &mut Lane,
-    size: Bytes,
-    place: &mut u64,
-    watch: &mut dyn FnMut(f64),
-) -> Result<Option<Nanos>, ScrubError> {
+/// What is known of requests of one size.
+enum Times {
+    Median(Nanos),
+    /// The device takes none so long.
+    Refused,
+    /// None could be verified.
+    Unreadable,
+    Stopped,
+}
+
+/// Median time of requests of one size: of those that follow another of ours at once, unless the foreground leaves no time for
+/// enough of them. What cannot be read says nothing of the others' time, and the scan will find it again; more of it may lie
+/// behind, so they go on elsewhere.
+fn median(lane: &mut Lane, size: Bytes, place: &mut u64, watch: &mut dyn FnMut(f64)) -> Result<Times, ScrubError> {
     let (mut in_place, mut others) = (Vec::new(), Vec::new());
-    let mut at_end = true;
-    while in_place.len() < ROUNDS && in_place.len() + others.len() < TRIES {
+    let (mut at_end, mut unreadable) = (true, 0);
+    while in_place.len() < ROUNDS && in_place.len() + others.len() < TRIES && unreadable < MOST_UNREADABLE {
         watch(in_place.len().max(others.len() / (TRIES / ROUNDS)) as f64 / ROUNDS as f64);
         if *place + size.0 > lane.device.size.0 {
             (*place, at_end) = (0, true);
@@ -89,15 +98,20 @@ fn median(
         let extent = Extent { offset: Bytes(*place), length: Bytes(size.0.min(lane.device.size.0)) };
         *place += size.0;
         match lane.timed(extent)? {
-            None => return Ok(None),
-            Some(Timed::Refused) => return Ok(Some(Nanos::ZERO)),
+            None => return Ok(Times::Stopped),
+            Some(Timed::Refused) => return Ok(Times::Refused),
             Some(Timed::Good { time, follows: true }) if !at_end => in_place.push(time),
-            // An unreadable stretch says nothing of the others' time, and the scan will find it again.
-            Some(Timed::Good { time, .. } | Timed::Bad(time)) => others.push(time),
+            Some(Timed::Good { time, .. }) => others.push(time),
+            Some(Timed::Bad) => {
+                unreadable += 1;
+                *place = place.saturating_add(lane.device.size.0 / 10) / ALIGNED * ALIGNED;
+                at_end = true;
+                continue;
+            }
         }
         at_end = false;
     }
     let mut times = if in_place.len() >= ENOUGH { in_place } else { others };
     times.sort_unstable();
-    Ok(Some(times[times.len() / 2]))
+    Ok(times.get(times.len() / 2).map_or(Times::Unreadable, |&time| Times::Median(time)))
 }

@@ -12,7 +12,8 @@ pub struct Account {
     pub goal: Nanos,
     /// Earned less spent, in nanoseconds of delay; overdrawn below zero.
     pub balance: i128,
-    /// What may be overdrawn once the device has been idle for `patience`, in nanoseconds of delay.
+    /// What may be overdrawn once the device has been idle for `patience`, in nanoseconds of delay. Each further time of that length
+    /// earns as much, while more is overdrawn.
     pub credit: i128,
     /// Idle time from which on that may be.
     pub patience: Nanos,
@@ -78,10 +79,35 @@ impl Account {
         Nanos(u64::try_from(self.balance.saturating_neg().max(0)).unwrap_or(u64::MAX))
     }
 
-    /// The idle time after which work goes on though it is overdrawn; `None` where it is overdrawn by more than that allows.
+    /// The idle time after which work goes on though it is overdrawn: the patience, and as much again for each credit that is
+    /// overdrawn beyond the first. `None` where there is no credit.
     pub fn may_go_on_at(&self) -> Option<Nanos> {
-        let allows = self.balance >= -self.credit && self.tail.is_none_or(|tail| tail.balance >= -tail.credit);
-        allows.then_some(self.patience)
+        let wait = |balance: i128, credit: i128| {
+            let beyond = (-credit).saturating_sub(balance).max(0);
+            let (beyond, patience) = (u128::try_from(beyond).ok()?, u128::from(self.patience.0));
+            let more = match (beyond, u128::try_from(credit).ok()?) {
+                (0, _) => 0,
+                (_, 0) => return None,
+                (beyond, credit) => {
+                    (beyond / credit).saturating_mul(patience).saturating_add(beyond % credit * patience / credit)
+                }
+            };
+            Some(Nanos(u64::try_from(patience.saturating_add(more)).unwrap_or(u64::MAX)))
+        };
+        let mean = wait(self.balance, self.credit)?;
+        self.tail.map_or(Some(mean), |tail| wait(tail.balance, tail.credit).map(|tail| tail.max(mean)))
+    }
+
+    /// The device was idle for so long. Beyond the patience that earns, up to the credit: otherwise one burst of requests that were
+    /// delayed together would end all work on a disk that is hardly used.
+    pub fn idled(&mut self, idle: Nanos) {
+        let beyond = i128::from(idle.since(self.patience).0);
+        let forgiven = |balance: &mut i128, credit: i128| {
+            let earned = beyond.saturating_mul(credit) / i128::from(self.patience.0.max(1));
+            *balance = (*balance).max(balance.saturating_add(earned).min(-credit));
+        };
+        forgiven(&mut self.balance, self.credit);
+        self.tail.iter_mut().for_each(|tail| forgiven(&mut tail.balance, tail.credit));
     }
 
     /// After so many more foreground requests, none of them delayed, it is no longer overdrawn; `None` if they earn nothing.
@@ -108,8 +134,17 @@ mod tests {
         assert_eq!(account.may_go_on_at(), Some(Nanos(300)));
         assert!(account.forbids(Nanos(299)) && !account.forbids(Nanos(300)));
         account.served(0, 36);
-        assert_eq!((account.may_go_on_at(), account.requests_to_even()), (None, Some(6)));
-        assert!(account.forbids(Nanos(u64::MAX)));
+        // The credit is 50, and 51 are overdrawn: a fiftieth of the patience more.
+        assert_eq!((account.may_go_on_at(), account.requests_to_even()), (Some(Nanos(306)), Some(6)));
+        assert!(account.forbids(Nanos(305)) && !account.forbids(Nanos(306)));
+        account.idled(Nanos(300));
+        assert_eq!(account.balance, -51);
+        account.idled(Nanos(900));
+        assert_eq!(account.balance, -50);
+        account.served(0, 101);
+        account.idled(Nanos(600));
+        assert_eq!((account.balance, account.may_go_on_at()), (-101, Some(Nanos(606))));
+        account.balance = -51;
         account.served(6, 0);
         assert!(!account.forbids(Nanos::ZERO) && account.overdrawn() == Nanos::ZERO);
     }
@@ -125,7 +160,7 @@ mod tests {
         assert_eq!((tail.overdrawn(), account.overdrawn(), account.requests_to_even()), (98, Nanos::ZERO, Some(98)));
         assert!(account.forbids(Nanos(299)) && !account.forbids(Nanos(300)));
         account.served(9, 9 * 51);
-        assert!(account.forbids(Nanos(300)) && account.may_go_on_at().is_none());
+        assert_eq!((account.forbids(Nanos(300)), account.may_go_on_at()), (true, Some(Nanos(329))));
         account.served(98 + 9 * 99, 0);
         assert!(!account.forbids(Nanos::ZERO));
     }

@@ -1,6 +1,6 @@
 //! Any policy, within a budget of slowdown that holds whatever the workload does.
 
-use super::{Account, Decision, Policy};
+use super::{Account, Decision, Kind, Parameter, Policy, Tried};
 use crate::Nanos;
 
 /// How long an overdrawn account keeps a policy from working in an idle interval. Without an end it would waste the night:
@@ -13,13 +13,14 @@ const OPENING: u64 = 100;
 
 /// Lets a policy work only while its account is not overdrawn. It begins with the earnings of 100 requests; every foreground
 /// request earns the target mean slowdown, and every delay spends what it cost. Once the device has been idle for five minutes,
-/// the earnings of 900 requests may be overdrawn.
+/// the earnings of 900 requests may be overdrawn; where more is, each further second of idleness earns as much as three requests.
 ///
 /// **The bound.** Let T be the target, N the foreground requests served so far, and C the most that one collision has cost:
-/// the sum of the delays of all requests that it delayed. Then the sum of all delays is at most T (N + 1000) + C, and the
-/// mean slowdown at most T (1 + 1000 / N) + C / N.
+/// the sum of the delays of all requests that it delayed. Then the sum of all delays is at most T (N + 1000 + 3 S) + C, and the
+/// mean slowdown at most T (1 + (1000 + 3 S) / N) + C / N, with S the seconds of idleness beyond five minutes at a time that went
+/// by while more than the credit was overdrawn: none, unless one collision costs more than 900 T.
 ///
-/// *Proof.* The balance is T (N + 100) less the sum of delays. Work starts in an interval only if the balance is at least -900 T
+/// *Proof.* The balance is T (N + 100 + 3 S) less the sum of delays. Work starts in an interval only if the balance is at least -900 T
 /// then, and only one request of it collides, at the interval's end. Until the delay of that collision is absorbed no other
 /// interval is used. So between the start of that work and the next, delays are those of one collision, at most C, while
 /// earnings only raise the balance: it never falls below -900 T - C.
@@ -63,6 +64,7 @@ impl<P: Policy> Policy for Budget<P> {
 
     fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
         self.inner.foreground_arrived(idle, collision);
+        self.account.idled(idle);
     }
 
     fn foreground_served(&mut self, requests: u64, delays: u128) {
@@ -101,6 +103,14 @@ impl Policy for Box<dyn Policy> {
     }
 }
 
+/// Mean slowdown within which any policy is held. Every policy takes it.
+pub const BUDGET: Parameter = Parameter {
+    name: "budget",
+    about: "Keep any policy within this mean slowdown: it pauses while its account is overdrawn",
+    kind: Kind::Time,
+    tried: Tried::Ratios { from: 1e-5, to: 0.1, steps: 12 },
+};
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -122,9 +132,12 @@ mod tests {
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
         assert!(matches!(policy.decide(PATIENCE), Decision::Issue { .. }));
         policy.foreground_served(0, 10 * u128::from(CREDIT));
-        assert_eq!(policy.decide(PATIENCE), Decision::Stop);
         assert!(policy.account().is_some_and(|account| account.overdrawn() > Nanos(10 * CREDIT)));
-        policy.foreground_served(3 + CREDIT, 0);
+        // 30 beyond the credit of 9,000 take a three hundredth of the patience more, and a long interval pays them.
+        assert_eq!(policy.decide(PATIENCE), Decision::Wait { until: Nanos::from_secs(301) });
+        policy.foreground_arrived(Nanos::from_secs(302), Nanos::ZERO);
+        assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
+        policy.foreground_served(CREDIT, 0);
         assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
     }
 
@@ -146,11 +159,13 @@ mod tests {
             let mut simulation = Simulation::new(&crate::idle::Idleness::default(), vec![lane]);
             simulation.limit = p99.map(Nanos);
             let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);
-            let (mut most_slowed, mut slowed_before) = (0, 0);
+            let (mut most_slowed, mut slowed_before, mut idled) = (0, 0, 0);
             for (length, followers) in intervals {
                 let interval = Interval { length: Nanos(length), followers, busy_before: Nanos(1) };
                 simulation.interval(&interval, std::iter::empty());
                 requests += u128::from(followers);
+                // What idleness earned, in thousandths of a request, rounded up.
+                idled += (1_000 * u128::from(length.saturating_sub(patience)) * u128::from(credit)).div_ceil(u128::from(patience));
                 if simulation.outcome.collisions > collisions {
                     (before, collisions) = (simulation.outcome.delay_sum, simulation.outcome.collisions);
                     // The delays of this interval's busy period are this collision's already.
@@ -159,6 +174,7 @@ mod tests {
                     slowed_before = simulation.outcome.slowed - if slowed { followers } else { 0 };
                 }
                 most_slowed = most_slowed.max(simulation.outcome.slowed - slowed_before);
+                let requests = requests + idled.div_ceil(1_000);
                 let allowed = requests + u128::from(credit + opening) + 100 * u128::from(most_slowed);
                 prop_assert!(100 * u128::from(simulation.outcome.slowed) <= allowed);
                 costliest = costliest.max(simulation.outcome.delay_sum - before);

@@ -91,7 +91,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn emulated(size: Bytes) -> anyhow::Result<EmulatedDisk> {
-    EmulatedDisk::new(&Options { size, bad_blocks: Vec::new(), hang: None, timing: true })
+    EmulatedDisk::new(&Options { size, timing: true, ..Options::default() })
 }
 
 /// The intervals of the trace with the response times of its replay, on the trace's own clock.

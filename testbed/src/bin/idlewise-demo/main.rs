@@ -47,7 +47,7 @@ fn main() -> anyhow::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, stop.clone())?;
     }
-    let disk = EmulatedDisk::new(&Options { size: SIZE, bad_blocks: Vec::new(), hang: None, timing: true })?;
+    let disk = EmulatedDisk::new(&Options { size: SIZE, timing: true, ..Options::default() })?;
     let device = Device::open(disk.path())?;
     device.set_rotational()?;
     let _restored = Restored::of(&device)?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
+use idlewise::registry::{Named, Registry};
 use io_uring::Submitter;
 use io_uring::types::{SubmitArgs, Timespec};
 use rustix::io::Errno;
@@ -75,20 +76,27 @@ pub struct Method {
     pub name: &'static str,
     /// One line about it.
     pub about: &'static str,
-    open: Open,
+    /// Opens one on a device, for stretches of at most a length.
+    pub open: Open,
+}
+
+impl Named for Method {
+    fn name(&self) -> &'static str {
+        self.name
+    }
 }
 
 /// Makes a verifier of a device, for stretches of at most a length.
-type Open = fn(&Device, Bytes) -> Result<Box<dyn Verifier>, Fault>;
+pub type Open = fn(&Device, Bytes) -> Result<Box<dyn Verifier>, Fault>;
 
 /// What there is, the best first: [`choose`] takes the first that works.
-pub const VERIFIERS: [Method; 5] = [
+pub static VERIFIERS: Registry<Method> = Registry::new(&[
     Method { name: "nvme", about: "NVMe Verify through io_uring", open: nvme_ring::open },
     Method { name: "nvme-ioctl", about: "NVMe Verify through ioctl, for kernels before 5.19", open: nvme::open },
     Method { name: "ata", about: "ATA READ VERIFY SECTOR(S) EXT through ATA PASS-THROUGH(16)", open: ata::open },
     Method { name: "scsi", about: "SCSI VERIFY(16), or VERIFY(10) where there is no other", open: scsi::open },
     Method { name: "read", about: "reads past the page cache, on any block device", open: read::open },
-];
+]);
 
 /// A verifier that works on a device, and why those before it in the table do not.
 pub struct Chosen {
@@ -98,19 +106,28 @@ pub struct Chosen {
     pub passed: Vec<(&'static str, Fault)>,
 }
 
-/// Tries the methods in turn, or only the one of this name, on the first block of the device; for stretches of at most
-/// `largest`.
+/// Tries the methods in turn, or only the one of this name, for stretches of at most `largest`: on the first block of the device,
+/// and where that takes too long, as a dead block may, on one in the middle and on the last.
 ///
 /// # Errors
 /// Names and faults of all that were tried, if none works.
 pub fn choose(device: &Device, largest: Bytes, name: Option<&str>) -> Result<Chosen, Vec<(&'static str, Fault)>> {
     let mut passed = Vec::new();
     for method in VERIFIERS.iter().filter(|method| name.is_none_or(|name| name == method.name)) {
-        let tried = (method.open)(device, largest).and_then(|mut verifier| {
-            attempt(&mut *verifier, device)?;
+        // What did not answer may still do so: each place has a verifier of its own.
+        let tried = |block: u64| {
+            let mut verifier = (method.open)(device, largest)?;
+            attempt(&mut *verifier, device, block)?;
             Ok(verifier)
-        });
-        match tried {
+        };
+        let blocks = device.size.0 / u64::from(device.block);
+        let mut answer = tried(0);
+        for block in [blocks / 2, blocks.saturating_sub(1)] {
+            if matches!(answer, Err(Fault::Passing { .. })) {
+                answer = tried(block);
+            }
+        }
+        match answer {
             Ok(verifier) => return Ok(Chosen { verifier, passed }),
             Err(fault) => passed.push((method.name, fault)),
         }
@@ -118,14 +135,15 @@ pub fn choose(device: &Device, largest: Bytes, name: Option<&str>) -> Result<Cho
     Err(passed)
 }
 
-/// Verifies the first block: unreadable, it is verified all the same.
-fn attempt(verifier: &mut dyn Verifier, device: &Device) -> Result<(), Fault> {
+/// Verifies a block: unreadable, it is verified all the same.
+fn attempt(verifier: &mut dyn Verifier, device: &Device, block: u64) -> Result<(), Fault> {
     const ATTEMPTS: usize = 4;
     const PATIENCE: Duration = Duration::from_secs(30);
     let mut last = Fault::Passing { kind: "timeout" };
     for _ in 0..ATTEMPTS {
         let until = Instant::now() + PATIENCE;
-        verifier.start(Extent { offset: Bytes(0), length: Bytes(u64::from(device.block)) })?;
+        let size = u64::from(device.block);
+        verifier.start(Extent { offset: Bytes(block * size), length: Bytes(size) })?;
         let done = loop {
             match verifier.wait(until.saturating_duration_since(Instant::now())) {
                 None if Instant::now() >= until => return Err(last),

@@ -238,6 +238,10 @@ impl<'r, 'a> Run<'r, 'a> {
             (self.watch)(&progress);
             Ok(())
         })?;
+        // Asked behind each request, so that all that was settled before is of the medium that was opened.
+        if self.lane.device.has_another_medium() {
+            return Ok(Some("its medium was exchanged for another one: run it again to scrub that".into()));
+        }
         if let Some(failure) = self.settle(extent, result)? {
             return Ok(Some(failure));
         }
