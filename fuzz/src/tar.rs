@@ -28,7 +28,7 @@ pub fn archive(from: &mut Unstructured, levels: u8) -> Result<Vec<u8>> {
                 let length = from.int_in_range(0..=300)?;
                 from.bytes(usize::min(length, from.len()))?.to_vec()
             }
-            _ => (from.choose(FORMATS)?.sample)(),
+            _ => (from.choose(&FORMATS.iter().collect::<Vec<_>>())?.sample)(),
         };
         let content = if from.ratio(1u8, 8u8)? { wrapped(&content, from)? } else { content };
         let mut header = if from.arbitrary()? { Header::new_gnu() } else { Header::new_ustar() };

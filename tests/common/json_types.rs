@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use idlewise::policy::Tried;
 use syn::{Attribute, Expr, Fields, GenericArgument, Item, ItemUse, Lit, Meta, PathArguments, Type, UseTree};
 
 /// A type that is written as JSON.
@@ -174,6 +175,11 @@ impl Types {
         let path = format!("{prefix}{}", member.name);
         let (kind, inner, list) = self.kind(file, &member.kind);
         let kind = if member.is_made { "number".into() } else { kind };
+        if last(&member.kind).as_deref() == Some("Parameters") {
+            lines.push(Line { path: path.clone(), kind: "object".into(), about: member.about.clone(), may_miss });
+            lines.extend(varying(&path));
+            return;
+        }
         lines.push(Line { path: path.clone(), kind, about: member.about.clone(), may_miss });
         if let Some((place, kind)) = inner.filter(|_| !member.is_made) {
             let prefix = if list { format!("{path}[].") } else { format!("{path}.") };
@@ -238,17 +244,25 @@ impl Types {
     }
 }
 
+/// The parameters of policies that a comparison varies.
+fn varying(path: &str) -> impl Iterator<Item = Line> {
+    let all = idlewise::policy::all_parameters().into_iter();
+    let varying = all.filter(|one| !matches!(one.tried, Tried::One(_) | Tried::AtLeastFirst(_)));
+    varying.map(move |one| Line {
+        path: format!("{path}.{}", one.field()),
+        kind: "number".into(),
+        about: format!("{}.", one.about),
+        may_miss: true,
+    })
+}
+
 fn members(fields: &Fields) -> Vec<Member> {
     let written = fields.iter().filter(|field| !has(&field.attrs, "skip"));
     let member = |field: &syn::Field| Member {
         name: serde(&field.attrs, "rename")
             .or_else(|| field.ident.as_ref().map(ToString::to_string))
             .unwrap_or_default(),
-        // Parameters are written by a function that knows a type for it.
-        kind: match serde(&field.attrs, "serialize_with") {
-            Some(with) if with == "as_seconds" => syn::parse_str("Shown").unwrap(),
-            _ => field.ty.clone(),
-        },
+        kind: field.ty.clone(),
         about: about(&field.attrs),
         is_flat: has(&field.attrs, "flatten"),
         may_miss: serde(&field.attrs, "skip_serializing_if").is_some(),

@@ -112,8 +112,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn policies(asked: &[String]) -> Result<Vec<&'static str>, UsageError> {
     let mut found = Vec::new();
     for name in asked {
-        let Some(entry) = POLICIES.iter().find(|entry| entry.name == *name) else {
-            let known = POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+        let Some(entry) = POLICIES.get(name) else {
+            let known = POLICIES.names().join(", ");
             return Err(UsageError(format!("--policies {name}: no such policy; there are {known}")));
         };
         if !found.contains(&entry.name) {

@@ -36,7 +36,7 @@ pub struct Arguments {
     report: Option<PathBuf>,
 
     /// Verify in this way, instead of the first one that works
-    #[arg(long, value_name = "NAME", value_parser = VERIFIERS.map(|method| method.name))]
+    #[arg(long, value_name = "NAME", value_parser = VERIFIERS.names())]
     verifier: Option<String>,
 
     /// Also measure with the drive's read cache switched off. This changes a setting of the drive, and restores it (needs

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use idlewise::disk::DiskModel;
-use idlewise::order::Order;
+use idlewise::order::{Name, ORDERS, Order};
 use idlewise::policy::Waiting;
 use idlewise::tune::{Goal, Predicted, Schedule};
 use idlewise::{Bytes, Nanos, Rate};
@@ -116,8 +117,8 @@ pub struct Arguments {
     disk: Option<PathBuf>,
 
     /// In which order to visit the device
-    #[arg(long, value_enum, default_value_t)]
-    order: OrderName,
+    #[arg(long, value_name = "NAME", value_parser = order_names(), default_value = "sequential")]
+    order: String,
 
     /// Staggered: how many regions to visit in turn
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
@@ -166,18 +167,18 @@ enum PolicyName {
     Adaptive,
 }
 
-/// The choice of an order on the command line.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum OrderName {
-    /// From the first byte to the last
-    #[default]
-    Sequential,
-    /// A piece of each region in turn; when a block is unreadable, its whole region at once
-    Staggered,
+fn order_names() -> PossibleValuesParser {
+    ORDERS.iter().map(|entry| PossibleValue::new(entry.name).help(sentence(entry.about))).into()
 }
 
-fn verifier_names() -> clap::builder::PossibleValuesParser {
-    VERIFIERS.map(|method| clap::builder::PossibleValue::new(method.name).help(method.about)).into()
+fn verifier_names() -> PossibleValuesParser {
+    VERIFIERS.iter().map(|method| PossibleValue::new(method.name).help(method.about)).into()
+}
+
+/// The same that begins with a capital.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// How request size and idle wait come about.
@@ -254,10 +255,10 @@ impl Arguments {
     }
 
     fn order(&self) -> Order {
-        match self.order {
-            OrderName::Sequential => Order::SEQUENTIAL,
-            OrderName::Staggered => Order::staggered(self.regions, self.visit),
-        }
+        let entry = ORDERS.get(&self.order).expect("clap looked it up");
+        let name = Name::known(entry.name).expect("it is in the table");
+        let regions = entry.in_regions.then_some(self.regions);
+        Order { name, regions, visit: regions.map(|_| self.visit) }
     }
 
     fn pace(&self) -> anyhow::Result<Pace> {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::Idleness;
-use idlewise::policy::Setting;
+use idlewise::policy::{REQUEST_SIZE, Setting};
 use idlewise::report::{Chart, Page, Scale, Section, Table, percent};
 use idlewise::simulate::{self, Lane, Run, Summary, Tally};
 use idlewise::{Bytes, Cdh, Nanos, Rate};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::input::{Source, TraceOnDisk};
 use crate::output;
-use crate::policy::{PolicyArguments, policies_and_formats};
+use crate::policy::{OPTIONS, PolicyArguments, policies_and_formats};
 use crate::work::WorkArguments;
 
 /// Simulate one policy on a trace: what it would scrub, and how much it would slow the foreground down
@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Instead of one policy, waiting with each of these sizes and each of these waits, such as 64KiB,256KiB,1MiB 10ms..1s. A range
     /// of waits has its ends, and 1, 2 and 5 times the powers of ten between them
     #[arg(long, num_args = 2, value_names = ["SIZES", "WAITS"],
-        conflicts_with_all = ["PolicyArguments", "WorkArguments", "by_volume", "report"])]
+        conflicts_with_all = ["policy", "plan", OPTIONS, "WorkArguments", "by_volume", "report"])]
     grid: Option<Vec<String>>,
 
     /// With --grid: print CSV instead of a table
@@ -126,7 +126,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let input = arguments.input.read_keeping(arguments.work.keep(arguments.report.is_some())?)?;
     let model = &input.model;
     let lane = |disk: &Idleness| {
-        let amount = arguments.work.amount(disk, model, arguments.policy.request_size.unwrap_or(SMALLEST_REQUEST));
+        let amount = arguments.work.amount(
+            disk,
+            model,
+            arguments.policy.parameters().size(REQUEST_SIZE).unwrap_or(SMALLEST_REQUEST),
+        );
         let setting = Setting { past: disk, model, service: arguments.work.mean_service(), amount };
         vec![Lane::new(chosen.build(&setting), arguments.work.work(model))]
     };

@@ -17,6 +17,7 @@ pub mod drive;
 pub mod idle;
 pub mod order;
 pub mod policy;
+pub mod registry;
 pub mod reliability;
 #[cfg(feature = "files")]
 pub mod replay;

@@ -17,7 +17,7 @@ const TARGETS: [(&str, Make); 5] = [
     ("tar", |from| tar::archive(from, 2).map(Some)),
     ("compressed", |from| {
         let content = if from.arbitrary()? {
-            (from.choose(FORMATS)?.sample)()
+            (from.choose(&FORMATS.iter().collect::<Vec<_>>())?.sample)()
         } else {
             let length = from.int_in_range(0..=300)?;
             from.bytes(usize::min(length, from.len()))?.to_vec()

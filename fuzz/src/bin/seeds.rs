@@ -25,7 +25,7 @@ fn main() -> std::io::Result<()> {
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join(name), bytes)
     };
-    for format in FORMATS {
+    for format in FORMATS.iter() {
         let sample = (format.sample)();
         write(format.name, "sample", &[&[PIECES], &sample[..]].concat())?;
         write("trace", format.name, &[&[0; 16], &sample[..]].concat())?;

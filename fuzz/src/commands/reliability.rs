@@ -2,7 +2,7 @@
 
 use idlewise::idle::{Idleness, Keep, Writes};
 use idlewise::policy::restrained::Amount;
-use idlewise::policy::{Parameters, Policy, Setting, build};
+use idlewise::policy::{Parameters, Policy, REQUEST_SIZE, Setting, build};
 use idlewise::reliability::{Activities, Activity, Errors, Gains, Policies};
 use idlewise::simulate::{ParityUpdates, Service, WriteVerification};
 use idlewise::{Bytes, Nanos};
@@ -25,7 +25,7 @@ pub fn run(mut from: Unstructured) -> Result<()> {
     let writes = if from.arbitrary()? { Writes::Drawn(share(&mut from)?) } else { Writes::Recorded };
     let Some(read) = Read::short(&file(from)?).filter(|read| read.len() <= MOST_REQUESTS) else { return Ok(()) };
     let Some(disks) = read.idleness(&model, Keep { writes, ..Keep::default() }) else { return Ok(()) };
-    let parameters = Parameters { request_size: Some(SMALLEST), ..parameters };
+    let parameters = parameters.with(REQUEST_SIZE, SMALLEST);
     // Passes are counted one by one.
     let of_pass = model.verify_time(SMALLEST).0.saturating_mul(capacity.0 / SMALLEST.0);
     if disks.iter().any(|disk| disk.span().0 / of_pass > MOST_PASSES) {

@@ -3,7 +3,7 @@
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Idleness, Writes};
 use idlewise::policy::restrained::Amount;
-use idlewise::policy::{POLICIES, Parameters};
+use idlewise::policy::{BUDGET, BUSY_PERIOD, COMMON, Kind, POLICIES, Parameters, SWAP_AT, Value};
 use idlewise::simulate::{ParityUpdates, Scrub, Service, Work, WriteVerification};
 use idlewise::{Bytes, Nanos};
 
@@ -77,23 +77,19 @@ impl Kind {
 
 /// A policy by its name, and parameters that it takes.
 pub fn policy(from: &mut Unstructured) -> Result<(&'static str, Parameters)> {
-    let entry = from.choose(POLICIES)?;
-    let given = Parameters {
-        request_size: Some(size(from)?),
-        idle_wait: Some(time(from)?),
-        delay: Some(time(from)?),
-        threshold: Some(time(from)?),
-        longest: Some(share(from)?),
-        growth: Some(share(from)? * 8.0),
-        increment: Some(size(from)?),
-        // Until then requests are simulated one by one.
-        swap_at: Some(time(from)?.min(Nanos::from_secs(10))),
-        largest_size: Some(size(from)?),
-        busy_period: Some(time(from)?.min(Nanos::from_secs(10))),
-        mean_slowdown: Some(time(from)?),
-        max_slowdown: Some(time(from)?),
-        relative_delay: Some(share(from)? * 4.0),
-        budget: if from.ratio(1u8, 4u8)? { Some(time(from)?) } else { None },
-    };
-    Ok((entry.name, given.taken_by(entry.options)))
+    let entry = *from.choose(&POLICIES.iter().collect::<Vec<_>>())?;
+    let mut given = Parameters::default();
+    for &parameter in COMMON.iter().chain(entry.parameters) {
+        let value: Value = match parameter.kind {
+            Kind::Size { .. } => size(from)?.into(),
+            Kind::Number { .. } => (share(from)? * 8.0).into(),
+            // Until then requests are simulated one by one.
+            Kind::Time if [SWAP_AT, BUSY_PERIOD].contains(&parameter) => time(from)?.min(Nanos::from_secs(10)).into(),
+            Kind::Time => time(from)?.into(),
+        };
+        if parameter != BUDGET || from.ratio(1u8, 4u8)? {
+            given.set(parameter, value);
+        }
+    }
+    Ok((entry.name, given))
 }

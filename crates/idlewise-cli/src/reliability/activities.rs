@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::{Idleness, Keep};
-use idlewise::policy::Setting;
 use idlewise::policy::restrained::Amount;
+use idlewise::policy::{RELATIVE_DELAY, REQUEST_SIZE, Setting};
 use idlewise::reliability::{Activities, Activity, Policies, Protection, Study, Updates};
 use idlewise::report::percent;
 use idlewise::simulate::{Service, WriteVerification};
@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::work::writes;
 
 /// The paper's: a relative delay of 7 %.
-const RELATIVE_DELAY: f64 = 0.07;
+const ALLOWED: f64 = 0.07;
 
 /// A trace, and what runs in its idle times.
 #[derive(Args)]
@@ -156,11 +156,10 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
     if arguments.passes == 0 || arguments.service == Some(Nanos::ZERO) {
         return Err(UsageError("--passes and --service must be above zero".into()).into());
     }
-    let (scrub, other) =
-        arguments.policy.chosen_pair("monitoring", arguments.parity_policy.as_deref(), RELATIVE_DELAY)?;
+    let (scrub, other) = arguments.policy.chosen_pair("monitoring", arguments.parity_policy.as_deref(), ALLOWED)?;
     let keep = Keep { writes: writes(arguments.write_share)?, ..Keep::default() };
     let input = arguments.read.idleness_keeping(&arguments.traces, arguments.disk.model()?, keep)?;
-    let size = arguments.policy.request_size.unwrap_or(SMALLEST_REQUEST);
+    let size = arguments.policy.parameters().size(REQUEST_SIZE).unwrap_or(SMALLEST_REQUEST);
     let activities = Activities {
         capacity,
         scrub: arguments.service.map_or_else(|| Service::OfSize(input.model.clone()), Service::exponential),
@@ -237,7 +236,7 @@ fn notes(arguments: &TraceArguments, study: &Study) -> Vec<String> {
                 .into(),
         );
     }
-    let allowed = arguments.policy.relative_delay.unwrap_or(RELATIVE_DELAY);
+    let allowed = arguments.policy.parameters().number(RELATIVE_DELAY).unwrap_or(ALLOWED);
     for (name, activity) in rows {
         if let Some(updates) = &activity.updates {
             let behind = 1.0 - updates.writes.completed as f64 / updates.writes.came.max(1) as f64;

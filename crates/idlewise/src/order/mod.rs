@@ -6,9 +6,11 @@ mod staggered;
 pub use sequential::Sequential;
 pub use staggered::Staggered;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Bytes;
+use crate::registry::{Named, Registry};
 
 /// A stretch of a device in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,29 +72,70 @@ impl Place {
 pub struct Order {
     /// Its name: one of [`ORDERS`].
     pub name: Name,
-    /// Staggered: into how many regions the device is divided (R).
+    /// Into how many regions the device is divided (R), where that means something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regions: Option<u64>,
-    /// Staggered: how much of a region is visited before the next one (S).
+    /// How much of a region is visited before the next one (S).
     #[serde(rename = "visit_bytes", default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<Bytes>,
 }
 
-/// Name of an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Name {
+/// Name of an order in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Name(&'static str);
+
+impl Name {
     /// From the first byte to the last.
-    Sequential,
+    pub const SEQUENTIAL: Self = Self("sequential");
     /// A piece of each region in turn.
-    Staggered,
+    pub const STAGGERED: Self = Self("staggered");
+
+    /// The name, if [`ORDERS`] has it.
+    pub fn known(name: &str) -> Option<Self> {
+        ORDERS.get(name).map(|entry| Self(entry.name))
+    }
 }
 
-/// What there is: name, one line about it, and how to make it.
-pub const ORDERS: [(Name, &str, Make); 2] = [
-    (Name::Sequential, "from the first byte to the last", Sequential::make),
-    (Name::Staggered, "a piece of each region in turn; on an error its whole region at once", Staggered::make),
-];
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::known(&name).ok_or_else(|| D::Error::custom(format!("no order is called '{name}'")))
+    }
+}
+
+/// A line of the table of orders.
+pub struct Entry {
+    /// Its name, as in `--json`.
+    pub name: &'static str,
+    /// One line about it, for `--help`.
+    pub about: &'static str,
+    /// Whether [`Order::regions`] and [`Order::visit`] mean something to it.
+    pub in_regions: bool,
+    /// Makes it.
+    pub make: Make,
+}
+
+impl Named for Entry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// Every order.
+pub static ORDERS: Registry<Entry> = Registry::new(&[
+    Entry {
+        name: Name::SEQUENTIAL.0,
+        about: "from the first byte to the last",
+        in_regions: false,
+        make: Sequential::make,
+    },
+    Entry {
+        name: Name::STAGGERED.0,
+        about: "a piece of each region in turn; when a block is unreadable, its whole region at once",
+        in_regions: true,
+        make: Staggered::make,
+    },
+]);
 
 /// Makes an order for a device from where it stands; a message says why it cannot.
 pub type Make = fn(&Order, Surface, &Place) -> Result<Box<dyn ScanOrder>, String>;
@@ -108,19 +151,16 @@ pub struct Surface {
 
 impl Order {
     /// From the first byte to the last.
-    pub const SEQUENTIAL: Self = Self { name: Name::Sequential, regions: None, visit: None };
+    pub const SEQUENTIAL: Self = Self { name: Name::SEQUENTIAL, regions: None, visit: None };
 
     /// A piece of `visit` bytes of each of so many regions in turn.
     pub fn staggered(regions: u64, visit: Bytes) -> Self {
-        Self { name: Name::Staggered, regions: Some(regions), visit: Some(visit) }
+        Self { name: Name::STAGGERED, regions: Some(regions), visit: Some(visit) }
     }
 
     /// Its name, as in `--json`.
     pub fn label(&self) -> &'static str {
-        match self.name {
-            Name::Sequential => "sequential",
-            Name::Staggered => "staggered",
-        }
+        self.name.0
     }
 
     /// The order itself, from a place on.
@@ -135,8 +175,8 @@ impl Order {
         if !place.course.is_multiple_of(block) || !place.visited.is_multiple_of(block) {
             return Err(format!("place {} is no multiple of {block} byte blocks", place.course));
         }
-        let (_, _, make) = ORDERS.iter().find(|(name, ..)| *name == self.name).expect("every name is in the table");
-        make(self, device, place)
+        let entry = ORDERS.get(self.name.0).expect("every name is in the table");
+        (entry.make)(self, device, place)
     }
 }
 

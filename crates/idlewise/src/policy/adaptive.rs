@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::waiting::on_intervals;
-use super::{Decision, Policy};
+use super::{Budget, Decision, Entry, Kind, Parameter, Policy, Tried, Value};
 use crate::disk::{DiskModel, SMALLEST_REQUEST};
 use crate::idle::{Interval, exceeded_by_shares};
 use crate::{Bytes, Nanos};
@@ -152,6 +152,32 @@ impl Policy for Adaptive {
         }
     }
 }
+
+/// Mean slowdown to tune for.
+pub const MEAN_SLOWDOWN: Parameter = Parameter {
+    name: "mean-slowdown",
+    about: "Mean slowdown to tune for",
+    kind: Kind::Time,
+    tried: Tried::Ratios { from: 1e-5, to: 0.1, steps: 12 },
+};
+
+/// Service time that no request exceeds.
+pub const MAX_SLOWDOWN: Parameter = Parameter {
+    name: "max-slowdown",
+    about: "Longest service time of a background request",
+    kind: Kind::Time,
+    tried: Tried::One(Value::Time(Nanos::from_millis(50))),
+};
+
+pub(super) const ADAPTIVE: Entry = Entry {
+    name: "adaptive",
+    about: "waiting, tuned again and again for --mean-slowdown and --max-slowdown, and held within it",
+    parameters: &[MEAN_SLOWDOWN, MAX_SLOWDOWN],
+    build: |given| {
+        let (target, longest) = (given.time(MEAN_SLOWDOWN)?, given.time(MAX_SLOWDOWN)?);
+        Ok(Box::new(Budget::new(Adaptive::new(target, longest, given.setting.model), target)))
+    },
+};
 
 #[cfg(test)]
 mod tests {

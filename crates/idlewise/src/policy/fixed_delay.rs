@@ -1,6 +1,6 @@
 //! One request a while, whatever the foreground does: the pacing of today's scrubbers (DSN 2012, section IV-B).
 
-use super::{Decision, Policy};
+use super::{Decision, Entry, Kind, Parameter, Policy, Tried};
 use crate::{Bytes, Nanos};
 
 /// Issues one request a `delay` after the last one ended; if that moment falls into a busy period, as soon as the device
@@ -49,6 +49,21 @@ impl Policy for FixedDelay {
         }
     }
 }
+
+/// Time from the end of one background request to the start of the next.
+pub const DELAY: Parameter = Parameter {
+    name: "delay",
+    about: "Time from one background request to the next, such as 16ms",
+    kind: Kind::Time,
+    tried: Tried::IdleLengths,
+};
+
+pub(super) const FIXED_DELAY: Entry = Entry {
+    name: "fixed-delay",
+    about: "issue one request --delay after the last one, 64KiB unless given",
+    parameters: &[DELAY],
+    build: |given| Ok(Box::new(FixedDelay::new(given.time(DELAY)?, given.size_or_smallest()))),
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,8 @@
 //! Waiting with request sizes that grow inside an interval (DSN 2012, section V-C): the longer the device has been idle, the
 //! longer it will stay so, and the larger a request may be.
 
-use super::{Decision, Policy};
+use super::{Decision, Entry, Given, IDLE_WAIT, Kind, Parameter, ParameterError, Policy, Tried, Value};
+use crate::disk::LARGEST_REQUEST;
 use crate::{Bytes, Nanos};
 
 /// How the size grows from one request to the next.
@@ -77,6 +78,67 @@ impl Policy for Growing {
         self.next = Some(size);
         Decision::Issue { size, count: if stays || size == self.largest { u64::MAX } else { 1 } }
     }
+}
+
+/// Factor a by which sizes grow.
+pub const GROWTH: Parameter = Parameter {
+    name: "growth",
+    about: "Factor from one request size to the next",
+    kind: Kind::Number { unit: "FACTOR", least: 1.0, most: 1e3, expected: "a factor from 1 to 1000" },
+    tried: Tried::One(Value::Number(1.5)),
+};
+
+/// Constant b by which they grow besides.
+pub const INCREMENT: Parameter = Parameter {
+    name: "increment",
+    about: "What is added to that for each request",
+    kind: Kind::Size { least: Bytes(0) },
+    tried: Tried::One(Value::Size(Bytes::from_kib(64))),
+};
+
+/// Elapsed idle time t' at which the size becomes the largest.
+pub const SWAP_AT: Parameter = Parameter {
+    name: "swap-at",
+    about: "Idle time after which requests have the largest size",
+    kind: Kind::Time,
+    tried: Tried::IdleWaits(&[2, 8, 32]),
+};
+
+/// Size that no request exceeds.
+pub const LARGEST_SIZE: Parameter = Parameter {
+    name: "largest-size",
+    about: "Largest size that growing requests reach [default: 4MiB]",
+    kind: Kind::Size { least: Bytes(512) },
+    tried: Tried::AtLeastFirst(LARGEST_REQUEST),
+};
+
+pub(super) const EXPONENTIAL: Entry = Entry {
+    name: "exponential",
+    about: "waiting, with sizes from --request-size to --largest-size, each --growth times the last",
+    parameters: &[IDLE_WAIT, GROWTH, LARGEST_SIZE],
+    build: |given| built(given, Growth::Each { factor: given.number(GROWTH)?, increment: Bytes(0) }),
+};
+
+pub(super) const LINEAR: Entry = Entry {
+    name: "linear",
+    about: "the same, each --increment more than --growth times the last",
+    parameters: &[IDLE_WAIT, GROWTH, INCREMENT, LARGEST_SIZE],
+    build: |given| {
+        let factor = given.parameters.number(GROWTH).unwrap_or(1.0);
+        built(given, Growth::Each { factor, increment: given.size(INCREMENT)? })
+    },
+};
+
+pub(super) const SWAPPING: Entry = Entry {
+    name: "swapping",
+    about: "waiting, with --largest-size once idle for --swap-at",
+    parameters: &[IDLE_WAIT, SWAP_AT, LARGEST_SIZE],
+    build: |given| built(given, Growth::Once { at: given.time(SWAP_AT)? }),
+};
+
+fn built(given: &Given, growth: Growth) -> Result<Box<dyn Policy>, ParameterError> {
+    let largest = given.parameters.size(LARGEST_SIZE).unwrap_or(LARGEST_REQUEST);
+    Ok(Box::new(Growing::new(given.time(IDLE_WAIT)?, given.size_or_smallest(), largest, growth)))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod budget;
 mod clairvoyant;
 mod fixed_delay;
 mod growing;
+mod parameter;
 mod parameters;
 mod predicting;
 pub mod restrained;
@@ -18,17 +19,18 @@ pub mod testing;
 pub mod waiting;
 
 pub use account::{Account, Tail};
-pub use adaptive::Adaptive;
-pub use budget::Budget;
-pub use clairvoyant::Clairvoyant;
-pub use fixed_delay::FixedDelay;
-pub use growing::{Growing, Growth};
-pub use parameters::{ParameterError, Parameters, Setting};
-pub use predicting::Predicting;
-pub use restrained::Restrained;
+pub use adaptive::{Adaptive, MAX_SLOWDOWN, MEAN_SLOWDOWN};
+pub use budget::{BUDGET, Budget};
+pub use clairvoyant::{Clairvoyant, LONGEST};
+pub use fixed_delay::{DELAY, FixedDelay};
+pub use growing::{GROWTH, Growing, Growth, INCREMENT, LARGEST_SIZE, SWAP_AT};
+pub use parameter::{Kind, Parameter, Tried, Value};
+pub use parameters::{COMMON, Given, ParameterError, Parameters, REQUEST_SIZE, Setting, all_parameters};
+pub use predicting::{Predicting, THRESHOLD};
+pub use restrained::{BUSY_PERIOD, RELATIVE_DELAY, Restrained};
 pub use shaped::Shaped;
-pub use table::{Entry, POLICIES, build};
-pub use waiting::Waiting;
+pub use table::{Build, Entry, POLICIES, build};
+pub use waiting::{IDLE_WAIT, Waiting};
 
 use crate::{Bytes, Nanos};
 

@@ -1,41 +1,112 @@
-//! What policies are built from.
+//! What a policy is told, and what is wrong with it.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::parameter::{Kind, Parameter, Tried, Value};
 use super::restrained::Amount;
-use crate::disk::DiskModel;
+use super::{BUDGET, Entry, MEAN_SLOWDOWN, POLICIES, RELATIVE_DELAY};
+use crate::disk::{DiskModel, SMALLEST_REQUEST};
 use crate::idle::Idleness;
 use crate::{Bytes, Nanos};
 
-/// What policies are built from; each takes what it needs.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Parameters {
-    /// Size of each request, or of the first.
-    pub request_size: Option<Bytes>,
-    /// Idle wait (threshold t).
-    pub idle_wait: Option<Nanos>,
-    /// Time from the end of one background request to the start of the next.
-    pub delay: Option<Nanos>,
-    /// Predicted length (threshold c) that an interval must exceed.
-    pub threshold: Option<Nanos>,
-    /// Share of the intervals, the longest, from 0 to 1.
-    pub longest: Option<f64>,
-    /// Factor a by which sizes grow.
-    pub growth: Option<f64>,
-    /// Constant b by which they grow besides.
-    pub increment: Option<Bytes>,
-    /// Elapsed idle time t' at which the size becomes the largest.
-    pub swap_at: Option<Nanos>,
-    /// Size that no request exceeds.
-    pub largest_size: Option<Bytes>,
-    /// Background busy period T.
-    pub busy_period: Option<Nanos>,
-    /// Mean slowdown to tune for.
-    pub mean_slowdown: Option<Nanos>,
-    /// Service time that no request exceeds.
-    pub max_slowdown: Option<Nanos>,
-    /// Relative delay D of the foreground, as a share of its response time.
-    pub relative_delay: Option<f64>,
-    /// Mean slowdown within which any policy is held, see [`super::Budget`].
-    pub budget: Option<Nanos>,
+/// Size of each request, or of the first. Every policy takes it.
+pub const REQUEST_SIZE: Parameter = Parameter {
+    name: "request-size",
+    about: "Size of each background request, such as 512KiB",
+    kind: Kind::Size { least: Bytes(512) },
+    tried: Tried::AtLeastFirst(Bytes(0)),
+};
+
+/// The parameters that every policy takes.
+pub const COMMON: [Parameter; 2] = [REQUEST_SIZE, BUDGET];
+
+/// Every parameter of every policy in the table, each once; the common ones come first.
+pub fn all_parameters() -> Vec<Parameter> {
+    let mut all = COMMON.to_vec();
+    for parameter in POLICIES.iter().flat_map(|entry| entry.parameters) {
+        match all.iter().find(|one| one.name == parameter.name) {
+            None => all.push(*parameter),
+            Some(one) => assert!(one.kind == parameter.kind, "two parameters are called {}", one.name),
+        }
+    }
+    all
+}
+
+/// Values of parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters(BTreeMap<&'static str, Value>);
+
+impl Parameters {
+    /// The same with this value.
+    ///
+    /// # Panics
+    /// If it is not of the parameter's kind.
+    pub fn with(mut self, parameter: Parameter, value: impl Into<Value>) -> Self {
+        self.set(parameter, value);
+        self
+    }
+
+    /// Sets a value.
+    ///
+    /// # Panics
+    /// If it is not of the parameter's kind.
+    pub fn set(&mut self, parameter: Parameter, value: impl Into<Value>) {
+        let value = value.into();
+        assert!(parameter.kind.is_of(value), "{} takes another kind of value than {value}", parameter.name);
+        self.0.insert(parameter.name, value);
+    }
+
+    /// Removes a value.
+    pub fn without(mut self, parameter: Parameter) -> Self {
+        self.0.remove(parameter.name);
+        self
+    }
+
+    /// A value, where it is given.
+    pub fn get(&self, parameter: Parameter) -> Option<Value> {
+        self.0.get(parameter.name).copied()
+    }
+
+    /// A time, where it is given.
+    pub fn time(&self, parameter: Parameter) -> Option<Nanos> {
+        self.get(parameter).and_then(|value| if let Value::Time(time) = value { Some(time) } else { None })
+    }
+
+    /// A size, where it is given.
+    pub fn size(&self, parameter: Parameter) -> Option<Bytes> {
+        self.get(parameter).and_then(|value| if let Value::Size(size) = value { Some(size) } else { None })
+    }
+
+    /// A number, where it is given.
+    pub fn number(&self, parameter: Parameter) -> Option<f64> {
+        self.get(parameter).and_then(|value| if let Value::Number(number) = value { Some(number) } else { None })
+    }
+
+    /// All that are given, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        self.0.iter().map(|(&name, &value)| (name, value))
+    }
+
+    /// Those of these that a policy takes.
+    pub fn taken_by(&self, entry: &Entry) -> Self {
+        Self(self.iter().filter(|(name, _)| entry.takes(name)).collect())
+    }
+
+    /// The same, allowed to delay the foreground by this share of that.
+    pub fn scaled(&self, share: f64) -> Self {
+        let mut scaled = self.clone();
+        for (name, value) in &mut scaled.0 {
+            match value {
+                Value::Number(delay) if *name == RELATIVE_DELAY.name => *delay *= share,
+                Value::Time(time) if [MEAN_SLOWDOWN.name, BUDGET.name].contains(name) => {
+                    time.0 = (time.0 as f64 * share) as u64;
+                }
+                _ => {}
+            }
+        }
+        scaled
+    }
 }
 
 /// Where a policy is to run. What it learns from the past, it learns from this disk's.
@@ -62,96 +133,102 @@ impl<'a> Setting<'a> {
     }
 }
 
+/// What a policy is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// Its name.
+    pub policy: &'static str,
+    /// What it is told.
+    pub parameters: &'a Parameters,
+    /// Where it is to run.
+    pub setting: &'a Setting<'a>,
+}
+
+impl Given<'_> {
+    /// A time that the policy cannot do without.
+    ///
+    /// # Errors
+    /// [`ParameterError::Missing`].
+    pub fn time(&self, parameter: Parameter) -> Result<Nanos, ParameterError> {
+        self.parameters.time(parameter).ok_or_else(|| self.missing(parameter))
+    }
+
+    /// A size that the policy cannot do without.
+    ///
+    /// # Errors
+    /// [`ParameterError::Missing`].
+    pub fn size(&self, parameter: Parameter) -> Result<Bytes, ParameterError> {
+        self.parameters.size(parameter).ok_or_else(|| self.missing(parameter))
+    }
+
+    /// A number that the policy cannot do without.
+    ///
+    /// # Errors
+    /// [`ParameterError::Missing`].
+    pub fn number(&self, parameter: Parameter) -> Result<f64, ParameterError> {
+        self.parameters.number(parameter).ok_or_else(|| self.missing(parameter))
+    }
+
+    /// The size of its requests: what is given, or 64 KiB.
+    pub fn size_or_smallest(&self) -> Bytes {
+        self.parameters.size(REQUEST_SIZE).unwrap_or(SMALLEST_REQUEST)
+    }
+
+    fn missing(&self, parameter: Parameter) -> ParameterError {
+        ParameterError::Missing { policy: self.policy, parameter: parameter.name }
+    }
+}
+
 /// A policy cannot be built from these parameters.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ParameterError {
     /// One that it needs is not given.
-    #[error("policy '{policy}' needs {option}")]
     Missing {
         /// Name of the policy.
         policy: &'static str,
-        /// The option of the command line.
-        option: &'static str,
+        /// Name of the parameter.
+        parameter: &'static str,
     },
     /// One is given that it does not use.
-    #[error("policy '{policy}' takes no {option}")]
     Unused {
         /// Name of the policy.
         policy: &'static str,
-        /// The option of the command line.
-        option: &'static str,
+        /// Name of the parameter.
+        parameter: &'static str,
     },
     /// No policy has this name.
-    #[error("no policy '{name}'; there is {known}")]
     Unknown {
         /// The name asked for.
         name: String,
         /// The names in the table.
-        known: String,
+        known: Vec<&'static str>,
     },
-    /// A request of no bytes.
-    #[error("a request size below a block verifies nothing: give at least 512B")]
-    ZeroSize,
-    /// A number out of its range.
-    #[error("{option} is {expected}")]
+    /// A value is out of its range.
     Range {
-        /// The option of the command line.
-        option: &'static str,
+        /// Name of the parameter.
+        parameter: &'static str,
         /// What it could be.
-        expected: &'static str,
+        expected: String,
     },
 }
 
-impl Parameters {
-    /// Those of these that a policy with such options takes.
-    pub fn taken_by(&self, options: &[&str]) -> Self {
-        fn kept<T>(value: Option<T>, taken: bool) -> Option<T> {
-            value.filter(|_| taken)
+impl ParameterError {
+    /// The message, with this before the name of each parameter: two dashes on a command line.
+    pub fn message(&self, before: &str) -> String {
+        match self {
+            Self::Missing { policy, parameter } => format!("policy '{policy}' needs {before}{parameter}"),
+            Self::Unused { policy, parameter } => format!("policy '{policy}' takes no {before}{parameter}"),
+            Self::Unknown { name, known } => format!("no policy '{name}'; there is {}", known.join(", ")),
+            Self::Range { parameter, expected } => format!("{before}{parameter} is {expected}"),
         }
-        let takes = |option| options.contains(&option);
-        Self {
-            idle_wait: kept(self.idle_wait, takes("--idle-wait")),
-            delay: kept(self.delay, takes("--delay")),
-            threshold: kept(self.threshold, takes("--threshold")),
-            longest: kept(self.longest, takes("--longest")),
-            growth: kept(self.growth, takes("--growth")),
-            increment: kept(self.increment, takes("--increment")),
-            swap_at: kept(self.swap_at, takes("--swap-at")),
-            largest_size: kept(self.largest_size, takes("--largest-size")),
-            busy_period: kept(self.busy_period, takes("--busy-period")),
-            relative_delay: kept(self.relative_delay, takes("--relative-delay")),
-            mean_slowdown: kept(self.mean_slowdown, takes("--mean-slowdown")),
-            max_slowdown: kept(self.max_slowdown, takes("--max-slowdown")),
-            ..*self
-        }
-    }
-
-    /// The same, allowed to delay the foreground by this share of that.
-    pub fn scaled(&self, share: f64) -> Self {
-        let of = |time: Option<Nanos>| time.map(|time| Nanos((time.0 as f64 * share) as u64));
-        Self {
-            relative_delay: self.relative_delay.map(|delay| delay * share),
-            mean_slowdown: of(self.mean_slowdown),
-            budget: of(self.budget),
-            ..*self
-        }
-    }
-
-    /// The options that not every policy takes, and whether they are given.
-    pub fn options(&self) -> [(&'static str, bool); 12] {
-        [
-            ("--idle-wait", self.idle_wait.is_some()),
-            ("--delay", self.delay.is_some()),
-            ("--threshold", self.threshold.is_some()),
-            ("--longest", self.longest.is_some()),
-            ("--growth", self.growth.is_some()),
-            ("--increment", self.increment.is_some()),
-            ("--swap-at", self.swap_at.is_some()),
-            ("--largest-size", self.largest_size.is_some()),
-            ("--busy-period", self.busy_period.is_some()),
-            ("--relative-delay", self.relative_delay.is_some()),
-            ("--mean-slowdown", self.mean_slowdown.is_some()),
-            ("--max-slowdown", self.max_slowdown.is_some()),
-        ]
     }
 }
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message(""))
+    }
+}
+
+impl std::error::Error for ParameterError {}

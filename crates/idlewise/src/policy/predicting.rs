@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Decision, Policy};
+use super::{Decision, Entry, Given, IDLE_WAIT, Kind, Parameter, ParameterError, Policy, Tried};
 use crate::idle::AutoRegression;
 use crate::{Bytes, Nanos};
 
@@ -47,6 +47,37 @@ impl Policy for Predicting {
             self.past.pop_front();
         }
     }
+}
+
+/// Predicted length (threshold c) that an interval must exceed.
+pub const THRESHOLD: Parameter = Parameter {
+    name: "threshold",
+    about: "Predicted length that an interval must exceed",
+    kind: Kind::Time,
+    tried: Tried::Predictions,
+};
+
+pub(super) const AR: Entry = Entry {
+    name: "ar",
+    about: "issue in intervals that autoregression predicts to exceed --threshold",
+    parameters: &[THRESHOLD],
+    build: |given| Ok(Box::new(fitted(given, Nanos::ZERO)?)),
+};
+
+pub(super) const AR_WAITING: Entry = Entry {
+    name: "ar-waiting",
+    about: "both: predicted to exceed --threshold, and idle for --idle-wait",
+    parameters: &[THRESHOLD, IDLE_WAIT],
+    build: |given| Ok(Box::new(fitted(given, given.time(IDLE_WAIT)?)?)),
+};
+
+/// With a model fitted to the past; where there is too little of it, the mean predicts.
+fn fitted(given: &Given, idle_wait: Nanos) -> Result<Predicting, ParameterError> {
+    let series: Vec<f64> = given.setting.past.intervals.iter().map(|interval| interval.length.as_secs_f64()).collect();
+    let mean = series.iter().sum::<f64>() / series.len().max(1) as f64;
+    let constant = AutoRegression { mean, coefficients: Vec::new(), variance: 0.0, series_variance: 0.0 };
+    let model = AutoRegression::fit(&series).unwrap_or(constant);
+    Ok(Predicting::new(model, given.time(THRESHOLD)?, idle_wait, given.size_or_smallest()))
 }
 
 #[cfg(test)]

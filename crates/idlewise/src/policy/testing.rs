@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Account, Decision, Policy};
+use super::{Account, COMMON, Decision, Entry, Kind, Parameters, Policy, Tried};
 use crate::{Bytes, Nanos};
 
 /// Histories that a policy is driven through.
@@ -168,37 +168,37 @@ impl History {
     }
 }
 
+/// Values with which a policy of the table can be built: one of those with which it is compared, for each parameter.
+pub fn parameters_of(entry: &Entry) -> Parameters {
+    let mut parameters = Parameters::default();
+    for &parameter in entry.parameters.iter().chain(&COMMON) {
+        let value = match (parameter.tried, parameter.kind) {
+            (Tried::One(value), _) => value,
+            (Tried::AtLeastFirst(size), _) => size.max(Bytes::from_kib(256)).into(),
+            (Tried::Ratios { from, to, .. }, Kind::Time) => Nanos(((from * to).sqrt() * 1e9) as u64).into(),
+            (Tried::Ratios { from, to, .. }, _) => (from * to).sqrt().into(),
+            (Tried::IdleWaits(_), _) => Nanos::from_millis(700).into(),
+            (Tried::IdleLengths | Tried::Predictions, _) => Nanos::from_millis(20).into(),
+        };
+        parameters.set(parameter, value);
+    }
+    parameters
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::disk::DiskModel;
     use crate::idle::Idleness;
-    use crate::policy::{POLICIES, Parameters, Setting, build};
+    use crate::policy::{BUDGET, POLICIES, Setting, build};
 
     #[test]
     fn every_policy_of_the_table_keeps_the_protocol() {
         let (past, model) = (Idleness::default(), DiskModel::ultrastar_15k450());
-        let ms = |ms| Some(Nanos::from_millis(ms));
-        let all = Parameters {
-            request_size: Some(Bytes::from_kib(256)),
-            idle_wait: ms(20),
-            delay: ms(5),
-            threshold: ms(100),
-            longest: Some(0.1),
-            growth: Some(1.5),
-            increment: Some(Bytes::from_kib(64)),
-            swap_at: ms(500),
-            largest_size: Some(Bytes::from_kib(1024)),
-            busy_period: ms(700),
-            mean_slowdown: ms(1),
-            max_slowdown: ms(50),
-            relative_delay: Some(0.05),
-            ..Parameters::default()
-        };
         let mut checked = 0;
-        for entry in POLICIES {
-            for budget in [None, ms(1)] {
-                let given = Parameters { budget, ..all.taken_by(entry.options) };
+        for entry in POLICIES.iter() {
+            let held = parameters_of(entry);
+            for given in [held.clone().without(BUDGET), held] {
                 let setting = Setting::scrub(&past, &model);
                 // Some need a past to learn from.
                 let Ok(_) = build(entry.name, &given, &setting) else { continue };
@@ -206,7 +206,7 @@ mod tests {
                 checked += 1;
             }
         }
-        assert!(checked > POLICIES.len(), "{checked}");
+        assert!(checked > POLICIES.names().len(), "{checked}");
     }
 
     struct Wrong(Decision);

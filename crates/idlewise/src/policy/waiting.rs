@@ -1,6 +1,6 @@
 //! Waiting(t) with a fixed request size: DSN 2012, sections V-B and V-C.
 
-use super::{Decision, Policy};
+use super::{Decision, Entry, Kind, Parameter, Policy, REQUEST_SIZE, Tried};
 use crate::idle::Interval;
 use crate::{Bytes, Nanos};
 
@@ -22,6 +22,38 @@ impl Policy for Waiting {
         Decision::Issue { size: self.request_size, count: u64::MAX }
     }
 }
+
+/// Idle wait (threshold t).
+pub const IDLE_WAIT: Parameter = Parameter {
+    name: "idle-wait",
+    about: "Idle time before the first background request, such as 100ms",
+    kind: Kind::Time,
+    tried: Tried::IdleLengths,
+};
+
+pub(super) const WAITING: Entry = Entry {
+    name: "waiting",
+    about: "issue back to back once the disk has been idle for --idle-wait",
+    parameters: &[IDLE_WAIT],
+    build: |given| Ok(Box::new(Waiting { idle_wait: given.time(IDLE_WAIT)?, request_size: given.size(REQUEST_SIZE)? })),
+};
+
+pub(super) const CFQ_IDLE: Entry = Entry {
+    name: "cfq-idle",
+    about: "the idle class of Linux' CFQ: waiting with 10 ms and, unless given, 64KiB",
+    parameters: &[],
+    build: |given| {
+        let request_size = given.size_or_smallest();
+        Ok(Box::new(Waiting { idle_wait: Nanos::from_millis(10), request_size }))
+    },
+};
+
+pub(super) const BACK_TO_BACK: Entry = Entry {
+    name: "back-to-back",
+    about: "issue whenever the disk is idle, 64KiB unless given",
+    parameters: &[],
+    build: |given| Ok(Box::new(Waiting { idle_wait: Nanos::ZERO, request_size: given.size_or_smallest() })),
+};
 
 /// What Waiting does on recorded intervals, see [`crate::simulate::Simulation`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -171,6 +171,13 @@ impl Columns {
         self.volumes.id(name)
     }
 
+    /// Requests of a format that knows no volumes are all of one disk.
+    pub(super) fn name_the_only_volume(&mut self) {
+        if self.volumes.is_empty() && !self.is_empty() {
+            self.volumes.id("disk");
+        }
+    }
+
     /// Columns without requests that know the volumes of these.
     pub fn with_volumes_of(&self) -> Self {
         Self::of_volumes(self.volumes.clone())

@@ -152,6 +152,7 @@ impl<'a> Decoder<'a> {
             self.window.shrink();
         }
         if !columns.is_empty() {
+            columns.name_the_only_volume();
             self.ready.push_back(columns.take());
         }
         Ok(())
@@ -264,6 +265,7 @@ fn parse(recipe: &Recipe, bytes: &[u8], skip_bad: bool) -> Piece {
             }
         }
     }
+    piece.columns.name_the_only_volume();
     piece.lines = parser.lines();
     piece
 }

@@ -282,8 +282,8 @@ fn open_input<'a>(
 }
 
 fn unknown(path: String) -> TraceError {
-    let names = FORMATS.iter().map(|format| format.name).chain(["parquet"]);
-    TraceError::Unknown { path, known: names.collect::<Vec<_>>().join(", ") }
+    let names = [FORMATS.names(), vec!["parquet"]].concat();
+    TraceError::Unknown { path, known: names.join(", ") }
 }
 
 impl Provenance {
@@ -485,7 +485,7 @@ mod tests {
 
     #[test]
     fn events_and_requests_do_not_mix() {
-        let sample = |name| (FORMATS.iter().find(|format| format.name == name).unwrap().sample)();
+        let sample = |name| (FORMATS.get(name).unwrap().sample)();
         let archive = tar(&[("a", &sample("blkparse")), ("b", &sample("spc"))]);
         assert!(matches!(parse_bytes("t", &archive, &ReadOptions::default()), Err(TraceError::Mixed(_))));
     }
@@ -538,7 +538,7 @@ mod tests {
         #[test]
         fn no_damage_panics_or_hangs(cut in 0usize..4000, hits in prop::collection::vec((any::<usize>(), any::<u8>()), 0..20)) {
             let options = ReadOptions { skip_bad: true, ..ReadOptions::default() };
-            for format in FORMATS {
+            for format in FORMATS.iter() {
                 let mut bytes = (format.sample)();
                 for (at, value) in &hits {
                     let len = bytes.len();

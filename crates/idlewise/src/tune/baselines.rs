@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::disk::DiskModel;
 use crate::disk::SMALLEST_REQUEST;
 use crate::idle::Idleness;
-use crate::policy::{Parameters, Setting, build};
+use crate::policy::{DELAY, Parameters, REQUEST_SIZE, Setting, build};
 use crate::simulate::{Summary, scrub};
 use crate::{Bytes, Nanos};
 
@@ -77,8 +77,8 @@ fn baseline(
     wait: Nanos,
     request_size: Bytes,
 ) -> Baseline {
-    let delay = (policy == "fixed-delay").then_some(wait);
-    let parameters = Parameters { delay, request_size: Some(request_size), ..Parameters::default() };
+    let parameters = Parameters::default().with(REQUEST_SIZE, request_size);
+    let parameters = if policy == "fixed-delay" { parameters.with(DELAY, wait) } else { parameters };
     let make = |disk: &Idleness| {
         build(policy, &parameters, &Setting::scrub(disk, model)).expect("the baselines' parameters are complete")
     };

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::point::{Point, Trained};
-use crate::disk::{DiskModel, LARGEST_REQUEST};
+use crate::disk::DiskModel;
 use crate::idle::{AutoRegression, Idleness, exceeded_by_shares};
-use crate::policy::{POLICIES, Parameters, Setting, build};
+use crate::policy::{
+    Entry, IDLE_WAIT, Kind, LONGEST, POLICIES, Parameters, REQUEST_SIZE, Setting, Tried, Value, build,
+};
 use crate::simulate::{Summary, simulate};
 use crate::{Bytes, Nanos};
 
@@ -21,17 +23,6 @@ const RAREST: f64 = 1e-3;
 
 /// The policies of figure 14.
 pub const COMPARED: [&str; 5] = ["oracle", "lossless-waiting", "waiting", "ar-waiting", "ar"];
-/// For policies that adapt themselves, relative delays and mean slowdowns between these, in equal ratios.
-const RELATIVE_DELAYS: [f64; 2] = [1e-4, 10.0];
-const MEAN_SLOWDOWNS: [f64; 2] = [1e-5, 0.1];
-const ADAPTING_STEPS: usize = 12;
-/// Where a busy period ends, and where the size is swapped, as multiples of the wait.
-const MULTIPLES: [u64; 3] = [2, 8, 32];
-/// What the others take.
-const GROWTH: f64 = 1.5;
-const INCREMENT: Bytes = Bytes::from_kib(64);
-const MAX_SLOWDOWN: Nanos = Nanos::from_millis(50);
-
 /// What is compared on which disks.
 pub struct Comparison<'a> {
     /// The disks that policies run on.
@@ -61,12 +52,12 @@ impl Comparison<'_> {
         let lengths = sorted_lengths(self.disks);
         let point = |(policy, parameters): &(&'static str, Parameters)| {
             // The longest intervals are those of all disks together, where the policy would take each disk's.
-            let (name, run) = match parameters.longest {
-                Some(share) => (
-                    "lossless-waiting",
-                    Parameters { longest: None, idle_wait: Some(exceeded_by(&lengths, share)), ..*parameters },
-                ),
-                None => (*policy, *parameters),
+            let (name, run) = match parameters.number(LONGEST) {
+                Some(share) => {
+                    let same = parameters.clone().without(LONGEST).with(IDLE_WAIT, exceeded_by(&lengths, share));
+                    ("lossless-waiting", same)
+                }
+                None => (*policy, parameters.clone()),
             };
             let make = |disk: &Idleness| {
                 build(name, &run, &Setting::scrub(self.past(disk), self.model))
@@ -77,9 +68,9 @@ impl Comparison<'_> {
                 Trained { utilised_idle: summary.utilised_idle, collision_rate: summary.collision_rate }
             };
             let Trained { utilised_idle, collision_rate } = ran(self.disks);
-            let trained = self.train.filter(|_| parameters.longest.is_none()).map(ran);
+            let trained = self.train.filter(|_| parameters.get(LONGEST).is_none()).map(ran);
             progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
-            Point { policy, parameters: *parameters, utilised_idle, collision_rate, trained }
+            Point { policy, parameters: parameters.clone(), utilised_idle, collision_rate, trained }
         };
         runs.par_iter().map(point).collect()
     }
@@ -95,67 +86,59 @@ impl Comparison<'_> {
         let predictions = past.iter().flat_map(|disk| predictions(&series(disk)));
         let mut predicted: Vec<Nanos> = predictions.map(|value| Nanos((value.max(0.0) * 1e9) as u64)).collect();
         predicted.sort_unstable();
-        let waits = exceeded_by_shares(&sorted_lengths(past), RAREST, STEPS);
-        let mut runs = Vec::new();
-        for &name in self.policies {
-            let Some(entry) = POLICIES.iter().find(|entry| entry.name == name) else { continue };
-            let takes = |option: &str| entry.options.contains(&option);
-            let mut grid = vec![Parameters { request_size: Some(self.size), ..Parameters::default() }];
-            if takes("--threshold") {
-                let thresholds = match takes("--idle-wait") {
-                    true => THRESHOLDS.map(|share| at_share(&predicted, share)).to_vec(),
-                    false => exceeded_by_shares(&predicted, RAREST, STEPS),
-                };
-                grid = crossed(&grid, &thresholds, |one, threshold| one.threshold = Some(threshold));
-            }
-            if takes("--idle-wait") {
-                grid = crossed(&grid, &waits, |one, wait| one.idle_wait = Some(wait));
-            }
-            if takes("--delay") {
-                grid = crossed(&grid, &waits, |one, delay| one.delay = Some(delay));
-            }
-            if takes("--busy-period") {
-                grid = crossed(&grid, &MULTIPLES, |one, times| one.busy_period = times_wait(one, times));
-            }
-            if takes("--swap-at") {
-                grid = crossed(&grid, &MULTIPLES, |one, times| one.swap_at = times_wait(one, times));
-            }
-            if takes("--longest") {
-                let shares: Vec<f64> = ratios([RAREST, 1.0], STEPS);
-                grid = crossed(&grid, &shares, |one, share| one.longest = Some(share));
-            }
-            if takes("--relative-delay") {
-                let delays = ratios(RELATIVE_DELAYS, ADAPTING_STEPS);
-                grid = crossed(&grid, &delays, |one, delay| one.relative_delay = Some(delay));
-            }
-            if takes("--mean-slowdown") {
-                let goals = ratios(MEAN_SLOWDOWNS, ADAPTING_STEPS);
-                grid = crossed(&grid, &goals, |one, s| one.mean_slowdown = Some(Nanos((s * 1e9) as u64)));
-            }
-            for one in &mut grid {
-                one.growth = takes("--growth").then_some(GROWTH);
-                one.increment = takes("--increment").then_some(INCREMENT);
-                one.largest_size = takes("--largest-size").then_some(LARGEST_REQUEST.max(self.size));
-                one.max_slowdown = takes("--max-slowdown").then_some(MAX_SLOWDOWN);
-            }
-            runs.extend(grid.into_iter().map(|parameters| (name, parameters)));
-        }
-        runs
+        let past = Past { waits: exceeded_by_shares(&sorted_lengths(past), RAREST, STEPS), predicted };
+        let entries = self.policies.iter().filter_map(|name| POLICIES.get(name));
+        entries.flat_map(|entry| past.grid(entry, self.size).into_iter().map(|one| (entry.name, one))).collect()
     }
 }
 
-/// Each of the parameters with each of the values.
-fn crossed<T: Copy>(grid: &[Parameters], values: &[T], set: impl Fn(&mut Parameters, T)) -> Vec<Parameters> {
-    let with = |base: &Parameters, value: T| {
-        let mut one = *base;
-        set(&mut one, value);
-        one
-    };
-    grid.iter().flat_map(|base| values.iter().map(|&value| with(base, value)).collect::<Vec<_>>()).collect()
+/// What parameters are taken from.
+struct Past {
+    /// Lengths that shares of the idle intervals exceed.
+    waits: Vec<Nanos>,
+    /// Lengths that are predicted, ascending.
+    predicted: Vec<Nanos>,
 }
 
-fn times_wait(parameters: &Parameters, times: u64) -> Option<Nanos> {
-    parameters.idle_wait.map(|wait| Nanos(wait.0.saturating_mul(times).max(1)))
+impl Past {
+    /// All that a policy is run with.
+    fn grid(&self, entry: &Entry, size: Bytes) -> Vec<Parameters> {
+        let mut grid = vec![Parameters::default().with(REQUEST_SIZE, size)];
+        for &parameter in entry.parameters {
+            let with = |base: &Parameters| {
+                let values = self.values(parameter.tried, parameter.kind, entry, (base, size));
+                values.into_iter().map(|value| base.clone().with(parameter, value)).collect::<Vec<_>>()
+            };
+            grid = grid.iter().flat_map(with).collect();
+        }
+        grid
+    }
+
+    fn values(&self, tried: Tried, kind: Kind, entry: &Entry, (base, size): (&Parameters, Bytes)) -> Vec<Value> {
+        let times = |times: Vec<Nanos>| times.into_iter().map(Value::Time).collect();
+        match tried {
+            Tried::One(value) => vec![value],
+            Tried::AtLeastFirst(least) => vec![least.max(size).into()],
+            Tried::IdleLengths => times(self.waits.clone()),
+            // Together with waits, a few do.
+            Tried::Predictions if entry.takes(IDLE_WAIT.name) => {
+                times(THRESHOLDS.map(|share| at_share(&self.predicted, share)).to_vec())
+            }
+            Tried::Predictions => times(exceeded_by_shares(&self.predicted, RAREST, STEPS)),
+            Tried::IdleWaits(multiples) => {
+                let wait = base.time(IDLE_WAIT).unwrap_or_default();
+                times(multiples.iter().map(|times| Nanos(wait.0.saturating_mul(*times).max(1))).collect())
+            }
+            Tried::Ratios { from, to, steps } => {
+                let value = |number: f64| match kind {
+                    Kind::Time => Value::Time(Nanos((number * 1e9) as u64)),
+                    Kind::Size { .. } => Value::Size(Bytes(number as u64)),
+                    Kind::Number { .. } => Value::Number(number),
+                };
+                ratios([from, to], steps).into_iter().map(value).collect()
+            }
+        }
+    }
 }
 
 /// From one value to another in so many equal ratios.
@@ -200,6 +183,7 @@ fn exceeded_by(sorted: &[Nanos], share: f64) -> Nanos {
 mod tests {
     use super::super::best_within;
     use super::*;
+    use crate::policy::THRESHOLD;
     use crate::trace::synth::Shape;
 
     #[test]
@@ -248,7 +232,7 @@ mod tests {
     fn thresholds_begin_at_zero() {
         let (disks, model) = (shaped(2_000, 3), DiskModel::ultrastar_15k450());
         let points = compare(&disks, &model, Bytes::from_kib(64), &|_| ());
-        let zero = |point: &&Point| point.parameters.threshold == Some(Nanos::ZERO);
+        let zero = |point: &&Point| point.parameters.time(THRESHOLD) == Some(Nanos::ZERO);
         let of = |name: &str| points.iter().filter(|point| point.policy == name).collect::<Vec<_>>();
         let both: Vec<_> = of("ar-waiting").into_iter().filter(zero).collect();
         assert_eq!(both.len(), of("waiting").len());
@@ -261,7 +245,7 @@ mod tests {
     #[test]
     fn any_policy_can_be_compared_and_learns_from_what_it_is_trained_on() {
         let (disks, model) = (shaped(400, 3), DiskModel::ultrastar_15k450());
-        let policies: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+        let policies = POLICIES.names();
         let comparison =
             Comparison { disks: &disks, train: None, model: &model, size: Bytes::from_kib(64), policies: &policies };
         let points = comparison.points(&|_| ());

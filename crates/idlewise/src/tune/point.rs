@@ -2,8 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::Nanos;
-use crate::policy::Parameters;
+use crate::policy::{Parameters, Tried, all_parameters};
 
 /// One policy with its parameters, simulated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -11,7 +10,7 @@ pub struct Point {
     /// Its name in the table of policies.
     pub policy: &'static str,
     /// What it ran with.
-    #[serde(serialize_with = "as_seconds")]
+    #[serde(serialize_with = "varying")]
     pub parameters: Parameters,
     /// Share of the idle time spent on background work.
     pub utilised_idle: f64,
@@ -31,38 +30,11 @@ pub struct Trained {
     pub collision_rate: f64,
 }
 
-/// Only those that vary, as `--json` names them.
-fn as_seconds<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Shown {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        idle_wait_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        threshold_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        longest: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        delay_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        busy_period_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        swap_at_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        relative_delay: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        mean_slowdown_s: Option<f64>,
-    }
-    Shown {
-        idle_wait_s: parameters.idle_wait.map(Nanos::as_secs_f64),
-        threshold_s: parameters.threshold.map(Nanos::as_secs_f64),
-        longest: parameters.longest,
-        delay_s: parameters.delay.map(Nanos::as_secs_f64),
-        busy_period_s: parameters.busy_period.map(Nanos::as_secs_f64),
-        swap_at_s: parameters.swap_at.map(Nanos::as_secs_f64),
-        relative_delay: parameters.relative_delay,
-        mean_slowdown_s: parameters.mean_slowdown.map(Nanos::as_secs_f64),
-    }
-    .serialize(serializer)
+/// Only those that vary, as `--json` names them: times in seconds.
+fn varying<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S::Ok, S::Error> {
+    let given = all_parameters().into_iter().filter_map(|one| Some((one, parameters.get(one)?)));
+    let varying = given.filter(|(one, _)| !matches!(one.tried, Tried::One(_) | Tried::AtLeastFirst(_)));
+    serializer.collect_map(varying.map(|(one, value)| (one.field(), value.as_f64())))
 }
 
 impl Point {

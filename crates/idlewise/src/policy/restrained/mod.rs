@@ -1,9 +1,12 @@
 //! Restrained utilisation of idleness: wait for I, then work for at most T (SIGMETRICS 2009), and which part of the idle
 //! times to use (DSN 2008, section 4).
 
+mod entries;
 mod pairs;
 mod parts;
 
+pub(super) use entries::{BODY, MONITORING, RESTRAINED, TAIL, TAIL_BURSTY};
+pub use entries::{BUSY_PERIOD, RELATIVE_DELAY};
 pub use pairs::{Amount, NO_END, Pair, delaying_share, pairs, select};
 pub use parts::{Choice, Part, Seen, choose};
 

@@ -39,9 +39,6 @@ impl Row for Load {
             return Ok(());
         }
         let request = request(line)?;
-        if out.volumes.is_empty() {
-            out.volume_id("disk");
-        }
         self.began = true;
         out.push(request);
         Ok(())

@@ -211,7 +211,7 @@ impl Csv {
         };
         request.volume = match volume {
             Some(field) => field.volume(&String::from_utf8_lossy(field.text), out)?,
-            None => out.volume_id("disk").unwrap_or_default(),
+            None => 0,
         };
         Ok(request)
     }

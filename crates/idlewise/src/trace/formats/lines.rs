@@ -15,15 +15,22 @@ const SHORT_NAME: &str = "a name of at most 255 bytes";
 const MOST_DIGITS: usize = 19;
 
 /// A mistake in a line: the byte where it begins and what should be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mistake {
+    /// Where it begins in the line, from zero.
     pub at: usize,
+    /// How many bytes of the line it is.
     pub len: usize,
+    /// What should be there.
     pub expected: &'static str,
 }
 
 /// How one line of a format becomes a request.
 pub trait Row {
     /// Reads one line, without its end; it may also be a header or a comment, and add nothing.
+    ///
+    /// # Errors
+    /// The first mistake in it.
     fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake>;
 }
 
@@ -46,6 +53,7 @@ pub struct Lines<R> {
 }
 
 impl<R: Row> Lines<R> {
+    /// A parser of lines that this reads.
     pub fn new(row: R) -> Self {
         Self { row, line: 0 }
     }
@@ -101,11 +109,14 @@ pub struct Fields<'a> {
 /// One field, without the blanks around it.
 #[derive(Clone, Copy)]
 pub struct Field<'a> {
+    /// What it holds.
     pub text: &'a [u8],
+    /// Where it begins in the line, from zero.
     pub at: usize,
 }
 
 impl<'a> Fields<'a> {
+    /// Fields between such bytes.
     pub fn new(line: &'a [u8], separator: u8) -> Self {
         Self { line, separator: Some(separator), next: 0 }
     }
@@ -130,6 +141,9 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field as a whole number that fits its type.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     #[inline]
     pub fn whole<T: TryFrom<u64>>(&mut self, expected: &'static str) -> Result<T, Mistake> {
         match self.digits().and_then(|(value, next)| Some((T::try_from(value).ok()?, next))) {
@@ -142,6 +156,9 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field as a time in some unit of nanoseconds.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     #[inline]
     pub fn time(&mut self, unit: u64, expected: &'static str) -> Result<Nanos, Mistake> {
         match self.digits().and_then(|(value, next)| Some((value.checked_mul(unit)?, next))) {
@@ -182,6 +199,9 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field; `expected` says what it should have been where the line ends too early.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     #[inline]
     pub fn field(&mut self, expected: &'static str) -> Result<Field<'a>, Mistake> {
         if self.separator.is_none() {
@@ -261,17 +281,26 @@ impl Field<'_> {
     }
 
     /// The index of the volume of this name, which the field tells.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     pub fn volume(&self, name: &str, out: &mut Columns) -> Result<u16, Mistake> {
         let expected = if name.len() > LONGEST_NAME { SHORT_NAME } else { "one of at most 65,536 volumes" };
         out.volume_id(name).ok_or_else(|| self.mistake(expected))
     }
 
     /// A whole number that fits its type.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     pub fn whole<T: TryFrom<u64>>(&self, expected: &'static str) -> Result<T, Mistake> {
         number(self.text).and_then(|value| T::try_from(value).ok()).ok_or_else(|| self.mistake(expected))
     }
 
     /// A count of 512-byte sectors as bytes, in a type that it fits.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     pub fn sectors<T: TryFrom<u64>>(&self, expected: &'static str) -> Result<T, Mistake> {
         const SECTOR: u64 = 512;
         let bytes = self.whole::<u64>(expected)?.checked_mul(SECTOR);
@@ -279,12 +308,18 @@ impl Field<'_> {
     }
 
     /// A time in some unit of nanoseconds.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     pub fn time(&self, unit: u64, expected: &'static str) -> Result<Nanos, Mistake> {
         let time = self.whole::<u64>(expected)?.checked_mul(unit);
         time.map(Nanos).ok_or_else(|| self.mistake(expected))
     }
 
     /// A read or a write by its first letter; the kernel's flags may follow, as in `WS` or `RA`.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     pub fn op(&self) -> Result<Op, Mistake> {
         let (letter, flags) = self.text.split_first().ok_or_else(|| self.mistake("R or W"))?;
         match letter {
@@ -295,6 +330,9 @@ impl Field<'_> {
     }
 
     /// Decimal seconds as whole nanoseconds; digits beyond the ninth are dropped.
+    ///
+    /// # Errors
+    /// The mistake that the field is.
     pub fn seconds(&self, expected: &'static str) -> Result<Nanos, Mistake> {
         let dot = self.text.iter().position(|&byte| byte == b'.').unwrap_or(self.text.len());
         let (whole, fraction) = (&self.text[..dot], self.text.get(dot + 1..).unwrap_or_default());

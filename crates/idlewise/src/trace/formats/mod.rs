@@ -9,7 +9,7 @@ mod disksim;
 mod etw;
 mod fiu;
 mod iolog;
-mod lines;
+pub mod lines;
 mod msr;
 mod msr_short;
 mod names;
@@ -27,9 +27,10 @@ pub use csv::CsvLayout;
 
 use super::{Bad, Columns, Provenance};
 use crate::Nanos;
+use crate::registry::{Named, Registry};
 
 /// Every format, in the order in which detection tries them.
-pub const FORMATS: &[Format] = &[
+pub static FORMATS: Registry<Format> = Registry::new(&[
     msr::FORMAT,
     msr_short::FORMAT,
     blkreplay::FORMAT,
@@ -48,7 +49,7 @@ pub const FORMATS: &[Format] = &[
     vscsi::VERSION_2,
     vscsi::VERSION_1,
     disksim::FORMAT,
-];
+]);
 
 /// What the reader needs to know of a format.
 pub struct Format {
@@ -68,6 +69,12 @@ pub struct Format {
     pub writer: Option<Output>,
     /// A small valid file of this format, for the tests that walk this table.
     pub sample: fn() -> Vec<u8>,
+}
+
+impl Named for Format {
+    fn name(&self) -> &'static str {
+        self.name
+    }
 }
 
 /// What the rows of a format are.
@@ -122,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_format_reads_its_sample_and_no_other_claims_it() {
-        for format in FORMATS {
+        for format in FORMATS.iter() {
             let sample = (format.sample)();
             let claims: Vec<_> = FORMATS.iter().filter(|f| (f.detect)(&sample)).map(|f| f.name).collect();
             assert_eq!(claims, [format.name]);
@@ -134,7 +141,7 @@ mod tests {
 
     #[test]
     fn input_in_pieces_gives_the_same_records() {
-        for format in FORMATS {
+        for format in FORMATS.iter() {
             let sample = (format.sample)();
             let (mut parser, mut columns) = ((format.parser)(), Columns::default());
             let (mut start, mut end) = (0, 0);

@@ -33,9 +33,6 @@ impl Row for MsrShort {
         };
         let offset = Bytes(fields.whole("an offset in bytes")?);
         let length = fields.whole("a size in bytes, under 4 GiB")?;
-        if out.volumes.is_empty() {
-            out.volume_id("disk");
-        }
         out.push(Request { arrival, offset, length, op, volume: 0, ..Request::default() });
         Ok(())
     }

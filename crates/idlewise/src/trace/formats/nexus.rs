@@ -39,9 +39,6 @@ impl Row for Nexus {
         if at < arrival {
             return Err(finished.mistake("a finish not before the request"));
         }
-        if out.volumes.is_empty() {
-            out.volume_id("disk");
-        }
         let op = if flags & 1 == 1 { Op::Write } else { Op::Read };
         let (queued, response) = (Some(submitted.since(arrival)), Some(at.since(arrival)));
         out.push(Request { arrival, offset, length, op, volume: 0, queued, response });

@@ -106,9 +106,6 @@ impl Parser for Vscsi {
                 let expected = "a read or write with a time and a place of under 16 EiB";
                 return Err(Bad::new(Place::Byte(place), expected, record, used));
             };
-            if out.volumes.is_empty() {
-                out.volume_id("disk");
-            }
             let length = u32::from(half(record, layout.bytes)) | u32::from(half(record, layout.bytes + 2)) << 16;
             let response = layout.response.map(|_| Nanos(response));
             out.push(Request {

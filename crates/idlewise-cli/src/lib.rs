@@ -1,0 +1,115 @@
+//! The `idlewise` command: arguments are validated here, everything is computed in the libraries.
+//!
+//! It is a library so that a program can add policies, trace formats, orders and verifiers of its own to the tables, and then be
+//! `idlewise` with those: `fn main() -> ExitCode { POLICIES.add(MINE); idlewise_cli::main() }`. The crate `examples/night` does.
+
+mod bad;
+mod capture;
+mod compare;
+mod csv;
+mod dates;
+mod exit;
+mod explore;
+mod files;
+mod idle;
+mod input;
+mod live;
+mod made;
+mod output;
+mod overview;
+mod parity;
+mod policy;
+mod probe;
+mod progress;
+mod reliability;
+mod repair;
+mod replay;
+mod sample;
+mod scrub;
+mod simulate;
+mod status;
+mod trace;
+mod trace_file;
+mod tune;
+mod work;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// Scrub disks, and run other background work, while nobody needs them
+#[derive(Parser)]
+#[command(name = "idlewise", version = made::VERSION.as_str(), max_term_width = 110, after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Idle(idle::Arguments),
+    Trace(trace::Arguments),
+    Simulate(Box<simulate::Arguments>),
+    Compare(compare::Arguments),
+    Explore(explore::Arguments),
+    Tune(tune::Arguments),
+    Scrub(scrub::Arguments),
+    Status(status::Arguments),
+    Repair(repair::Arguments),
+    Reliability(Box<reliability::Arguments>),
+    Probe(probe::Arguments),
+    Capture(capture::Arguments),
+    Sample(sample::Arguments),
+    Replay(replay::Arguments),
+    #[command(hide = true)]
+    GenerateFiles(files::Arguments),
+}
+
+/// The whole command: reads the arguments of the process and does what they say.
+pub fn main() -> std::process::ExitCode {
+    quiet_parquet();
+    allow_many_files();
+    let parsed = overview::with_groups(Arguments::command()).try_get_matches().and_then(|matches| {
+        made::remember(&matches);
+        Arguments::from_arg_matches(&matches)
+    });
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::usage(&error),
+    };
+    let done = match arguments.command {
+        Command::Idle(arguments) => idle::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Explore(arguments) => explore::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
+        Command::Scrub(arguments) => scrub::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Reliability(arguments) => reliability::run(&arguments),
+        Command::Repair(arguments) => repair::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
+        Command::Capture(arguments) => capture::run(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::GenerateFiles(arguments) => files::run(&arguments),
+    };
+    exit::code(done)
+}
+
+/// The Parquet reader panics on some damaged files, which the library turns into an error: one line is enough.
+fn quiet_parquet() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let file = panic.location().map_or("", |location| location.file());
+        if !file.contains("/parquet-") && !file.contains("/bytes-") {
+            usual(panic);
+        }
+    }));
+}
+
+/// A trace may be thousands of files, all open while they are merged.
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Without it, opening too many says so.
+    let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
+}
