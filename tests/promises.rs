@@ -56,7 +56,7 @@ fn keeps_its_bound(name: &str, disk: &Idleness, model: &DiskModel, target: Nanos
         requests += u128::from(interval.followers);
         let outcome = &simulation.outcome;
         if outcome.collisions > collisions {
-            let own = u128::from(simulation.carried()) * u128::from(interval.followers);
+            let own = u128::from(simulation.carried().0) * u128::from(interval.followers);
             (before, collisions) = (outcome.delay_sum - own, outcome.collisions);
         }
         costliest = costliest.max(outcome.delay_sum - before);

@@ -1,15 +1,4 @@
-//! Background disk work that fits into the gaps.
-//!
-//! This crate decides *when* background work may run on a disk and in *what size* of request, from the disk's own
-//! idle times. It knows no clock and no device: traces and intervals come in, decisions and numbers come out.
-//!
-//! ```text
-//! trace ──► idle ──► policy ──► simulate ──► tune ──► report
-//! ```
-//!
-//! Times are [`Nanos`], sizes [`Bytes`]; every public item states its unit and where its definition comes from.
-//! "DSN 2012" stands for Amvrosiadis, Oprea, Schroeder, *Practical Scrubbing: Getting to the bad sector at the right
-//! time*.
+#![doc = include_str!("../README.md")]
 
 mod cdh;
 pub mod disk;

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_pause_says_the_mean_the_goal_and_when_it_ends() {
         let mut account = Account::opened(Nanos(100_000), 100, 900, Nanos::from_secs(300));
-        account.served(200, 30_850_000);
+        account.served(200, Nanos(30_850_000));
         let measured = Measured { foreground_requests: 200, slowdown_sum: 30_850_000, ..Measured::default() };
         let left = Some(Nanos::from_secs(246));
         let mut progress =
@@ -119,8 +119,8 @@ mod tests {
     fn a_pause_for_the_99th_percentile_says_the_share() {
         let patience = Nanos::from_secs(300);
         let mut account = Account::opened(Nanos(100_000), 100, 900, patience).and_tail(Nanos(10_000_000), 0, 900);
-        account.served(3, 33_000_000);
-        account.served(197, 0);
+        account.served(3, Nanos(33_000_000));
+        account.served(197, Nanos(0));
         let measured = Measured { foreground_requests: 200, slowed: (3, 33_000_000), ..Measured::default() };
         let doing_now = Doing::Overdrawn { left: None };
         let progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };

@@ -48,7 +48,7 @@ impl Pacing {
         let mut adaptive = Adaptive::new(goal.mean_slowdown, goal.max_slowdown, model);
         for interval in &foreground.undisturbed().intervals {
             adaptive.foreground_arrived(interval.length, Nanos::ZERO);
-            adaptive.foreground_served(interval.followers, 0);
+            adaptive.foreground_served(interval.followers, Nanos::ZERO);
         }
         Self { how: How::Adaptive(adaptive), budget: Some(goal), retune: None, predicted: None }
     }
@@ -106,7 +106,7 @@ impl Pacing {
         let Some(goal) = self.budget else { return policy };
         let mut budget = Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown);
         for (requests, slowdowns) in now.since(begin) {
-            budget.foreground_served(requests, slowdowns);
+            budget.foreground_served(requests, Nanos(u64::try_from(slowdowns).unwrap_or(u64::MAX)));
         }
         Box::new(budget)
     }

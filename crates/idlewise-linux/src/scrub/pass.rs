@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(pass.run.as_ref().map(|run| (run.account, run.overdrawn_s)), Some((None, 0.0)));
         let mut progress = Progress { paused: Nanos::from_secs(3), ..Progress::default() };
         let mut account = Account::opened(Nanos::from_millis(1), 0, 900, Nanos::from_secs(300));
-        account.served(1, 5_500_000);
+        account.served(1, Nanos(5_500_000));
         progress.account = Some(account);
         let written = Pass { run: Some(RunSoFar::from(&progress)), ..pass };
         let read = Pass::parse(&serde_json::to_vec(&written).unwrap()).unwrap();

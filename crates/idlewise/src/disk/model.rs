@@ -47,6 +47,7 @@ pub struct Access {
 
 /// Why a disk model cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModelError {
     /// Not TOML, or not these fields.
     #[error("not a disk model: {0}")]

@@ -107,6 +107,7 @@ pub struct Interval {
 
 /// Why a trace has no idle intervals that mean anything.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdleError {
     /// It has no completions, and the disk model says nothing about its kind of request.
     #[error(

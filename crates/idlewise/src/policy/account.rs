@@ -36,8 +36,8 @@ impl Tail {
     /// What a request that is slowed by more than the goal spends.
     const PRICE: i128 = 100;
 
-    fn served(&mut self, requests: u64, delays: u128) {
-        let slowed = delays > u128::from(self.goal.0) * u128::from(requests);
+    fn served(&mut self, requests: u64, delays: Nanos) {
+        let slowed = u128::from(delays.0) > u128::from(self.goal.0) * u128::from(requests);
         self.balance += i128::from(requests) * if slowed { 1 - Self::PRICE } else { 1 };
     }
 
@@ -59,12 +59,11 @@ impl Account {
         Self { tail: Some(Tail { goal, balance: requests.into(), credit: credit.into() }), ..self }
     }
 
-    /// So many requests were served, delayed by `delays` nanoseconds together: where a 99th percentile is kept, each of them by more
+    /// So many requests were served, delayed by `delays` together: where a 99th percentile is kept, each of them by more
     /// than that, or none.
-    pub fn served(&mut self, requests: u64, delays: u128) {
+    pub fn served(&mut self, requests: u64, delays: Nanos) {
         let earned = i128::from(requests) * i128::from(self.goal.0);
-        // Delays of 10^22 years are cut short.
-        self.balance = (self.balance + earned).saturating_sub(i128::try_from(delays).unwrap_or(i128::MAX));
+        self.balance = (self.balance + earned).saturating_sub(delays.0.into());
         self.tail.iter_mut().for_each(|tail| tail.served(requests, delays));
     }
 
@@ -129,11 +128,11 @@ mod tests {
     fn says_by_how_much_and_until_when() {
         let mut account = Account::opened(Nanos(10), 2, 5, Nanos(300));
         assert!(!account.forbids(Nanos::ZERO));
-        account.served(1, 35 + 10);
+        account.served(1, Nanos(35 + 10));
         assert_eq!((account.balance, account.overdrawn(), account.requests_to_even()), (-15, Nanos(15), Some(2)));
         assert_eq!(account.may_go_on_at(), Some(Nanos(300)));
         assert!(account.forbids(Nanos(299)) && !account.forbids(Nanos(300)));
-        account.served(0, 36);
+        account.served(0, Nanos(36));
         // The credit is 50, and 51 are overdrawn: a fiftieth of the patience more.
         assert_eq!((account.may_go_on_at(), account.requests_to_even()), (Some(Nanos(306)), Some(6)));
         assert!(account.forbids(Nanos(305)) && !account.forbids(Nanos(306)));
@@ -141,35 +140,35 @@ mod tests {
         assert_eq!(account.balance, -51);
         account.idled(Nanos(900));
         assert_eq!(account.balance, -50);
-        account.served(0, 101);
+        account.served(0, Nanos(101));
         account.idled(Nanos(600));
         assert_eq!((account.balance, account.may_go_on_at()), (-101, Some(Nanos(606))));
         account.balance = -51;
-        account.served(6, 0);
+        account.served(6, Nanos(0));
         assert!(!account.forbids(Nanos::ZERO) && account.overdrawn() == Nanos::ZERO);
     }
 
     #[test]
     fn one_request_in_a_hundred_may_be_slowed_by_more_than_the_99th_percentile() {
         let mut account = Account::opened(Nanos(1_000_000), 100, 900, Nanos(300)).and_tail(Nanos(50), 100, 900);
-        account.served(99, 99 * 50);
-        account.served(1, 51);
+        account.served(99, Nanos(99 * 50));
+        account.served(1, Nanos(51));
         assert_eq!((account.tail.unwrap().balance, account.forbids(Nanos::ZERO)), (100, false));
-        account.served(2, 200);
+        account.served(2, Nanos(200));
         let tail = account.tail.unwrap();
         assert_eq!((tail.overdrawn(), account.overdrawn(), account.requests_to_even()), (98, Nanos::ZERO, Some(98)));
         assert!(account.forbids(Nanos(299)) && !account.forbids(Nanos(300)));
-        account.served(9, 9 * 51);
+        account.served(9, Nanos(9 * 51));
         assert_eq!((account.forbids(Nanos(300)), account.may_go_on_at()), (true, Some(Nanos(329))));
-        account.served(98 + 9 * 99, 0);
+        account.served(98 + 9 * 99, Nanos(0));
         assert!(!account.forbids(Nanos::ZERO));
     }
 
     #[test]
     fn a_goal_of_zero_and_endless_delays_are_no_trouble() {
         let mut account = Account::opened(Nanos::ZERO, 100, 900, Nanos(300));
-        account.served(u64::MAX, u128::MAX);
-        account.served(u64::MAX, u128::MAX);
+        account.served(u64::MAX, Nanos(u64::MAX));
+        account.served(u64::MAX, Nanos(u64::MAX));
         assert_eq!((account.requests_to_even(), account.overdrawn()), (None, Nanos(u64::MAX)));
     }
 }

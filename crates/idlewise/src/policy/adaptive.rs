@@ -126,10 +126,10 @@ impl Policy for Adaptive {
         self.last = Some(idle);
     }
 
-    fn foreground_served(&mut self, requests: u64, delays: u128) {
-        self.balance += requests as f64 * self.target - delays as f64;
+    fn foreground_served(&mut self, requests: u64, delays: Nanos) {
+        self.balance += requests as f64 * self.target - delays.0 as f64;
         // What a delay carries on to later busy periods is part of what its collision cost.
-        self.happened.0 += delays as f64;
+        self.happened.0 += delays.0 as f64;
         let Some(length) = self.last.take() else {
             if let Some(last) = self.intervals.back_mut() {
                 last.followers += requests;

@@ -36,7 +36,12 @@ pub struct Budget<P> {
 impl<P: Policy> Budget<P> {
     /// `inner` within a mean slowdown of `target`.
     pub fn new(inner: P, target: Nanos) -> Self {
-        Self { inner, account: Account::opened(target, OPENING, CREDIT, PATIENCE) }
+        Self::with_account(inner, Account::opened(target, OPENING, CREDIT, PATIENCE))
+    }
+
+    /// `inner` within an account with other terms.
+    pub fn with_account(inner: P, account: Account) -> Self {
+        Self { inner, account }
     }
 
     /// The same within a 99th percentile, if one is given.
@@ -67,7 +72,7 @@ impl<P: Policy> Policy for Budget<P> {
         self.account.idled(idle);
     }
 
-    fn foreground_served(&mut self, requests: u64, delays: u128) {
+    fn foreground_served(&mut self, requests: u64, delays: Nanos) {
         self.inner.foreground_served(requests, delays);
         self.account.served(requests, delays);
     }
@@ -94,7 +99,7 @@ impl Policy for Box<dyn Policy> {
         self.as_mut().foreground_arrived(idle, collision);
     }
 
-    fn foreground_served(&mut self, requests: u64, delays: u128) {
+    fn foreground_served(&mut self, requests: u64, delays: Nanos) {
         self.as_mut().foreground_served(requests, delays);
     }
 
@@ -128,16 +133,16 @@ mod tests {
     fn an_overdrawn_account_stops_work_until_it_has_earned_enough() {
         let mut policy = Budget::new(Waiting { idle_wait: Nanos::ZERO, request_size: SIZE }, Nanos(10));
         assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
-        policy.foreground_served(2, 50 + 10 * u128::from(OPENING));
+        policy.foreground_served(2, Nanos(50 + 10 * OPENING));
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
         assert!(matches!(policy.decide(PATIENCE), Decision::Issue { .. }));
-        policy.foreground_served(0, 10 * u128::from(CREDIT));
+        policy.foreground_served(0, Nanos(10 * CREDIT));
         assert!(policy.account().is_some_and(|account| account.overdrawn() > Nanos(10 * CREDIT)));
         // 30 beyond the credit of 9,000 take a three hundredth of the patience more, and a long interval pays them.
         assert_eq!(policy.decide(PATIENCE), Decision::Wait { until: Nanos::from_secs(301) });
         policy.foreground_arrived(Nanos::from_secs(302), Nanos::ZERO);
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
-        policy.foreground_served(CREDIT, 0);
+        policy.foreground_served(CREDIT, Nanos(0));
         assert!(matches!(policy.decide(Nanos::ZERO), Decision::Issue { .. }));
     }
 
@@ -154,7 +159,7 @@ mod tests {
             let waiting = Waiting { idle_wait: Nanos(wait), request_size: SIZE };
             let account = Account::opened(Nanos(target), opening, credit, Nanos(patience));
             let account = p99.map_or(account, |p99| account.and_tail(Nanos(p99), opening, credit));
-            let policy = Budget { inner: waiting, account };
+            let policy = Budget::with_account(waiting, account);
             let lane = Lane::new(Box::new(policy), Box::new(Scrub::new(Service::OfSize(DiskModel::in_proportion(service)))));
             let mut simulation = Simulation::new(&crate::idle::Idleness::default(), vec![lane]);
             simulation.limit = p99.map(Nanos);
@@ -169,8 +174,8 @@ mod tests {
                 if simulation.outcome.collisions > collisions {
                     (before, collisions) = (simulation.outcome.delay_sum, simulation.outcome.collisions);
                     // The delays of this interval's busy period are this collision's already.
-                    before -= u128::from(simulation.carried()) * u128::from(followers);
-                    let slowed = p99.is_some_and(|p99| simulation.carried() > p99);
+                    before -= u128::from(simulation.carried().0) * u128::from(followers);
+                    let slowed = p99.is_some_and(|p99| simulation.carried() > Nanos(p99));
                     slowed_before = simulation.outcome.slowed - if slowed { followers } else { 0 };
                 }
                 most_slowed = most_slowed.max(simulation.outcome.slowed - slowed_before);

@@ -16,7 +16,7 @@ pub mod restrained;
 pub mod shaped;
 mod table;
 pub mod testing;
-pub mod waiting;
+pub(crate) mod waiting;
 
 pub use account::{Account, Tail};
 pub use adaptive::{Adaptive, MAX_SLOWDOWN, MEAN_SLOWDOWN};
@@ -84,9 +84,9 @@ pub trait Policy: Send {
         let _ = (idle, collision);
     }
 
-    /// So many foreground requests were served, delayed by `delays` nanoseconds together. Where a 99th percentile is kept, each of
+    /// So many foreground requests were served, delayed by `delays` together. Where a 99th percentile is kept, each of
     /// them was delayed by more than that, or none.
-    fn foreground_served(&mut self, requests: u64, delays: u128) {
+    fn foreground_served(&mut self, requests: u64, delays: Nanos) {
         let _ = (requests, delays);
     }
 

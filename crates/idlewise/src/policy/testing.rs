@@ -72,8 +72,8 @@ impl<P: Policy> Policy for Checked<P> {
         self.inner.foreground_arrived(idle, collision);
     }
 
-    fn foreground_served(&mut self, requests: u64, delays: u128) {
-        assert!(requests > 0 || delays == 0, "nobody was delayed by {delays} ns");
+    fn foreground_served(&mut self, requests: u64, delays: Nanos) {
+        assert!(requests > 0 || delays == Nanos::ZERO, "nobody was delayed by {delays}");
         self.inner.foreground_served(requests, delays);
     }
 
@@ -129,7 +129,7 @@ impl History {
             policy.foreground_arrived(length, over);
             let bits = self.random.random_range(0..20u32);
             let requests = self.random.random_range(1..=1u64 << bits);
-            policy.foreground_served(requests, u128::from(over.0) * u128::from(requests));
+            policy.foreground_served(requests, Nanos(over.0.saturating_mul(requests)));
         }
     }
 

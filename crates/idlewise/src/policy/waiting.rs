@@ -57,7 +57,7 @@ pub(super) const BACK_TO_BACK: Entry = Entry {
 
 /// What Waiting does on recorded intervals, see [`crate::simulate::Simulation`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub(crate) struct Done {
     /// Requests issued.
     pub requests: u64,
     /// Requests in service when foreground work arrived.
@@ -82,7 +82,7 @@ impl Done {
 
 /// A request in service when foreground work arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Collision {
+pub(crate) struct Collision {
     /// What it delays the foreground by, in nanoseconds.
     pub delay: u64,
     /// What delays carried from earlier intervals left of the interval, in nanoseconds.
@@ -96,7 +96,7 @@ pub struct Collision {
 /// Runs Waiting with one wait and one service time over intervals, in time proportional to those longer than the wait and those
 /// that their collisions reach. `longer` are the indices, ascending, of all intervals longer than the wait, and maybe of others;
 /// `collided` is told each collision, and says whether to go on. Requests that are delayed by more than `limit` are counted.
-pub fn on_intervals(
+pub(crate) fn on_intervals(
     intervals: &[Interval],
     longer: &[u32],
     wait: Nanos,

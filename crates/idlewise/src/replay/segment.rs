@@ -15,6 +15,7 @@ pub struct Segment {
 
 /// Segments that cannot be played.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SegmentError {
     /// One ends before it begins, or has a weight that is none.
     #[error(

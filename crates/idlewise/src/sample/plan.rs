@@ -35,6 +35,7 @@ pub struct Plan {
 
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanError {
     /// Not TOML, or not these fields.
     #[error("not a plan as `sample` writes it: {0}")]

@@ -71,7 +71,7 @@ impl Simulation {
     /// Nothing has happened yet on this disk but its first busy period.
     pub fn new(disk: &Idleness, mut lanes: Vec<Lane>) -> Self {
         for lane in &mut lanes {
-            lane.policy.foreground_served(disk.leading_requests(), 0);
+            lane.policy.foreground_served(disk.leading_requests(), Nanos::ZERO);
         }
         Self { lanes, clock: disk.begin.0, origin: disk.origin.0, ..Self::default() }
     }
@@ -126,7 +126,9 @@ impl Simulation {
     /// So many foreground requests have the present delay.
     fn served(&mut self, requests: u64) {
         let delays = u128::from(self.carried) * u128::from(requests);
-        self.lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(requests, delays));
+        // As long as the universe, as far as a policy is told.
+        let told = Nanos(u64::try_from(delays).unwrap_or(u64::MAX));
+        self.lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(requests, told));
         if self.carried > 0 {
             self.outcome.delay_sum += delays;
             self.outcome.longest_delay = self.outcome.longest_delay.max(Nanos(self.carried));
@@ -136,8 +138,8 @@ impl Simulation {
     }
 
     /// Delay of each request of the last busy period.
-    pub fn carried(&self) -> u64 {
-        self.carried
+    pub fn carried(&self) -> Nanos {
+        Nanos(self.carried)
     }
 
     /// What was done of each work, in the order of the lanes.
@@ -165,7 +167,7 @@ impl Simulation {
             let mut awaited = false;
             for lane in &mut self.lanes {
                 let Some(work) = lane.works.iter_mut().find(|work| work.waits()) else { continue };
-                let (now, room) = (Nanos(began + elapsed), length - elapsed);
+                let (now, room) = (Nanos(began + elapsed), Nanos(length - elapsed));
                 let served = match lane.policy.decide(Nanos(elapsed)) {
                     Decision::Stop => continue,
                     Decision::Wait { until } => {
@@ -183,9 +185,9 @@ impl Simulation {
                     Decision::Paced { size, pause } => work.serve_paced(now, size, pause, room),
                 };
                 self.outcome.background_requests = self.outcome.background_requests.saturating_add(served.requests);
-                self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(served.bytes);
-                self.outcome.used_idle += u128::from(served.time.min(room) - served.paused);
-                next = elapsed.saturating_add(served.time);
+                self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(served.bytes.0);
+                self.outcome.used_idle += u128::from(served.time.min(room).0 - served.paused.0);
+                next = elapsed.saturating_add(served.time.0);
                 break;
             }
             elapsed = next;

@@ -42,7 +42,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane], limit: Option
         if recorded_end.is_none() {
             work_began = arrival;
         }
-        lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(1, u128::from(delay)));
+        lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(1, Nanos(delay)));
         outcome.delay_sum += u128::from(delay);
         outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
         outcome.slowed += u64::from(limit.is_some_and(|limit| delay > limit.0));
@@ -81,11 +81,11 @@ fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome
                 if now >= arrival || !work.waits() {
                     break;
                 }
-                let served = work.serve(Nanos(now), size, 1, arrival - now);
+                let served = work.serve(Nanos(now), size, 1, Nanos(arrival - now));
                 outcome.background_requests += served.requests;
-                outcome.scrubbed.0 += served.bytes;
-                outcome.used_idle += u128::from((now + served.time).min(arrival) - now);
-                now += served.time;
+                outcome.scrubbed.0 += served.bytes.0;
+                outcome.used_idle += u128::from((now + served.time.0).min(arrival) - now);
+                now += served.time.0;
             }
             continue 'again;
         }

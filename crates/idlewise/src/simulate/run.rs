@@ -91,12 +91,12 @@ fn played(disk: &Idleness, mut simulation: Simulation, mut again: impl FnMut(&Si
                 run.responses.add(Nanos(response.0.saturating_add(delay)));
             }
         };
-        answer(disk.leading_requests(), simulation.carried());
+        answer(disk.leading_requests(), simulation.carried().0);
         for (index, interval) in disk.intervals.iter().enumerate() {
             let written = std::iter::from_fn(|| writes.next_if(|write| write.busy_period as usize <= index));
             let written = written.map(|write| (shift(write.completed), write.offset));
             simulation.interval(interval, late.drain(..).chain(written));
-            answer(interval.followers, simulation.carried());
+            answer(interval.followers, simulation.carried().0);
         }
         late.extend(writes.map(|write| (shift(write.completed), write.offset)));
         times += 1;

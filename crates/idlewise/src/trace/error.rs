@@ -67,6 +67,7 @@ impl fmt::Display for Bad {
 
 /// Why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// The file cannot be opened or read.
     #[error("{path}: {error}")]

@@ -66,6 +66,7 @@ impl Goal {
 
 /// Why no plan can be made.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TuneError {
     /// Even the smallest request takes longer than the maximum slowdown allows.
     #[error(

@@ -128,6 +128,7 @@ impl Predicted {
 
 /// A plan file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanError {
     /// Not TOML, or not these fields.
     #[error("not a plan as `tune --out` writes it: {0}")]

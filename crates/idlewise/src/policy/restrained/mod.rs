@@ -154,10 +154,10 @@ impl Policy for Restrained {
         }
     }
 
-    fn foreground_served(&mut self, requests: u64, delays: u128) {
+    fn foreground_served(&mut self, requests: u64, delays: Nanos) {
         if let Some(monitor) = &mut self.monitor {
             monitor.requests += requests;
-            monitor.delays += delays;
+            monitor.delays += u128::from(delays.0);
         }
     }
 }
@@ -205,7 +205,7 @@ mod tests {
         for k in 0..2_000u64 {
             assert_eq!(k < 100, policy.choice() == Choice::default(), "{k}");
             policy.foreground_arrived(Nanos((1 + k * k % 97) * MS), Nanos::ZERO);
-            policy.foreground_served(2, 0);
+            policy.foreground_served(2, Nanos::ZERO);
         }
         let before = policy.choice().after_short.unwrap();
         policy.set_target(target(0.2));
@@ -213,7 +213,7 @@ mod tests {
         // What collisions cost counts: at ten times the penalty a tenth of the intervals may be used.
         for _ in 0..SOME {
             policy.foreground_arrived(Nanos(MS), Nanos(60 * MS));
-            policy.foreground_served(2, 2 * 60_000_000);
+            policy.foreground_served(2, Nanos::from_millis(120));
         }
         policy.set_target(target(0.07));
         assert!(policy.choice().after_short.unwrap().work < before.work / 3.0);

@@ -36,10 +36,10 @@ pub trait Work {
 
     /// Serves up to `count` requests of `size` (where the work has a size) back to back, from `began` on the trace's clock;
     /// none starts after `room`, at least 1, but one that started completes.
-    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served;
+    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: Nanos) -> Served;
 
     /// The same with a `pause` between a request and the next; it may end after any.
-    fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: u64) -> Served {
+    fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: Nanos) -> Served {
         let _ = pause;
         self.serve(began, size, 1, room)
     }
@@ -87,11 +87,11 @@ pub struct Served {
     /// Requests.
     pub requests: u64,
     /// What they read.
-    pub bytes: u64,
-    /// How long they took together, in nanoseconds; more than the room if the last one overran it.
-    pub time: u64,
+    pub bytes: Bytes,
+    /// How long they took together; more than the room if the last one overran it.
+    pub time: Nanos,
     /// How much of it was between them.
-    pub paused: u64,
+    pub paused: Nanos,
 }
 
 /// Background work so far.

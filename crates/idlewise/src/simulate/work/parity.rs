@@ -101,12 +101,12 @@ impl Work for ParityUpdates {
         !self.waiting.is_empty()
     }
 
-    fn serve(&mut self, began: Nanos, _size: Bytes, count: u64, room: u64) -> Served {
+    fn serve(&mut self, began: Nanos, _size: Bytes, count: u64, room: Nanos) -> Served {
         let mut served = Served::default();
         while served.time < room && (served.requests < count || self.whole && self.was_read) {
-            let Some(time) = self.request(Nanos(began.0.saturating_add(served.time))) else { break };
+            let Some(time) = self.request(Nanos(began.0.saturating_add(served.time.0))) else { break };
             served.requests += 1;
-            served.time = served.time.saturating_add(time);
+            served.time = Nanos(served.time.0.saturating_add(time));
         }
         served
     }
@@ -144,12 +144,12 @@ mod tests {
     fn an_update_stopped_after_its_read_begins_again() {
         let mut work = wrote_once();
         // Room for the READ, and no more: 20 of 20.
-        let stopped = work.serve(Nanos(10), Bytes(0), u64::MAX, 20);
-        assert_eq!((stopped.requests, stopped.time, work.tally().completed), (1, 20, 0));
+        let stopped = work.serve(Nanos(10), Bytes(0), u64::MAX, Nanos(20));
+        assert_eq!((stopped.requests, stopped.time, work.tally().completed), (1, Nanos(20), 0));
         work.foreground_arrived();
         // A WRITE that began completes, behind the foreground's arrival.
-        let done = work.serve(Nanos(50), Bytes(0), u64::MAX, 25);
-        assert_eq!((done.requests, done.time), (2, 30));
+        let done = work.serve(Nanos(50), Bytes(0), u64::MAX, Nanos(25));
+        assert_eq!((done.requests, done.time), (2, Nanos(30)));
         assert_eq!(work.tally(), Tally { came: 1, completed: 1, lost: 0, response_sum: 75 });
         assert!(!work.waits());
     }
@@ -157,13 +157,16 @@ mod tests {
     #[test]
     fn a_policy_may_stop_between_read_and_write_unless_updates_are_whole() {
         let mut work = wrote_once();
-        assert_eq!(work.serve(Nanos(10), Bytes(0), 1, 100).time, 20);
+        assert_eq!(work.serve(Nanos(10), Bytes(0), 1, Nanos(100)).time, Nanos(20));
         assert_eq!(work.detail().dirty, 0);
         // It goes on after a pause of the policy's, which is none of the foreground's.
-        assert_eq!(work.serve(Nanos(50), Bytes(0), 1, 60).time, 10);
+        assert_eq!(work.serve(Nanos(50), Bytes(0), 1, Nanos(60)).time, Nanos(10));
         assert_eq!((work.tally().completed, work.detail().dirty), (1, 55));
         let mut whole = wrote_once().whole();
-        assert_eq!(whole.serve(Nanos(10), Bytes(0), 1, 100), Served { requests: 2, bytes: 0, time: 30, paused: 0 });
+        assert_eq!(
+            whole.serve(Nanos(10), Bytes(0), 1, Nanos(100)),
+            Served { requests: 2, bytes: Bytes(0), time: Nanos(30), paused: Nanos::ZERO }
+        );
     }
 
     #[test]
@@ -172,8 +175,8 @@ mod tests {
         for (at, offset) in [(1, 0), (2, 999), (3, 1_000), (4, 500)] {
             work.foreground_wrote(Nanos(at), Bytes(offset));
         }
-        let served = work.serve(Nanos(10), Bytes(0), u64::MAX, 1_000);
-        assert_eq!((served.requests, served.time), (4, 6));
+        let served = work.serve(Nanos(10), Bytes(0), u64::MAX, Nanos(1_000));
+        assert_eq!((served.requests, served.time), (4, Nanos(6)));
         // The first segment's three at 13, the other's at 16.
         assert_eq!(work.tally(), Tally { came: 4, completed: 4, lost: 0, response_sum: 12 + 11 + 9 + 13 });
         assert_eq!((work.detail().hits, work.detail().dirty), (vec![1, 0, 1], 12 + 13));

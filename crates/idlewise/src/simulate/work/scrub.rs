@@ -37,21 +37,21 @@ impl Scrub {
     }
 
     /// Requests with a pause between each and the next, added up as far as the pass goes.
-    fn spaced(&mut self, began: Nanos, size: Bytes, count: u64, pause: u64, room: u64) -> Served {
+    fn spaced(&mut self, began: Nanos, size: Bytes, count: u64, pause: Nanos, room: Nanos) -> Served {
         let (mut served, mut free_at) = (Served::default(), 0u64);
-        while served.requests < count && free_at < room {
+        while served.requests < count && free_at < room.0 {
             let left = self.passes.as_ref().map_or(u64::MAX, |passes| passes.left.div_ceil(size.0.max(1)));
             let most = left.min(count - served.requests);
-            let (many, busy) = self.service.some(size, pause, most, room - free_at);
+            let (many, busy) = self.service.some(size, pause.0, most, room.0 - free_at);
             served.requests += many;
-            served.paused = pause.saturating_mul(served.requests - 1);
-            served.time = free_at.saturating_add(busy).saturating_add(pause.saturating_mul(many - 1));
-            free_at = served.time.saturating_add(pause);
+            served.paused = Nanos(pause.0.saturating_mul(served.requests - 1));
+            served.time = Nanos(free_at.saturating_add(busy).saturating_add(pause.0.saturating_mul(many - 1)));
+            free_at = served.time.0.saturating_add(pause.0);
             if let Some(passes) = &mut self.passes {
-                passes.verified(many.saturating_mul(size.0), Nanos(began.0.saturating_add(served.time)));
+                passes.verified(many.saturating_mul(size.0), Nanos(began.0.saturating_add(served.time.0)));
             }
         }
-        served.bytes = served.requests.saturating_mul(size.0);
+        served.bytes = Bytes(served.requests.saturating_mul(size.0));
         self.completed += served.requests;
         served
     }
@@ -80,12 +80,12 @@ impl Work for Scrub {
         true
     }
 
-    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served {
-        self.spaced(began, size, count, 0, room)
+    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: Nanos) -> Served {
+        self.spaced(began, size, count, Nanos::ZERO, room)
     }
 
-    fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: u64) -> Served {
-        self.spaced(began, size, u64::MAX, pause.0, room)
+    fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: Nanos) -> Served {
+        self.spaced(began, size, u64::MAX, pause, room)
     }
 
     fn tally(&self) -> Tally {
@@ -108,19 +108,19 @@ mod tests {
         let model = DiskModel { name: "t".into(), verify: vec![point(1), point(2)], read: None, write: None };
         let mut scrub = Scrub::new(Service::OfSize(model)).timing_passes(Bytes(2_500), Nanos(3));
         // Five requests of 1,000: the third ends the first pass, 500 of it of the second, which the fifth ends.
-        let served = scrub.serve(Nanos(100), Bytes(1_000), 5, 1_000);
-        assert_eq!((served.requests, served.time), (5, 50));
+        let served = scrub.serve(Nanos(100), Bytes(1_000), 5, Nanos(1_000));
+        assert_eq!((served.requests, served.time), (5, Nanos(50)));
         let detail = scrub.detail();
         assert_eq!((detail.times.count(), detail.times.total()), (2, 127 + 20));
         // One at a time is the same.
-        scrub.serve(Nanos(200), Bytes(1_000), 1, 1_000);
+        scrub.serve(Nanos(200), Bytes(1_000), 1, Nanos(1_000));
         assert_eq!(scrub.detail().times.count(), 2);
-        scrub.serve(Nanos(300), Bytes(10_000), 1, 1_000);
+        scrub.serve(Nanos(300), Bytes(10_000), 1, Nanos(1_000));
         assert_eq!((scrub.detail().times.count(), scrub.detail().times.total()), (6, 127 + 20 + 160));
         // As many as there are bytes are not counted one by one.
         let mut bytewise = Scrub::new(scrub.service.clone()).timing_passes(Bytes(1), Nanos(0));
-        bytewise.serve(Nanos(0), Bytes(u64::MAX), 1, 1);
-        bytewise.serve(Nanos(1), Bytes(u64::MAX), 1, 1);
+        bytewise.serve(Nanos(0), Bytes(u64::MAX), 1, Nanos(1));
+        bytewise.serve(Nanos(1), Bytes(u64::MAX), 1, Nanos(1));
         assert_eq!(bytewise.detail().times.count(), u64::MAX);
     }
 }

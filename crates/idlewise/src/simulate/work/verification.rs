@@ -49,18 +49,18 @@ impl Work for WriteVerification {
         !self.waiting.is_empty()
     }
 
-    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: u64) -> Served {
+    fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: Nanos) -> Served {
         let mut served = Served::default();
         while served.requests < count && served.time < room {
             let Some(came) = self.waiting.pop_front() else { break };
             served.requests += 1;
-            served.time = served.time.saturating_add(self.service.next(size));
-            let response = Nanos(began.0.saturating_add(served.time)).since(came);
+            served.time = Nanos(served.time.0.saturating_add(self.service.next(size)));
+            let response = Nanos(began.0.saturating_add(served.time.0)).since(came);
             self.tally.completed += 1;
             self.tally.response_sum += u128::from(response.0);
             self.detail.times.add(response);
         }
-        served.bytes = served.requests.saturating_mul(size.0);
+        served.bytes = Bytes(served.requests.saturating_mul(size.0));
         served
     }
 

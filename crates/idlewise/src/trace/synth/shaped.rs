@@ -48,6 +48,7 @@ pub struct Shape {
 
 /// Why there is no such trace.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SynthError {
     /// A number makes no sense.
     #[error("{what} of {value}: expected {expected}")]
