@@ -3,6 +3,8 @@
 # make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
+# make deny    licences, sources and known faults of everything that is depended on
+# make publishable   each crate as a registry would get it
 # make docs    the documents as a site, in target/book, with its links checked
 # make install the command, into PREFIX/bin
 # make dist    packages of a static command, for x86-64 or, with ARCH=aarch64, for arm64, in target/packages
@@ -21,6 +23,7 @@ RUST_PACKAGES := cargo-web rustc-web
 LINT_PACKAGES := rust-web-clippy rustfmt-web
 RUST := 1.88
 MDBOOK := 0.5.4
+DENY := 0.20.2
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 # The libraries that crates bring are built with make too: they must not be installed into our DESTDIR.
 MAKEOVERRIDES :=
@@ -38,7 +41,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 	cargo build --release --locked --workspace
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: docs tables demo experiments acceleration test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: deny docs publishable tables demo experiments acceleration test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 demo: setup-disk
 	$(RELEASE)
@@ -85,6 +88,15 @@ docs: setup-build
 		cargo install --locked --root target/tools --no-default-features --features search mdbook@$(MDBOOK); }
 	target/tools/bin/mdbook build
 	cargo test --locked --workspace --test docs
+
+# Its builder is compiled once, into target/tools. Known faults are looked up on the network.
+deny: setup-build
+	@[ -x target/tools/bin/cargo-deny ] || { echo "Building cargo-deny: about 8 minutes on 2 cores."; \
+		cargo install --locked --root target/tools cargo-deny@$(DENY); }
+	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo deny --locked check
+
+publishable: setup-build
+	cargo publish --locked --workspace --dry-run --no-verify
 
 dist:
 	$(if $(filter aarch64,$(ARCH)),dpkg --print-foreign-architectures | grep -q arm64 || $(SUDO) dpkg --add-architecture arm64)
