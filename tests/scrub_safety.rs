@@ -256,6 +256,19 @@ fn root_a_dead_stretch_where_the_disk_is_measured_is_scrubbed_past() {
     assert_eq!(bench.checkpoint().unwrap()["state"], "failed");
 }
 
+/// A disk that is a little too slow for the goal may be so for a moment only: it is measured again.
+#[test]
+fn root_a_disk_that_is_slow_at_the_moment_is_measured_again() {
+    let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
+    let goal = ["--mean-slowdown", "200us", "--max-slowdown", "200us", "--observe", "1s"];
+    let running = bench.start(&goal);
+    std::thread::sleep(Duration::from_secs(5));
+    running.signal(Signal::INT);
+    let output = running.end();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("measuring again in a minute"), "{}", stderr(&output));
+}
+
 /// A load that leaves no gap of the length that measuring would like is scrubbed beside all the same.
 #[test]
 fn root_a_steady_load_does_not_keep_a_scrub_measuring() {

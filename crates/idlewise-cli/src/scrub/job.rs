@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use idlewise::disk::DiskModel;
 use idlewise::order::{Order, ScanOrder, Surface};
-use idlewise::tune::{Goal, Predicted};
+use idlewise::tune::{Goal, Predicted, TuneError};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
@@ -201,17 +201,19 @@ impl Job {
     ) -> anyhow::Result<Option<(Goal, Pacing)>> {
         let goal = self.wanted.goal(device.kind());
         let verified = checkpoint.verified();
-        let mut watch = |doing: Doing, done| {
+        let mut watch = |bar: &mut Bar, doing: Doing, done| {
             bar.learn(&doing, done);
             claim.tell(&Progress { doing, verified, ..Progress::default() });
         };
         let measured = match model {
-            Some(model) => Some(model),
-            None => scrubber.curve("this device", goal.max_slowdown, &mut watch)?,
+            Some(model) => {
+                goal.check(&model)?;
+                Some(model)
+            }
+            None => measure(scrubber, &goal, &mut watch, bar)?,
         };
         let Some(model) = measured else { return Ok(None) };
-        goal.check(&model)?;
-        let stopped = scrubber.observe(self.observe, &mut watch)?;
+        let stopped = scrubber.observe(self.observe, &mut |doing, done| watch(bar, doing, done))?;
         if stopped {
             return Ok(None);
         }
@@ -239,6 +241,42 @@ impl Job {
         Err(UsageError(format!("{name}: request size {size} is no multiple of its {} byte blocks", device.block))
             .into())
     }
+}
+
+/// Measures the disk. Where it takes a little too long for the goal it may be busy with something that is not seen, such as writes that
+/// it had cached: it is measured again, a few times. `None` when asked to stop.
+fn measure(
+    scrubber: &mut Scrubber,
+    goal: &Goal,
+    watch: &mut dyn FnMut(&mut Bar, Doing, f64),
+    bar: &mut Bar,
+) -> anyhow::Result<Option<DiskModel>> {
+    const TRIES: u32 = 15;
+    const PAUSE: Nanos = Nanos::from_secs(60);
+    /// That much too slow is no disk's passing mood.
+    const HOPELESS: u64 = 10;
+    for left in (0..TRIES).rev() {
+        let Some(model) =
+            scrubber.curve("this device", goal.max_slowdown, &mut |doing, done| watch(bar, doing, done))?
+        else {
+            return Ok(None);
+        };
+        match goal.check(&model) {
+            Ok(()) => return Ok(Some(model)),
+            Err(TuneError::MaxTooSmall { max, service, .. }) if left > 0 && service.0 / HOPELESS <= max.0 => {
+                if left == TRIES - 1 {
+                    bar.warn(&format!(
+                        "its smallest requests take {service}, more than the {max} of the maximum slowdown: measuring again in a minute"
+                    ));
+                }
+                if scrubber.observe(PAUSE, &mut |doing, done| watch(bar, doing, done))? {
+                    return Ok(None);
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    unreachable!("the last try returns")
 }
 
 /// Saves how a run stands before its first request. That it cannot be saved ends no scrub: it is tried again.

@@ -5,6 +5,14 @@
 
 use crate::Nanos;
 
+/// What is overdrawn, however much, is paid back by idleness of so many times the patience.
+pub const LONGEST: i128 = 12;
+
+/// By how much more is overdrawn than the credit.
+fn beyond(balance: i128, credit: i128) -> i128 {
+    (-credit).saturating_sub(balance).max(0)
+}
+
 /// How the account stands. Every foreground request earns the mean slowdown that is the goal, every delay spends what it cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
@@ -13,7 +21,7 @@ pub struct Account {
     /// Earned less spent, in nanoseconds of delay; overdrawn below zero.
     pub balance: i128,
     /// What may be overdrawn once the device has been idle for `patience`, in nanoseconds of delay. Each further time of that length
-    /// earns as much, while more is overdrawn.
+    /// pays back as much, or a twelfth of what is overdrawn.
     pub credit: i128,
     /// Idle time from which on that may be.
     pub patience: Nanos,
@@ -79,34 +87,32 @@ impl Account {
     }
 
     /// The idle time after which work goes on though it is overdrawn: the patience, and as much again for each credit that is
-    /// overdrawn beyond the first. `None` where there is no credit.
+    /// overdrawn beyond the first, up to [`LONGEST`] times. `None` where there is no credit.
     pub fn may_go_on_at(&self) -> Option<Nanos> {
-        let wait = |balance: i128, credit: i128| {
-            let beyond = (-credit).saturating_sub(balance).max(0);
-            let (beyond, patience) = (u128::try_from(beyond).ok()?, u128::from(self.patience.0));
-            let more = match (beyond, u128::try_from(credit).ok()?) {
-                (0, _) => 0,
-                (_, 0) => return None,
-                (beyond, credit) => {
-                    (beyond / credit).saturating_mul(patience).saturating_add(beyond % credit * patience / credit)
-                }
-            };
-            Some(Nanos(u64::try_from(patience.saturating_add(more)).unwrap_or(u64::MAX)))
+        let patience = i128::from(self.patience.0);
+        let wait = |balance: i128, credit: i128| match beyond(balance, credit) {
+            0 => Some(0),
+            _ if credit == 0 => None,
+            beyond if beyond / credit >= LONGEST => Some(LONGEST * patience),
+            beyond => Some(beyond.saturating_mul(patience) / credit),
         };
-        let mean = wait(self.balance, self.credit)?;
-        self.tail.map_or(Some(mean), |tail| wait(tail.balance, tail.credit).map(|tail| tail.max(mean)))
+        let tail = self.tail.map_or(Some(0), |tail| wait(tail.balance, tail.credit))?;
+        let more = wait(self.balance, self.credit)?.max(tail);
+        Some(Nanos(u64::try_from(patience + more).unwrap_or(u64::MAX)))
     }
 
-    /// The device was idle for so long. Beyond the patience that earns, up to the credit: otherwise one burst of requests that were
-    /// delayed together would end all work on a disk that is hardly used.
+    /// The device was idle for so long. Beyond the patience that pays back what is overdrawn by more than the credit: otherwise one
+    /// burst of requests that were delayed together would end all work on a disk that is hardly used.
     pub fn idled(&mut self, idle: Nanos) {
-        let beyond = i128::from(idle.since(self.patience).0);
-        let forgiven = |balance: &mut i128, credit: i128| {
-            let earned = beyond.saturating_mul(credit) / i128::from(self.patience.0.max(1));
-            *balance = (*balance).max(balance.saturating_add(earned).min(-credit));
+        let (time, patience) = (i128::from(idle.since(self.patience).0), i128::from(self.patience.0.max(1)));
+        let pay_back = |balance: &mut i128, credit: i128| {
+            let beyond = beyond(*balance, credit);
+            if credit > 0 && beyond > 0 {
+                *balance += (time.saturating_mul(credit.max(beyond / LONGEST)) / patience).min(beyond);
+            }
         };
-        forgiven(&mut self.balance, self.credit);
-        self.tail.iter_mut().for_each(|tail| forgiven(&mut tail.balance, tail.credit));
+        pay_back(&mut self.balance, self.credit);
+        self.tail.iter_mut().for_each(|tail| pay_back(&mut tail.balance, tail.credit));
     }
 
     /// After so many more foreground requests, none of them delayed, it is no longer overdrawn; `None` if they earn nothing.
@@ -143,6 +149,12 @@ mod tests {
         account.served(0, Nanos(101));
         account.idled(Nanos(600));
         assert_eq!((account.balance, account.may_go_on_at()), (-101, Some(Nanos(606))));
+        // However much it is, twelve times the patience of idleness are enough.
+        account.served(0, Nanos(1_200_000));
+        assert_eq!(account.may_go_on_at(), Some(Nanos(13 * 300)));
+        account.idled(Nanos(7 * 300));
+        assert!((-600_200..=-600_000).contains(&account.balance), "{account:?}");
+        account.idled(Nanos(14 * 300));
         account.balance = -51;
         account.served(6, Nanos(0));
         assert!(!account.forbids(Nanos::ZERO) && account.overdrawn() == Nanos::ZERO);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, Cursor, Read};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::compression::decompressed;
 use super::inputs::HEAD;
@@ -86,7 +87,8 @@ impl Read for Sparse<'_> {
 /// The first bytes of a member, decompressed.
 fn head(first: &[u8], memory: u64) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    let read = decompressed(first, memory).and_then(|(read, _)| read.take(HEAD as u64).read_to_end(&mut head));
+    let read = decompressed(first, memory, &Arc::default())
+        .and_then(|(read, _)| read.take(HEAD as u64).read_to_end(&mut head));
     match read {
         // A piece of a compressed file ends early, which is no error yet.
         Err(error) if first.len() as u64 == BLOCK && error.kind() == io::ErrorKind::UnexpectedEof => Ok(head),

@@ -84,10 +84,31 @@ pub struct Compressed {
     pub memory: u64,
 }
 
+/// How much of a trace's files was read, and how much that became where it was unpacked, of all of them together.
+#[derive(Debug, Default)]
+pub struct Volume {
+    packed: AtomicU64,
+    unpacked: AtomicU64,
+}
+
+impl Volume {
+    /// Counts what is read of a file itself.
+    pub fn of_file<R: Read>(self: &Arc<Self>, input: R) -> Counted<R> {
+        Counted { input, volume: self.clone() }
+    }
+
+    fn is_endless(&self) -> bool {
+        let unpacked = self.unpacked.load(Ordering::Relaxed);
+        unpacked > PATIENT && unpacked / MOST_TIMES > self.packed.load(Ordering::Relaxed)
+    }
+}
+
 /// The content of `input`, unpacked in no more than `most` bytes of memory, and how it was compressed, if it was.
-pub fn decompressed<'a>(input: impl Read + Send + 'a, most: u64) -> io::Result<(Reader<'a>, Option<Compressed>)> {
-    let packed = Arc::new(AtomicU64::new(0));
-    let mut input = Counted { input, read: packed.clone() };
+pub fn decompressed<'a>(
+    mut input: impl Read + Send + 'a,
+    most: u64,
+    volume: &Arc<Volume>,
+) -> io::Result<(Reader<'a>, Option<Compressed>)> {
     let mut first = Vec::new();
     input.by_ref().take(FIRST).read_to_end(&mut first)?;
     let Some(found) = COMPRESSIONS.iter().find(|compression| first.starts_with(compression.magic)) else {
@@ -100,7 +121,7 @@ pub fn decompressed<'a>(input: impl Read + Send + 'a, most: u64) -> io::Result<(
         return Err(io::Error::other(problem));
     }
     let content = (found.open)(Box::new(Cursor::new(first).chain(input)), memory)?;
-    Ok((Box::new(Plain { content, packed, unpacked: 0 }), Some(Compressed { name: found.name, memory })))
+    Ok((Box::new(Plain { content, volume: volume.clone() }), Some(Compressed { name: found.name, memory })))
 }
 
 /// Asks the decoder itself: given next to nothing, it stops behind the first headers and knows what would be enough.
@@ -129,15 +150,15 @@ fn zstd_memory(first: &[u8]) -> u64 {
 }
 
 /// Counts what is read.
-struct Counted<R> {
+pub struct Counted<R> {
     input: R,
-    read: Arc<AtomicU64>,
+    volume: Arc<Volume>,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
-        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        self.volume.packed.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 }
@@ -145,9 +166,7 @@ impl<R: Read> Read for Counted<R> {
 /// Says in plain words that a later part needs more memory than the first, and stops where there is no end to unpacking.
 struct Plain<'a> {
     content: Reader<'a>,
-    /// Bytes read to unpack these.
-    packed: Arc<AtomicU64>,
-    unpacked: u64,
+    volume: Arc<Volume>,
 }
 
 impl Read for Plain<'_> {
@@ -156,8 +175,8 @@ impl Read for Plain<'_> {
             let plain = "needs more memory to unpack than its first bytes say: unpack it first";
             if TOO_MUCH.contains(&&*error.to_string()) { io::Error::other(plain) } else { error }
         })?;
-        self.unpacked += read as u64;
-        if self.unpacked > PATIENT && self.unpacked / MOST_TIMES > self.packed.load(Ordering::Relaxed) {
+        self.volume.unpacked.fetch_add(read as u64, Ordering::Relaxed);
+        if self.volume.is_endless() {
             return Err(io::Error::other("unpacks to more than 2,000 times its size: unpack it first"));
         }
         Ok(read)
@@ -171,7 +190,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> (io::Result<Vec<u8>>, Option<&'static str>) {
-        let (mut reader, found) = decompressed(bytes, MEMORY).unwrap();
+        let (mut reader, found) = decompressed(bytes, MEMORY, &Arc::default()).unwrap();
         let mut content = Vec::new();
         (reader.read_to_end(&mut content).map(|_| content), found.map(|found| found.name))
     }
@@ -219,7 +238,8 @@ mod tests {
 
     #[test]
     fn first_bytes_say_what_memory_is_needed() {
-        let memory = |file: &[u8], most| decompressed(file, most).map(|(_, found)| found.unwrap().memory / MIB);
+        let memory =
+            |file: &[u8], most| decompressed(file, most, &Arc::default()).map(|(_, found)| found.unwrap().memory / MIB);
         let needs = |file: &[u8], mib| {
             assert_eq!(memory(file, mib * MIB).unwrap(), mib);
             let refused = memory(file, mib * MIB - 1).unwrap_err().to_string();
@@ -248,7 +268,8 @@ mod tests {
         let once = once.finish().unwrap();
         let unpacked = |times: usize| {
             let packed = once.repeat(times);
-            let (mut reader, _) = decompressed(&packed[..], MEMORY).unwrap();
+            let volume = Arc::default();
+            let (mut reader, _) = decompressed(Volume::of_file(&volume, &packed[..]), MEMORY, &volume).unwrap();
             io::copy(&mut reader, &mut io::sink())
         };
         assert_eq!(unpacked(4).unwrap(), PATIENT);

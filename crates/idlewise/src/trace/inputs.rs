@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::compression::{Compressed, MEMORY, decompressed};
+use super::compression::{Compressed, MEMORY, Volume, decompressed};
 use super::spool::{Part, Spool};
 use super::{TraceError, archive, folder};
 
@@ -59,6 +59,8 @@ pub struct Inputs<'a> {
     passed_over_count: usize,
     /// Bytes of memory that those take which are unpacked while they are read.
     memory: u64,
+    /// Bounds what small files may unpack to.
+    volume: Arc<Volume>,
     /// Told what is read of files.
     meter: Option<Arc<Meter<'a>>>,
     /// Whether some come from a folder or an archive, which may hold other things than traces.
@@ -175,7 +177,10 @@ impl<'a> Inputs<'a> {
         looks: Looks,
         outer: &Outer,
     ) -> io::Result<()> {
-        let (mut rest, compressed) = decompressed(read, outer.memory_left())?;
+        // What is in an archive was counted with it.
+        let read: Box<dyn Read + Send + 'a> =
+            if outer.archives == 0 { Box::new(self.volume.of_file(read)) } else { Box::new(read) };
+        let (mut rest, compressed) = decompressed(read, outer.memory_left(), &self.volume)?;
         let mut head = Vec::new();
         rest.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
         let mark = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
