@@ -254,7 +254,8 @@ impl<P: Policy> Worker<P> {
     fn pause(&self, next: Next) -> (Duration, bool) {
         let left = |at: Nanos| Duration::from(at.since(self.shared.now()));
         match next {
-            Next::AskAt(at) => (left(at), false),
+            // Foreground work may end the interval before, and the next one may be used sooner.
+            Next::AskAt(at) => (left(at).min(TICK), false),
             // Requests that complete meanwhile earn.
             Next::Paused { until } => (until.map_or(TICK, left).min(TICK), false),
             Next::WhenIdle | Next::Step(_) => (TICK, true),
@@ -335,7 +336,7 @@ impl Wake for Unpark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Budget, Waiting};
+    use crate::policy::{Budget, Decision, Waiting};
 
     const SIZE: Bytes = Bytes::from_kib(64);
 
@@ -380,6 +381,37 @@ mod tests {
         assert_eq!((measured.collisions, measured.foreground_requests), (1, 1));
         // On one server it would have been done when its own time behind the step was over.
         assert!((1..30).contains(&(measured.max_slowdown.0 / 1_000_000)), "{measured:?}");
+    }
+
+    /// Waits in its first interval for long, and not at all in those behind it.
+    struct LaterSooner(Nanos);
+
+    impl Policy for LaterSooner {
+        fn decide(&mut self, _: Nanos) -> Decision {
+            if self.0 > Nanos::ZERO {
+                Decision::Wait { until: self.0 }
+            } else {
+                Decision::Issue { size: SIZE, count: 1 }
+            }
+        }
+
+        fn foreground_arrived(&mut self, _: Nanos, _: Nanos) {
+            self.0 = Nanos::ZERO;
+        }
+    }
+
+    #[test]
+    fn a_worker_that_sleeps_hears_of_the_next_interval() {
+        let (foreground, mut worker) = shared(LaterSooner(Nanos::from_secs(10)));
+        let began = Instant::now();
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                drop(foreground.request());
+            });
+            assert_eq!(worker.ready().size(), SIZE);
+        });
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
 
     #[test]
