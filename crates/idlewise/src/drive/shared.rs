@@ -244,6 +244,11 @@ impl<P: Policy> Worker<P> {
         Step { worker: self, size }
     }
 
+    /// The step that was [left open](Step::leave_open) ended.
+    pub fn step_ended(&mut self) {
+        self.steps.push((self.shared.now(), Event::StepEnded));
+    }
+
     /// Asks to be woken when the device becomes idle; whether that is still to come.
     fn waits(&self, waker: Waker) -> bool {
         self.shared.wait(waker);
@@ -317,11 +322,18 @@ impl<P: Policy> Step<'_, P> {
     pub fn size(&self) -> Bytes {
         self.size
     }
+
+    /// The same where a guard is in the way, as between two callbacks: the step goes on until [`Worker::step_ended`].
+    pub fn leave_open(self) -> Bytes {
+        let size = self.size;
+        std::mem::forget(self);
+        size
+    }
 }
 
 impl<P: Policy> Drop for Step<'_, P> {
     fn drop(&mut self) {
-        self.worker.steps.push((self.worker.shared.now(), Event::StepEnded));
+        self.worker.step_ended();
     }
 }
 
@@ -381,6 +393,15 @@ mod tests {
         assert_eq!((measured.collisions, measured.foreground_requests), (1, 1));
         // On one server it would have been done when its own time behind the step was over.
         assert!((1..30).contains(&(measured.max_slowdown.0 / 1_000_000)), "{measured:?}");
+    }
+
+    #[test]
+    fn a_step_that_is_left_open_goes_on_until_it_is_ended() {
+        let (_foreground, mut worker) = shared(waiting(0));
+        assert_eq!(worker.ready().leave_open(), SIZE);
+        assert_eq!(worker.ask(), Next::WhenIdle);
+        worker.step_ended();
+        assert_eq!((worker.ask(), worker.measured().steps), (Next::Step(SIZE), 1));
     }
 
     /// Waits in its first interval for long, and not at all in those behind it.
