@@ -5,6 +5,7 @@
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it
+# make bench-key-value   reads of a key-value store beside its compaction on the emulated disk, in about twenty minutes: docs/embedding.md
 # make docs    the documents as a site, in target/book, with its links checked
 # make install the command, into PREFIX/bin
 # make dist    packages of a static command, for x86-64 or, with ARCH=aarch64, for arm64, in target/packages
@@ -15,15 +16,21 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # What building the command needs beyond a Rust toolchain: the compiler of the BPF program, and what libbpf and zstd are built with.
 BUILD_PACKAGES := clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev
 # What the emulated disk needs besides.
-DISK_PACKAGES := mount util-linux
+DISK_PACKAGES := e2fsprogs mount util-linux
 # What the tests need besides: the emulated machine, and file systems.
-TEST_PACKAGES := $(DISK_PACKAGES) busybox-static cpio dmsetup e2fsprogs kmod qemu-system-x86 xz-utils
+TEST_PACKAGES := $(DISK_PACKAGES) busybox-static cpio dmsetup kmod qemu-system-x86 xz-utils
 # Where there is no Rust, Debian's own is installed, as new as its security archive has it.
 RUST_PACKAGES := cargo-web rustc-web
 LINT_PACKAGES := rust-web-clippy rustfmt-web
 RUST := 1.88
 MDBOOK := 0.5.4
 DENY := 0.20.2
+# The example of an embedder is a workspace of its own: its store needs a newer Rust than the rest.
+STORE := --manifest-path examples/key-value-store/Cargo.toml
+STORE_RUST := 1.90
+STORE_TARGET := --target-dir $(or $(CARGO_TARGET_DIR),target)
+with_store = if printf '%s\n' $(STORE_RUST) "$$(rustc --version | cut -d ' ' -f 2)" | sort -VC; then $(1); \
+	else echo "the key-value store is skipped: it needs Rust $(STORE_RUST)"; fi
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 # The libraries that crates bring are built with make too: they must not be installed into our DESTDIR.
 MAKEOVERRIDES :=
@@ -34,14 +41,14 @@ ARCH ?= x86_64
 DIST_PACKAGES := binutils debootstrap dpkg-dev lintian mandoc python3 rpm
 DIST_PACKAGES_aarch64 := gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev:arm64 qemu-user-static zlib1g-dev:arm64
 # `--version` has the commit, where git knows it.
-demo experiments acceleration build install dist: export IDLEWISE_COMMIT := \
+demo experiments acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
 	$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # Always the whole workspace: a build of one package resolves other features, and would compile again what is there.
 RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, seconds after that."; \
 	cargo build --release --locked --workspace
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: deny docs publishable tables demo experiments acceleration test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: deny docs publishable tables demo experiments acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 demo: setup-disk
 	$(RELEASE)
@@ -57,12 +64,18 @@ acceleration: setup-disk
 	$(RELEASE)
 	$(BUILT)/idlewise-acceleration $(TRACE) $(OPTIONS)
 
+bench-key-value: setup-disk
+	$(RELEASE)
+	cargo build --release --locked $(STORE) $(STORE_TARGET)
+	examples/key-value-store/bench.sh $(BUILT) $(RUNS)
+
 test: setup
 	@./tests/oracle/setup.sh
 	@./testbed/vm/vm.sh --fetch || echo "the tests in the emulated machine will be skipped"
 	@echo "Building the tests: about 3 minutes on 2 cores from nothing. Running them takes about 8 more."
 	cargo build --locked --workspace --bins --tests
 	cargo test --locked --workspace
+	@$(call with_store,cargo test --locked $(STORE) $(STORE_TARGET))
 
 fuzz: setup
 	./fuzz/run.sh $(or $(SECONDS),60)
@@ -71,6 +84,8 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --workspace --all-targets --no-default-features -- -D warnings
+	cargo fmt --check $(STORE)
+	@$(call with_store,cargo clippy --locked --all-targets $(STORE) $(STORE_TARGET) -- -D warnings)
 	# The library as an embedder has it.
 	cargo clippy --locked -p idlewise --no-default-features --target-dir target/thin -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
