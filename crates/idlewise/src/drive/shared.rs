@@ -244,6 +244,12 @@ impl<P: Policy> Worker<P> {
         Step { worker: self, size }
     }
 
+    /// Whether the foreground is waiting: a step of several requests to the device had better end before the next of them. A foreground
+    /// request that is served between two of them counts as not slowed.
+    pub fn is_awaited(&self) -> bool {
+        self.shared.outstanding() > 0
+    }
+
     /// The step that was [left open](Step::leave_open) ended.
     pub fn step_ended(&mut self) {
         self.steps.push((self.shared.now(), Event::StepEnded));
@@ -397,10 +403,13 @@ mod tests {
 
     #[test]
     fn a_step_that_is_left_open_goes_on_until_it_is_ended() {
-        let (_foreground, mut worker) = shared(waiting(0));
+        let (foreground, mut worker) = shared(waiting(0));
         assert_eq!(worker.ready().leave_open(), SIZE);
-        assert_eq!(worker.ask(), Next::WhenIdle);
+        assert_eq!((worker.ask(), worker.is_awaited()), (Next::WhenIdle, false));
+        let request = foreground.request();
+        assert!(worker.is_awaited());
         worker.step_ended();
+        drop(request);
         assert_eq!((worker.ask(), worker.measured().steps), (Next::Step(SIZE), 1));
     }
 
