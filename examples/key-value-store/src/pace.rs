@@ -69,6 +69,10 @@ impl Steps {
         if self.left <= 0 {
             self.end()?;
             self.begin();
+        } else if self.worker.is_awaited() {
+            // What it wrote is written out with the next step: a read is waiting.
+            self.worker.step_ended();
+            self.begin();
         }
         self.left -= bytes as i64;
         Ok(())
