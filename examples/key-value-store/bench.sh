@@ -4,7 +4,7 @@
 # made anew and read by nobody yet.
 set -euo pipefail
 programs=$1 runs=${2:-6}
-# So many reads take as long as the slowest compaction.
+# The goal is a share of the mean of so many.
 reads=2000
 work=$(mktemp -d)
 mkdir "$work/mounted" "$work/results"
