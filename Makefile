@@ -87,7 +87,7 @@ lint: setup
 	cargo fmt --check $(STORE)
 	@$(call with_store,cargo clippy --locked --all-targets $(STORE) $(STORE_TARGET) -- -D warnings)
 	# The library as an embedder has it.
-	cargo clippy --locked -p idlewise --no-default-features --target-dir target/thin -- -D warnings
+	cargo clippy --locked -p idlewise --no-default-features --lib --tests --target-dir target/thin -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
 build: setup-build

@@ -160,7 +160,7 @@ impl DiskModel {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
 

@@ -190,12 +190,29 @@ impl Shared {
 impl<P: Policy> Worker<P> {
     /// Blocks until a step may begin; it begins at once.
     pub fn ready(&mut self) -> Step<'_, P> {
+        let size = self.wait_until(None).expect("without an end it waits for a step");
+        self.begin(size)
+    }
+
+    /// The same for so long at most, for a program that may have to stop meanwhile.
+    pub fn ready_within(&mut self, time: Duration) -> Option<Step<'_, P>> {
+        let size = self.wait_until(Instant::now().checked_add(time))?;
+        Some(self.begin(size))
+    }
+
+    /// The size of the step that may begin, at the latest at `end`.
+    fn wait_until(&mut self, end: Option<Instant>) -> Option<Bytes> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         loop {
             let (time, until_idle) = match self.ask() {
-                Next::Step(size) => return self.begin(size),
+                Next::Step(size) => return Some(size),
                 next => self.pause(next),
             };
+            let left = end.map_or(time, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() && end.is_some() {
+                return None;
+            }
+            let time = time.min(left);
             if until_idle {
                 if self.waits(waker.clone()) {
                     thread::park_timeout(time);
@@ -302,8 +319,16 @@ impl<P: Policy> Worker<P> {
         self.driver.set_policy(policy)
     }
 
-    /// What the foreground suffered, as far as is known: requests count once the device is idle behind them.
-    pub fn measured(&self) -> &Measured {
+    /// The size of the steps and the idle wait before the first of them in the last interval that was used, if any was.
+    pub fn last_used(&self) -> Option<(Bytes, Nanos)> {
+        self.driver.last_used()
+    }
+
+    /// What the foreground suffered: requests count once the device is idle behind them.
+    pub fn measured(&mut self) -> &Measured {
+        if self.shared.outstanding() == 0 {
+            self.tell();
+        }
         self.driver.measured()
     }
 
@@ -399,6 +424,17 @@ mod tests {
         assert_eq!((measured.collisions, measured.foreground_requests), (1, 1));
         // On one server it would have been done when its own time behind the step was over.
         assert!((1..30).contains(&(measured.max_slowdown.0 / 1_000_000)), "{measured:?}");
+    }
+
+    #[test]
+    fn a_worker_that_may_have_to_stop_waits_for_so_long_only() {
+        let (foreground, mut worker) = shared(waiting(0));
+        let request = foreground.request();
+        assert!(worker.ready_within(Duration::from_millis(20)).is_none());
+        drop(request);
+        // Nobody asked in between.
+        assert_eq!(worker.measured().foreground_requests, 1);
+        assert_eq!(worker.ready_within(Duration::from_secs(10)).map(|step| step.size()), Some(SIZE));
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl<'a> Reducer<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use crate::trace::{ReadOptions, parse_bytes};

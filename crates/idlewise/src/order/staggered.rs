@@ -173,7 +173,7 @@ fn take(stretches: &mut Vec<(u64, u64)>, size: Bytes) -> Option<Extent> {
     Some(extent)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

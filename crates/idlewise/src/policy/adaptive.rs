@@ -179,7 +179,7 @@ pub(super) const ADAPTIVE: Entry = Entry {
     },
 };
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use rand_distr::{Distribution, LogNormal};
 

@@ -80,7 +80,7 @@ pub fn build(name: &str, parameters: &Parameters, setting: &Setting) -> Result<B
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::super::testing::parameters_of;
     use super::super::{Decision, IDLE_WAIT, LONGEST, REQUEST_SIZE};

@@ -185,7 +185,7 @@ pub fn parameters_of(entry: &Entry) -> Parameters {
     parameters
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use crate::disk::DiskModel;

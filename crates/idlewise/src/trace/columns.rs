@@ -171,6 +171,7 @@ impl Columns {
         self.volumes.id(name)
     }
 
+    #[cfg(feature = "files")]
     /// Requests of a format that knows no volumes are all of one disk.
     pub(super) fn name_the_only_volume(&mut self) {
         if self.volumes.is_empty() && !self.is_empty() {

@@ -87,7 +87,7 @@ fn baseline(
     Baseline { name, request_size, wait, summary, slowdown_p99 }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use crate::trace::synth::PUBLISHED;

@@ -179,7 +179,7 @@ fn exceeded_by(sorted: &[Nanos], share: f64) -> Nanos {
     rest.checked_sub(1).map_or(Nanos::ZERO, |last| sorted[last])
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::super::best_within;
     use super::*;

@@ -217,7 +217,7 @@ fn histogram(disks: &[Idleness]) -> Cdh {
     lengths
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use crate::disk::DiskModel;

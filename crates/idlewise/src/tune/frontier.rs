@@ -120,7 +120,7 @@ pub fn upper_edge(points: impl Iterator<Item = FrontierPoint>) -> Vec<FrontierPo
     points
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use crate::trace::synth::Shape;

@@ -84,7 +84,7 @@ pub fn gentlest(
     Ok(Gentlest::Found(found.0, found.1))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use crate::trace::synth::PUBLISHED;

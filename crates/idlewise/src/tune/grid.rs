@@ -49,7 +49,7 @@ pub fn grid(
     pairs.par_iter().map(cell).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
     use crate::simulate::simulate;

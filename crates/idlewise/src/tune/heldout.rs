@@ -142,7 +142,7 @@ pub fn shaped(train: &[Idleness], model: &DiskModel, goal: &Goal, context: bool)
     Some(Box::new(move || Box::new(policy.clone())))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use rand::RngExt;
     use rand_distr::{Distribution, Exp1};

@@ -204,7 +204,7 @@ impl PlanFile {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
 

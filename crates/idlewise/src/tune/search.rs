@@ -429,7 +429,7 @@ fn planned(shifted: [f64; SHIFTS as usize]) -> f64 {
     (mean + 2.0 * variance.sqrt()) / PLANNED
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use proptest::prelude::*;
 

@@ -230,7 +230,7 @@ impl<'a> Longer<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use rand_distr::{Distribution, LogNormal};
 
