@@ -48,7 +48,10 @@ fn walk(module: &Module, folder: &Path, modules: &mut Vec<Module>) {
     for item in &module.items {
         let Item::Mod(inner) = item else { continue };
         let name = inner.ident.to_string();
-        let is_test = inner.attrs.iter().any(|attr| attr.to_token_stream().to_string().contains("cfg (test)"));
+        let is_test = inner
+            .attrs
+            .iter()
+            .any(|attr| attr.to_token_stream().to_string().split(['(', ',', ' ', ')']).any(|word| word == "test"));
         if is_test {
             continue;
         }
