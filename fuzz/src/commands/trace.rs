@@ -73,9 +73,16 @@ fn cut(mut columns: Columns, begin: Nanos, end: Nanos) {
 
 /// Read one by one, the volumes are all of the trace.
 fn volumes(file: &[u8], read: &Read) {
-    let Some(last) = read.batches.last().filter(|last| last.volumes.len() <= 4 && !last.volumes.iter().any(|name| name.contains(['*', '?']))) else { return };
+    let Some(last) = read
+        .batches
+        .last()
+        .filter(|last| last.volumes.len() <= 4 && !last.volumes.iter().any(|name| name.contains(['*', '?'])))
+    else {
+        return;
+    };
     let strict = ReadOptions { skip_bad: true, ..ReadOptions::default() };
-    let of = |name: &str| Read::of(file, &ReadOptions { volumes: &[name.into()], ..strict }).map_or(0, |read| read.len());
+    let of =
+        |name: &str| Read::of(file, &ReadOptions { volumes: &[name.into()], ..strict }).map_or(0, |read| read.len());
     if let Some(all) = Read::of(file, &strict)
         .filter(|all| all.batches.last().is_some_and(|batch| batch.volumes[..] == last.volumes[..]))
     {

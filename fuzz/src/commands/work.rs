@@ -3,7 +3,7 @@
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Idleness, Writes};
 use idlewise::policy::restrained::Amount;
-use idlewise::policy::{BUDGET, BUSY_PERIOD, COMMON, Kind, POLICIES, Parameters, SWAP_AT, Value};
+use idlewise::policy::{BUDGET, BUSY_PERIOD, COMMON, Kind as Values, POLICIES, Parameters, SWAP_AT, Value};
 use idlewise::simulate::{ParityUpdates, Scrub, Service, Work, WriteVerification};
 use idlewise::{Bytes, Nanos};
 
@@ -81,11 +81,11 @@ pub fn policy(from: &mut Unstructured) -> Result<(&'static str, Parameters)> {
     let mut given = Parameters::default();
     for &parameter in COMMON.iter().chain(entry.parameters) {
         let value: Value = match parameter.kind {
-            Kind::Size { .. } => size(from)?.into(),
-            Kind::Number { .. } => (share(from)? * 8.0).into(),
+            Values::Size { .. } => size(from)?.into(),
+            Values::Number { .. } => (share(from)? * 8.0).into(),
             // Until then requests are simulated one by one.
-            Kind::Time if [SWAP_AT, BUSY_PERIOD].contains(&parameter) => time(from)?.min(Nanos::from_secs(10)).into(),
-            Kind::Time => time(from)?.into(),
+            Values::Time if [SWAP_AT, BUSY_PERIOD].contains(&parameter) => time(from)?.min(Nanos::from_secs(10)).into(),
+            Values::Time => time(from)?.into(),
         };
         if parameter != BUDGET || from.ratio(1u8, 4u8)? {
             given.set(parameter, value);
