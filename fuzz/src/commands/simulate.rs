@@ -2,7 +2,7 @@
 
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::{Idleness, Keep};
-use idlewise::policy::{Setting, build};
+use idlewise::policy::{REQUEST_SIZE, Setting, build};
 use idlewise::simulate::{self, Lane, Run, Summary};
 
 use super::work::{kind, policy};
@@ -17,7 +17,7 @@ pub fn run(mut from: Unstructured) -> Result<()> {
     let Some(read) = Read::short(&file(from)?) else { return Ok(()) };
     let keep = Keep { responses: true, writes: kind.writes(drawn) };
     let Some(disks) = read.idleness(&model, keep) else { return Ok(()) };
-    let size = parameters.request_size.unwrap_or(SMALLEST_REQUEST);
+    let size = parameters.size(REQUEST_SIZE).unwrap_or(SMALLEST_REQUEST);
     // What is refused, the command refuses before it reads.
     if build(name, &parameters, &Setting::scrub(&Idleness::default(), &model)).is_err() {
         return Ok(());
