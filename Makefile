@@ -7,7 +7,7 @@
 # make publishable   each crate as a registry would get it
 # make bench-key-value   reads of a key-value store beside its compaction on the emulated disk, in about twenty minutes: docs/embedding.md
 # make docs    the documents as a site, in target/book, with its links checked
-# make install the command, into PREFIX/bin
+# make install the command into PREFIX/bin, with its manual pages and completions
 # make dist    packages of a static command, for x86-64 or, with ARCH=aarch64, for arm64, in target/packages
 # make test-packages   installs, uses and removes the .deb in a bare system (root, debootstrap): Debian's stable, or SUITE=bullseye
 
@@ -47,6 +47,7 @@ demo experiments acceleration bench-key-value build install dist: export IDLEWIS
 RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, seconds after that."; \
 	cargo build --release --locked --workspace
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
+SHARE = $(DESTDIR)$(PREFIX)/share
 
 .PHONY: deny docs publishable tables demo experiments acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
@@ -95,7 +96,13 @@ build: setup-build
 
 # `sudo make install` after `make build` takes what is built: root need not have a toolchain, nor be given one.
 install: $(if $(and $(SUDO_USER),$(wildcard $(BUILT)/idlewise)),,build)
-	$(SUDO) install -D -m 755 $(BUILT)/idlewise $(DESTDIR)$(PREFIX)/bin/idlewise
+	$(SUDO) install -D -s -m 755 $(BUILT)/idlewise $(DESTDIR)$(PREFIX)/bin/idlewise
+	$(BUILT)/idlewise generate-files $(BUILT)/made $$(date +%F)
+	$(SUDO) install -d $(SHARE)/man/man1
+	$(SUDO) install -m 644 $(BUILT)/made/*.1 $(SHARE)/man/man1
+	$(SUDO) install -D -m 644 $(BUILT)/made/idlewise.bash $(SHARE)/bash-completion/completions/idlewise
+	$(SUDO) install -D -m 644 $(BUILT)/made/_idlewise $(SHARE)/zsh/site-functions/_idlewise
+	$(SUDO) install -D -m 644 $(BUILT)/made/idlewise.fish $(SHARE)/fish/vendor_completions.d/idlewise.fish
 
 # The documents as a site, in target/book; its builder is compiled once, into target/tools.
 docs: setup-build

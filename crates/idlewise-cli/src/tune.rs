@@ -109,6 +109,9 @@ struct Report {
     /// With `--goal mttdl`: mean time to data loss with passes of this length.
     #[serde(skip_serializing_if = "Option::is_none")]
     mttdl_s: Option<f64>,
+    /// With `--out`: the file that the plan was written to.
+    #[serde(rename = "plan_file", skip_serializing_if = "Option::is_none")]
+    written: Option<String>,
     /// With `--report`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     frontier: Vec<FrontierPoint>,
@@ -237,11 +240,13 @@ impl Arguments {
         let row_mttdl = self.aim.mttdl_s(row_of_plan.full_pass_s);
         let nothing = outcome.background_requests == 0;
         // A plan that does nothing here would still work live.
+        let mut written = None;
         if let Some(path) = out.filter(|_| !nothing) {
             let p99 = run_of_plan.slowdown_p99(goal.p99_slowdown);
             let predicted = Predicted::new(&row_of_plan.summary, p99, &goal);
             let file = PlanFile::new(&schedule, goal, predicted, &input.source.trace, &model.name);
             output::file(&path, &file.to_toml())?;
+            written = Some(path.display().to_string());
         }
         let named = |base: Baseline| Named {
             name: base.name,
@@ -278,6 +283,7 @@ impl Arguments {
             goal_needed_s: nothing.then(needed).flatten(),
             mttdl_s: row_mttdl,
             frontier: Vec::new(),
+            written,
             source: input.source.clone(),
         };
         if !goal.allows(&rest).keeps(&outcome) {

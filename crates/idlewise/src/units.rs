@@ -278,9 +278,14 @@ impl Rate {
 }
 
 impl fmt::Display for Rate {
-    /// In decimal megabytes, as disk rates are quoted: `38.8 MB/s`.
+    /// In decimal megabytes, as disk rates are quoted: `38.8 MB/s`; what is less than one in kilobytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{:.1} MB/s", self.0 as f64 / 1e6))
+        let kilobytes = self.0 as f64 / 1e3;
+        match kilobytes {
+            0.0 => f.pad("0 MB/s"),
+            ..999.5 => f.pad(&format!("{kilobytes:.*} kB/s", decimals(kilobytes))),
+            _ => f.pad(&format!("{:.1} MB/s", kilobytes / 1e3)),
+        }
     }
 }
 

@@ -41,9 +41,10 @@ pub fn table(report: &Report) -> Table {
     for baseline in &report.baselines {
         let (row, delay) = (&baseline.row, seconds(baseline.row.idle_wait_s));
         match baseline.name {
+            "cfq-idle" => add("idle class", row),
             "cfq-idle-plan-size" => add("idle class, plan's size", row),
             "back-to-back-plan-size" => add("back-to-back, plan's size", row),
-            "fixed-delay-plan-slowdown" => add(&format!("fixed delay of {delay}, plan's size and slowdown"), row),
+            "fixed-delay-plan-slowdown" => add(&format!("fixed delay {delay}, plan's size"), row),
             name => add(name, row),
         }
     }
@@ -94,6 +95,12 @@ pub fn text(report: &Report) -> String {
     }
     text += &format!("{}\n", words(report));
     text += &format!("\n{}", table(report));
+    if let Some(path) = &report.written {
+        text += &format!("\nThe plan is in {path}: `idlewise scrub DEVICE --plan {path}` follows it.\n");
+    } else if report.goal_needed_s.is_none() {
+        text +=
+            "\nTo follow the plan, write it with --out plan.toml and run `idlewise scrub DEVICE --plan plan.toml`.\n";
+    }
     if let Some(mttdl_s) = report.mttdl_s {
         text += &format!(
             "\nPasses of this length give data in two copies a mean time to data loss of {} (`idlewise reliability --help` has the \

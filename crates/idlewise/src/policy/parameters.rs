@@ -175,7 +175,7 @@ impl Given<'_> {
     }
 
     fn missing(&self, parameter: Parameter) -> ParameterError {
-        ParameterError::Missing { policy: self.policy, parameter: parameter.name }
+        ParameterError::Missing { policy: self.policy, parameters: vec![parameter.name] }
     }
 }
 
@@ -183,12 +183,12 @@ impl Given<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// One that it needs is not given.
+    /// Some that it needs are not given.
     Missing {
         /// Name of the policy.
         policy: &'static str,
-        /// Name of the parameter.
-        parameter: &'static str,
+        /// Names of the parameters.
+        parameters: Vec<&'static str>,
     },
     /// One is given that it does not use.
     Unused {
@@ -217,7 +217,10 @@ impl ParameterError {
     /// The message, with this before the name of each parameter: two dashes on a command line.
     pub fn message(&self, before: &str) -> String {
         match self {
-            Self::Missing { policy, parameter } => format!("policy '{policy}' needs {before}{parameter}"),
+            Self::Missing { policy, parameters } => {
+                let names: Vec<String> = parameters.iter().map(|name| format!("{before}{name}")).collect();
+                format!("policy '{policy}' needs {}", names.join(" and "))
+            }
             Self::Unused { policy, parameter } => format!("policy '{policy}' takes no {before}{parameter}"),
             Self::Unknown { name, known } => format!("no policy '{name}'; there is {}", known.join(", ")),
             Self::Range { parameter, expected } => format!("{before}{parameter} is {expected}"),

@@ -3,6 +3,7 @@
 use super::parameter::Parameter;
 use super::parameters::{COMMON, Given, ParameterError, Parameters, Setting};
 use super::restrained::{BODY, MONITORING, RESTRAINED, TAIL, TAIL_BURSTY};
+use super::testing::parameters_of;
 use super::{BUDGET, Budget, Policy};
 use super::{adaptive, clairvoyant, fixed_delay, growing, predicting, waiting};
 use crate::registry::{Named, Registry};
@@ -73,16 +74,35 @@ pub fn build(name: &str, parameters: &Parameters, setting: &Setting) -> Result<B
             return Err(ParameterError::Range { parameter: name, expected });
         }
     }
-    let policy = (entry.build)(&Given { policy: entry.name, parameters, setting })?;
+    let policy = built(entry, parameters, setting)?;
     Ok(match parameters.time(BUDGET) {
         Some(target) => Box::new(Budget::new(policy, target)),
         None => policy,
     })
 }
 
+/// Asks for one thing at a time, so that all that is missing is found by giving it what it asks for.
+fn built(entry: &Entry, parameters: &Parameters, setting: &Setting) -> Result<Box<dyn Policy>, ParameterError> {
+    let build = |parameters: &Parameters| (entry.build)(&Given { policy: entry.name, parameters, setting });
+    let (mut given, mut missing) = (parameters.clone(), Vec::new());
+    let usual = parameters_of(entry);
+    loop {
+        match build(&given) {
+            Err(ParameterError::Missing { parameters, .. }) if !missing.contains(&parameters[0]) => {
+                let asked = entry.parameters.iter().chain(&COMMON).find(|one| one.name == parameters[0]);
+                missing.push(parameters[0]);
+                let Some(asked) = asked else { break };
+                given.set(*asked, usual.get(*asked).expect("there is a usual value for each"));
+            }
+            built if missing.is_empty() => return built,
+            _ => break,
+        }
+    }
+    Err(ParameterError::Missing { policy: entry.name, parameters: missing })
+}
+
 #[cfg(all(test, feature = "files"))]
 mod tests {
-    use super::super::testing::parameters_of;
     use super::super::{Decision, IDLE_WAIT, LONGEST, REQUEST_SIZE};
     use super::*;
     use crate::disk::DiskModel;
@@ -126,7 +146,7 @@ mod tests {
     fn what_is_missing_or_senseless_is_named() {
         let none = Parameters::default;
         let error = |name: &str, parameters| built(name, &parameters).err().unwrap();
-        assert_eq!(error("waiting", none()).to_string(), "policy 'waiting' needs idle-wait");
+        assert_eq!(error("waiting", none()).to_string(), "policy 'waiting' needs idle-wait and request-size");
         let unused = none().with(IDLE_WAIT, Nanos(1));
         assert_eq!(error("cfq-idle", unused).message("--"), "policy 'cfq-idle' takes no --idle-wait");
         assert!(error("wait", none()).to_string().contains("waiting, ar"));
