@@ -260,7 +260,7 @@ fn root_a_dead_stretch_where_the_disk_is_measured_is_scrubbed_past() {
 #[test]
 fn root_a_disk_that_is_slow_at_the_moment_is_measured_again() {
     let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
-    let goal = ["--mean-slowdown", "200us", "--max-slowdown", "200us", "--observe", "1s"];
+    let goal = ["--mean-slowdown", "800us", "--max-slowdown", "800us", "--observe", "1s"];
     let running = bench.start(&goal);
     std::thread::sleep(Duration::from_secs(5));
     running.signal(Signal::INT);

@@ -16,6 +16,7 @@ use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
+use crate::memory;
 use crate::output::{self, say};
 use crate::progress::Progress;
 
@@ -202,7 +203,7 @@ impl ReadArguments {
             volumes: &self.volume,
             columns: self.columns.as_ref(),
             spool_limit: self.spool_limit.or_else(half_of_free_space),
-            memory_limit: half_of_free_memory(),
+            memory_limit: memory::half_of_free(),
             ..ReadOptions::default()
         }
     }
@@ -222,7 +223,7 @@ impl ReadArguments {
     pub fn idleness_keeping(&self, paths: &[PathBuf], model: DiskModel, keep: Keep) -> anyhow::Result<Input> {
         let reducer = |resolution| Ok::<_, anyhow::Error>(Reducer::new(&model, resolution)?.keeping(keep));
         let begin = |provenance: &Provenance| Ok((reducer(provenance.resolution)?, GapFinder::default()));
-        let most = half_of_free_memory().map_or(u64::MAX, |memory| memory.0 / INTERVAL);
+        let most = memory::half_of_free().map_or(u64::MAX, |memory| memory.0 / INTERVAL);
         let take = |(reducer, gaps): &mut (Reducer, GapFinder), columns: Columns, _: &Provenance| {
             columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
             reducer.requests(&columns)?;
@@ -310,14 +311,6 @@ impl DiskArguments {
 fn half_of_free_space() -> Option<Bytes> {
     let space = rustix::fs::statvfs(std::env::temp_dir()).ok()?;
     Some(Bytes(space.f_bavail.saturating_mul(space.f_frsize) / 2))
-}
-
-/// Of this machine, for what must be read whole.
-fn half_of_free_memory() -> Option<Bytes> {
-    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = free.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes::from_kib(kib / 2))
 }
 
 /// Says on standard error what was left out of a trace.

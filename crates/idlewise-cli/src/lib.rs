@@ -15,6 +15,7 @@ mod idle;
 mod input;
 mod live;
 mod made;
+mod memory;
 mod output;
 mod overview;
 mod parity;

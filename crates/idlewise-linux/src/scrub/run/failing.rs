@@ -33,6 +33,9 @@ impl Run<'_, '_> {
             if result.is_ok() {
                 (self.last_good, self.failing) = (Some(extent), None);
                 self.narrowing.recovered(extent);
+            } else {
+                // Whether the device is gone is asked when all are looked at.
+                self.count_failure();
             }
             return Ok(None);
         }
