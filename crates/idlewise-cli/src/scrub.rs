@@ -192,9 +192,11 @@ enum Pace {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.check()?;
+    // While files are read that may never end, Ctrl-C still ends the process.
+    let pace = arguments.pace()?;
     let stop = stop_flag()?;
     let job = Job {
-        pace: arguments.pace()?,
+        pace,
         wanted: arguments.wanted(),
         cap: arguments.max_rate.map(RateCap::new),
         time_is_over: arguments.run_for.map(|time| stop_after(time, stop.clone())),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use idlewise::Nanos;
 use idlewise_linux::device::Member;
-use idlewise_linux::scrub::{Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
+use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
 use crate::bad::{Bad, next_step};
@@ -140,6 +140,9 @@ impl Status {
         let left = pass.device_bytes.saturating_sub(verified);
         let start = pass.marks.as_ref().map_or(0, |marks| marks.start_bytes);
         let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start);
+        // Nobody knows how long a pause or a request that hangs will last.
+        let stands = |run: &RunSoFar| [Doing::OVERDRAWN, Doing::HUNG].contains(&run.doing.as_str());
+        let goes_on = state == "running" && !pass.run.as_ref().is_some_and(stands);
         let step = |member: Option<&Member>| next_step(&pass.device, member);
         let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());
         Self {
@@ -150,7 +153,7 @@ impl Status {
             device_bytes: pass.device_bytes,
             block_bytes: pass.block_bytes,
             rate_bytes_per_s: rate,
-            left_s: rate.filter(|&rate| rate > 0.0 && state == "running").map(|rate| left as f64 / rate),
+            left_s: rate.filter(|&rate| rate > 0.0 && goes_on).map(|rate| left as f64 / rate),
             next_step: (!errors.is_empty()).then(|| step(pass.member_of.as_ref())),
             overdue: older_than.map(overdue),
             device: pass.device,

@@ -112,7 +112,7 @@ fn how_far(progress: &Progress, now_unix_s: u64) -> Vec<String> {
         vec![percent(progress.verified.0 as f64 / progress.size.0.max(1) as f64), Rate(rate as u64).to_string()];
     let left_s = progress.size.0.saturating_sub(progress.verified.0) as f64 / rate;
     // A cast of what is not finite is the largest number, which is beyond the calendar.
-    let end = date(now_unix_s.saturating_add(left_s as u64)).filter(|_| rate > 0.0);
+    let end = date(now_unix_s.saturating_add(left_s as u64)).filter(|_| rate > 0.0 && progress.doing.goes_on());
     pieces.push(end.map_or("end unknown".into(), |end| format!("done {end}")));
     if progress.bad_blocks > 0 {
         pieces.push(format!("{} bad blocks", progress.bad_blocks));

@@ -114,8 +114,9 @@ pub fn left(bad: &[BadBlocks], outcomes: &[Outcome]) -> Vec<BadBlocks> {
 
 /// Those whose medium was at fault. What was in the way of the others may be gone, and is no reason to write.
 pub fn of_the_medium(bad: Vec<BadBlocks>) -> Vec<BadBlocks> {
-    const PASSING: [&str; 4] = ["timeout", "transport", "aborted", "not-ready"];
-    bad.into_iter().filter(|run| !PASSING.contains(&run.kind.as_str())).collect()
+    const OTHERS: [&str; 6] =
+        ["timeout", "transport", "aborted", "not-ready", BadBlocks::RECOVERED, BadBlocks::DOUBTFUL];
+    bad.into_iter().filter(|run| !OTHERS.contains(&run.kind.as_str())).collect()
 }
 
 /// Puts a block's fate behind those before it, as one run where they agree.

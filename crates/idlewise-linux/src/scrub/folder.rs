@@ -125,12 +125,12 @@ impl StateFolder {
             Some(before) => match subject.is_other(&before) {
                 Some(why) => {
                     let begun = if before.over() || restart { Begun::Anew } else { Begun::AnewBecause(why) };
-                    (begun, subject.new_pass(subject.may_be(&before).then(|| doubtful(before)).as_ref()))
+                    (
+                        begun,
+                        subject.new_pass(subject.may_be(&before).then(|| doubtful(subject.fitting(before))).as_ref()),
+                    )
                 }
-                None if before.over() || restart => {
-                    let same = subject.check_size(&before, &path).is_ok();
-                    (Begun::Anew, subject.new_pass(Some(&before).filter(|_| same)))
-                }
+                None if before.over() || restart => (Begun::Anew, subject.new_pass(Some(&subject.fitting(before)))),
                 None => (Begun::Resumed, subject.resumed(before, &path)?),
             },
         };
@@ -185,7 +185,20 @@ impl<'a> Subject<'a> {
     /// Whether a pass of another disk, as it seems, may be of this one all the same: nothing tells disks of this name from each other.
     fn may_be(&self, pass: &Pass) -> bool {
         let same = pass.marks.as_ref().is_none_or(|before| self.marks.other_than(before, false).is_none());
-        self.ambiguous && same && self.check_size(pass, Path::new("")).is_ok()
+        self.ambiguous && same
+    }
+
+    /// What is known of a device that is smaller now, or has other blocks: the unreadable bytes that it still has.
+    fn fitting(&self, pass: Pass) -> Pass {
+        let (was, is) = (u64::from(pass.block_bytes), u64::from(self.block.max(1)));
+        let fit = |run: BadBlocks| {
+            let (begin, end) = (run.lba.saturating_mul(was), (run.lba + run.blocks).saturating_mul(was).min(self.size));
+            let lba = begin / is;
+            (begin < end).then(|| BadBlocks { lba, blocks: end.div_ceil(is) - lba, ..run })
+        };
+        let errors_before = pass.known_errors().into_iter().filter_map(fit).collect();
+        let whole = pass.device_bytes <= self.size;
+        Pass { errors: Vec::new(), errors_before, completed_unix_s: pass.completed_unix_s.filter(|_| whole), ..pass }
     }
 
     /// A device that has grown is the same; of one that has shrunk, places are gone.
@@ -329,8 +342,16 @@ mod tests {
             let smaller = Subject { ambiguous, marks: &marks, size: 1 << 19, ..SUBJECT };
             let checkpoint = open(folder.path(), &smaller, false).unwrap();
             assert_eq!((checkpoint.begun(), checkpoint.pass.device_bytes), (&Begun::Anew, 1 << 19));
-            assert!(checkpoint.pass.known_errors().is_empty());
+            // What it still has of what was unreadable is not forgotten.
+            assert_eq!(checkpoint.pass.known_errors().len(), 1);
             drop(checkpoint);
+            saved(folder.path(), State::Complete);
+            let larger_blocks = Subject { ambiguous, marks: &marks, size: 1 << 19, block: 4096, ..SUBJECT };
+            let known = open(folder.path(), &larger_blocks, false).unwrap().pass.known_errors();
+            assert_eq!((known.len(), known[0].lba, known[0].blocks), (1, 0, 2));
+            saved(folder.path(), State::Complete);
+            let tiny = Subject { ambiguous, marks: &marks, size: 2_048, ..SUBJECT };
+            assert!(open(folder.path(), &tiny, false).unwrap().pass.known_errors().is_empty());
             saved(folder.path(), State::Complete);
             let same = Subject { ambiguous, marks: &marks, ..SUBJECT };
             let checkpoint = open(folder.path(), &same, false).unwrap();

@@ -25,6 +25,7 @@ const LOST: Nanos = Nanos::from_secs(600);
 /// not been for `PATIENCE`, as a steady load may leave no gap of that length.
 const QUIET: Nanos = Nanos::from_millis(20);
 const PATIENCE: Nanos = Nanos::from_secs(20);
+const SHORTEST_QUIET: Nanos = Nanos::from_micros(100);
 
 /// How a request whose time was measured went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,11 +165,11 @@ impl<'a> Lane<'a> {
                 return Ok(None);
             }
             if now().since(waiting) > PATIENCE {
-                (self.quiet, waiting) = (Nanos(self.quiet.0 / 2), now());
+                (self.quiet, waiting) = (Nanos(self.quiet.0 / 2).max(SHORTEST_QUIET), now());
             }
             match self.idle_since() {
                 Some(since) if now().since(since) >= self.quiet => break since,
-                _ => self.poll(Duration::from(self.quiet.max(Nanos(1))))?,
+                _ => self.poll(Duration::from(self.quiet))?,
             }
         };
         let follows = self.timed.replace(since) == Some(since);

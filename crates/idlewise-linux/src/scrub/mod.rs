@@ -103,6 +103,13 @@ pub enum Doing {
 impl Doing {
     /// Name of [`Self::Overdrawn`].
     pub const OVERDRAWN: &str = "overdrawn";
+    /// Name of [`Self::Hung`].
+    pub const HUNG: &str = "hung";
+
+    /// Whether it goes on soon: nobody knows how long a pause or a request that hangs will last.
+    pub fn goes_on(&self) -> bool {
+        !matches!(self, Self::Overdrawn { .. } | Self::Hung(_))
+    }
 
     /// Its name, as in files and `--json`.
     pub fn name(&self) -> &'static str {

@@ -1,8 +1,8 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
 use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
-use idlewise::drive::{Measured, SecondClock};
-use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
+use idlewise::drive::SecondClock;
+use idlewise::policy::{Account, Adaptive, Budget, Policy, Waiting};
 use idlewise::simulate::{Summary, scrub};
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
@@ -97,18 +97,17 @@ impl Pacing {
         Ok(changed)
     }
 
-    /// The policy to drive; its account is charged with what was measured from `begin` to `now`.
-    pub fn policy(&self, begin: &Measured, now: &Measured) -> Box<dyn Policy> {
+    /// The policy to drive, with the account of the one before it, or a new one.
+    pub fn policy(&self, account: Option<Account>) -> Box<dyn Policy> {
         let policy: Box<dyn Policy> = match &self.how {
             How::Schedule(schedule) => schedule.policy(),
             How::Adaptive(adaptive) => Box::new(adaptive.clone()),
         };
         let Some(goal) = self.budget else { return policy };
-        let mut budget = Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown);
-        for (requests, slowdowns) in now.since(begin) {
-            budget.foreground_served(requests, Nanos(u64::try_from(slowdowns).unwrap_or(u64::MAX)));
-        }
-        Box::new(budget)
+        Box::new(match account {
+            Some(account) => Budget::with_account(policy, account),
+            None => Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown),
+        })
     }
 
     /// Whether a mean slowdown is to be kept.

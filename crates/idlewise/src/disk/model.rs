@@ -53,7 +53,7 @@ pub enum ModelError {
     #[error("not a disk model: {0}")]
     Syntax(String),
     /// The verify curve has too few points, or they do not grow.
-    #[error("[[verify]] needs at least two points, sizes growing, times above zero and never falling")]
+    #[error("verify needs at least two points, sizes growing, times above zero and never falling")]
     Curve,
     /// A rate of zero.
     #[error("the rate of [{0}] must be above zero")]
@@ -71,7 +71,8 @@ impl DiskModel {
     /// A disk whose background requests take these times.
     ///
     /// # Errors
-    /// [`ModelError::Curve`] if there are fewer than two points, or they do not grow.
+    /// [`ModelError::Curve`] if there are fewer than two points, sizes do not grow, or times are zero or fall. Where times are measured, take
+    /// the larger of each and the one before it.
     ///
     /// # Examples
     /// Work of 64 KiB takes 1 ms here, and of 4 MiB 20 ms:

@@ -16,7 +16,8 @@ pub enum Next {
     Step(Bytes),
     /// Nothing yet: ask again then.
     AskAt(Nanos),
-    /// Nothing until the device has been busy and is idle again: ask again when a foreground request completes.
+    /// Nothing for now: foreground requests are outstanding, or a step is in service, or the policy wants no more in this idle
+    /// interval. Ask again when the last foreground request has completed, or the step has ended.
     WhenIdle,
     /// The account of the slowdown is overdrawn. Ask again then, or, without a time, when foreground requests have completed
     /// and so earned enough.
@@ -112,6 +113,10 @@ impl<P: Policy> Driver<P> {
 
     /// A foreground request arrived.
     pub fn arrived(&mut self, now: Nanos) {
+        // An interval that nobody asked about was one all the same.
+        if let Some(since) = self.clock.idle_since().filter(|since| *since < now) {
+            self.begin_interval(since);
+        }
         self.clock.arrived(now);
     }
 
@@ -128,6 +133,11 @@ impl<P: Policy> Driver<P> {
     /// A step ended.
     pub fn step_ended(&mut self, now: Nanos) {
         self.clock.step_ended(now);
+    }
+
+    /// The step before was so much less than its size: it ended early.
+    pub fn step_was_less(&mut self, by: Bytes) {
+        self.clock.step_was_less(by);
     }
 
     /// Calls were lost: so many foreground requests are outstanding, and no step is in service.
@@ -155,14 +165,9 @@ impl<P: Policy> Driver<P> {
             self.end_interval();
             return Next::WhenIdle;
         };
-        if self.interval.is_some_and(|interval| interval.since != since) {
-            self.end_interval();
-        }
-        self.tell_served();
-        let interval = self.interval.get_or_insert_with(|| {
-            self.policy.idle_began(self.clock.busy(), Nanos(self.epoch.0.saturating_add(since.0)));
-            Interval { since, wanted: (0, Bytes(0)), ask_at: since, used: false, held_until: since }
-        });
+        self.begin_interval(since);
+        self.tell();
+        let interval = self.interval.as_mut().expect("it has begun");
         if now < interval.held_until {
             return Next::AskAt(interval.held_until);
         }
@@ -210,8 +215,8 @@ impl<P: Policy> Driver<P> {
         }
     }
 
-    /// Tells the policy what the foreground suffered since it was last told.
-    fn tell_served(&mut self) {
+    /// Tells the policy what the foreground suffered since it was last told: its account is then up to date.
+    pub fn tell(&mut self) {
         let measured = *self.clock.measured();
         for (requests, slowdowns) in measured.since(&self.told) {
             if requests > 0 {
@@ -219,6 +224,17 @@ impl<P: Policy> Driver<P> {
             }
         }
         self.told = measured;
+    }
+
+    /// Tells the policy of the interval that began then, and before that how the one before it ended, unless it knows.
+    fn begin_interval(&mut self, since: Nanos) {
+        if self.interval.is_some_and(|interval| interval.since == since) {
+            return;
+        }
+        self.end_interval();
+        self.tell();
+        self.policy.idle_began(self.clock.busy(), Nanos(self.epoch.0.saturating_add(since.0)));
+        self.interval = Some(Interval { since, wanted: (0, Bytes(0)), ask_at: since, used: false, held_until: since });
     }
 
     /// Tells the policy that foreground work ended the interval.
@@ -320,6 +336,40 @@ mod tests {
             }
         }
         *driver.measured()
+    }
+
+    /// Counts what it is told.
+    #[derive(Default)]
+    struct Told(u64, Vec<u64>, u64);
+
+    impl Policy for Told {
+        fn idle_began(&mut self, _: Nanos, _: Nanos) {
+            self.0 += 1;
+        }
+
+        fn decide(&mut self, _: Nanos) -> Decision {
+            Decision::Stop
+        }
+
+        fn foreground_arrived(&mut self, idle: Nanos, _: Nanos) {
+            self.1.push(idle.0);
+        }
+
+        fn foreground_served(&mut self, requests: u64, _: Nanos) {
+            self.2 += requests;
+        }
+    }
+
+    #[test]
+    fn a_policy_hears_of_intervals_that_nobody_asked_about() {
+        let mut driver = Driver::new(Checked::new(Told::default()), Nanos(0));
+        for start in [10, 20, 30] {
+            driver.arrived(Nanos(start));
+            driver.completed(Nanos(start + start / 10), Nanos(start));
+        }
+        assert_eq!(driver.next(Nanos(40)), Next::WhenIdle);
+        let told = driver.set_policy(Checked::new(Told::default())).into_inner();
+        assert_eq!((told.0, told.1, told.2), (4, vec![10, 9, 8], 3));
     }
 
     proptest! {

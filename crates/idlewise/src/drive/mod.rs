@@ -27,7 +27,7 @@
 //! ```
 //!
 //! [`shared()`] is the same for programs of many threads: theirs tell of requests without a lock, and a [`Worker`] blocks, or awaits, until
-//! a step may begin. It is the one part of the library that reads a clock.
+//! a step may begin. It is the one part of the library that reads a clock; policies are told the time of day.
 //!
 //! What the work costs is measured on a second clock ([`SecondClock`]) and by experiment: of the intervals that the policy
 //! would use, some are drawn by lot and left alone.

@@ -87,6 +87,11 @@ impl SecondClock {
         self.measured.worked.0 = self.measured.worked.0.saturating_add(size.0);
     }
 
+    /// The step before was so much less than its size.
+    pub fn step_was_less(&mut self, by: Bytes) {
+        self.measured.worked.0 = self.measured.worked.0.saturating_sub(by.0);
+    }
+
     /// A step, or a part of it, ended.
     pub fn step_ended(&mut self, at: Nanos) {
         self.steps_open = self.steps_open.saturating_sub(1);

@@ -34,16 +34,20 @@ pub struct Worker<P> {
     steps: Vec<(Nanos, Event)>,
     /// Whether requests were outstanding when it last looked.
     was_busy: bool,
+    /// Size of the last step.
+    step: Bytes,
 }
 
-/// A request of the foreground: it completes when this is dropped.
+/// A request of the foreground: it completes when this is dropped, whether it was served, failed or was given up. One that never is keeps
+/// the device busy for ever.
 #[must_use = "the request completes when this is dropped"]
 pub struct Request<'a> {
     shared: &'a Shared,
     arrival: Nanos,
 }
 
-/// A step of background work: it ends when this is dropped.
+/// A step of background work: it ends when this is dropped. Hold it only while the device works: what a program computes meanwhile would
+/// count as the device's time.
 #[must_use = "the step ends when this is dropped"]
 pub struct Step<'a, P: Policy> {
     worker: &'a mut Worker<P>,
@@ -71,8 +75,11 @@ struct Stripe {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    StepEnded,
-    Completed { arrival: Nanos },
+    /// So much less was done than its size.
+    StepEnded(Bytes),
+    Completed {
+        arrival: Nanos,
+    },
     Arrived,
     StepBegan(Bytes),
 }
@@ -112,7 +119,7 @@ pub fn shared<P: Policy>(policy: P) -> (Foreground, Worker<P>) {
     });
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let driver = Driver::new(policy, Nanos::ZERO).with_epoch(since_1970.into());
-    (Foreground(shared.clone()), Worker { shared, driver, steps: Vec::new(), was_busy: false })
+    (Foreground(shared.clone()), Worker { shared, driver, steps: Vec::new(), was_busy: false, step: Bytes(0) })
 }
 
 impl Foreground {
@@ -194,7 +201,36 @@ impl<P: Policy> Worker<P> {
         self.begin(size)
     }
 
-    /// The same for so long at most, for a program that may have to stop meanwhile.
+    /// Waits for a step for so long at most, for a program that may have to stop meanwhile.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use std::time::Duration;
+    ///
+    /// use idlewise::drive;
+    /// use idlewise::policy::Waiting;
+    /// use idlewise::{Bytes, Nanos};
+    ///
+    /// let stop = AtomicBool::new(false);
+    /// let waiting = Waiting { idle_wait: Nanos::from_millis(1), request_size: Bytes::from_kib(64) };
+    /// let (foreground, mut worker) = drive::shared(waiting);
+    /// let mut left = Bytes::from_kib(1024);
+    /// while left > Bytes(0) && !stop.load(Ordering::Relaxed) {
+    ///     let Some(step) = worker.ready_within(Duration::from_millis(100)) else {
+    ///         continue; // Ask `worker.account()` or `worker.ask()` why, if somebody wants to know.
+    ///     };
+    ///     let mut done = Bytes(0);
+    ///     // Piece by piece, and no further when a request waits.
+    ///     while done < step.size().min(left) && !step.is_awaited() {
+    ///         done = done + Bytes::from_kib(16);
+    ///     }
+    ///     step.end_with(done);
+    ///     left = Bytes(left.0 - done.0);
+    /// }
+    /// assert_eq!(worker.measured().worked, Bytes::from_kib(1024));
+    /// # drop(foreground);
+    /// ```
     pub fn ready_within(&mut self, time: Duration) -> Option<Step<'_, P>> {
         let size = self.wait_until(Instant::now().checked_add(time))?;
         Some(self.begin(size))
@@ -223,7 +259,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// The same without blocking; `sleep` is that of the caller's runtime, such as `tokio::time::sleep`.
+    /// Waits for a step without blocking; it may be dropped at any time. `sleep` is that of the caller's runtime, such as `tokio::time::sleep`.
     pub async fn ready_async<S: Future>(&mut self, mut sleep: impl FnMut(Duration) -> S) -> Step<'_, P> {
         loop {
             let (time, until_idle) = match self.ask() {
@@ -245,7 +281,8 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// What to do now, for workers that wait in their own way. A step that is done is told by [`begin`](Self::begin).
+    /// What to do now, for workers that wait in their own way; times are those of [`now`](Self::now). Whoever does the step calls
+    /// [`begin`](Self::begin) first.
     pub fn ask(&mut self) -> Next {
         self.was_busy = self.shared.outstanding() > 0;
         if self.was_busy {
@@ -258,6 +295,7 @@ impl<P: Policy> Worker<P> {
     /// Begins a step of this size, which ends when it is dropped.
     pub fn begin(&mut self, size: Bytes) -> Step<'_, P> {
         self.steps.push((self.shared.now(), Event::StepBegan(size)));
+        self.step = size;
         Step { worker: self, size }
     }
 
@@ -269,7 +307,22 @@ impl<P: Policy> Worker<P> {
 
     /// The step that was [left open](Step::leave_open) ended.
     pub fn step_ended(&mut self) {
-        self.steps.push((self.shared.now(), Event::StepEnded));
+        self.step_ended_with(self.step);
+    }
+
+    /// The same where no more than so much was done.
+    pub fn step_ended_with(&mut self, done: Bytes) {
+        self.steps.push((self.shared.now(), Event::StepEnded(Bytes(self.step.0.saturating_sub(done.0)))));
+    }
+
+    /// The present time on the clock that [`ask`](Self::ask) answers with.
+    pub fn now(&self) -> Nanos {
+        self.shared.now()
+    }
+
+    /// Whether the present interval is left alone on purpose, see [`compare`](Self::compare).
+    pub fn is_comparing(&self) -> bool {
+        self.driver.is_comparing(self.shared.now())
     }
 
     /// Asks to be woken when the device becomes idle; whether that is still to come.
@@ -304,7 +357,10 @@ impl<P: Policy> Worker<P> {
                 Event::Arrived => self.driver.arrived(at),
                 Event::Completed { arrival } => self.driver.completed(at, arrival),
                 Event::StepBegan(size) => self.driver.step_began(at, size),
-                Event::StepEnded => self.driver.step_ended(at),
+                Event::StepEnded(less) => {
+                    self.driver.step_ended(at);
+                    self.driver.step_was_less(less);
+                }
             }
         }
     }
@@ -319,17 +375,17 @@ impl<P: Policy> Worker<P> {
         self.driver.set_policy(policy)
     }
 
-    /// The size of the steps and the idle wait before the first of them in the last interval that was used, if any was.
+    /// Size of the first step in the idle interval that was used last, and the idle time before it.
     pub fn last_used(&self) -> Option<(Bytes, Nanos)> {
         self.driver.last_used()
     }
 
     /// What the foreground suffered: requests count once the device is idle behind them.
-    pub fn measured(&mut self) -> &Measured {
+    pub fn measured(&mut self) -> Measured {
         if self.shared.outstanding() == 0 {
             self.tell();
         }
-        self.driver.measured()
+        *self.driver.measured()
     }
 
     /// The foreground on the clock on which the background work never happened.
@@ -342,7 +398,8 @@ impl<P: Policy> Worker<P> {
         self.driver.account()
     }
 
-    /// Requests that came faster than they could be kept, and are in no sum.
+    /// Requests that came faster than they could be kept, and are in no sum. Some thousands are kept from one look of the worker to the
+    /// next: a worker that waits in [`ready`](Self::ready) looks often enough, one that is long in a step may not.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
     }
@@ -354,7 +411,19 @@ impl<P: Policy> Step<'_, P> {
         self.size
     }
 
-    /// The same where a guard is in the way, as between two callbacks: the step goes on until [`Worker::step_ended`].
+    /// Whether the foreground is waiting: see [`Worker::is_awaited`].
+    pub fn is_awaited(&self) -> bool {
+        self.worker.is_awaited()
+    }
+
+    /// Ends it when no more than so much was done.
+    pub fn end_with(self, done: Bytes) {
+        self.worker.step_ended_with(done);
+        std::mem::forget(self);
+    }
+
+    /// The size, where a guard is in the way, as between two callbacks: the step goes on until [`Worker::step_ended`]. Until then no other
+    /// begins: forgotten, [`Worker::ready`] never returns.
     pub fn leave_open(self) -> Bytes {
         let size = self.size;
         std::mem::forget(self);

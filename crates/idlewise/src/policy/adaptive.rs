@@ -29,7 +29,8 @@ const MEMORY: f64 = 2_000.0;
 /// Requests' worth of the target that both begin with, so that the first collisions do not decide.
 const DOUBT: f64 = 200.0;
 
-/// Waiting with the pair that would have verified most in the intervals of late, within a mean slowdown.
+/// Waiting with the pair of an idle wait and a request size that would have verified most in the last 4,096 idle intervals, within a mean
+/// slowdown. It begins with 100 ms and 64 KiB; after 50 intervals it chooses, and again each time that it has seen 50 more.
 ///
 /// A surplus of the account (every request earns the target, every delay spends) raises the slowdown that is aimed at, a
 /// debt lowers it. Of many pairs tried the best is also a lucky one: what delays were, over what they should have been,
@@ -57,7 +58,9 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Keeps the mean slowdown at `target`, with requests that take no longer than `longest`.
+    /// Keeps the mean slowdown at `target`, with requests that take no longer than `longest` by the model: that bounds the delay of any
+    /// foreground request as far as the model is right. Where no size is so short it never works, which [`crate::tune::Goal::check`] tells
+    /// beforehand.
     pub fn new(target: Nanos, longest: Nanos, model: &DiskModel) -> Self {
         let sizes = SIZES.iter().map(|k| Bytes(k * SMALLEST_REQUEST.0)).map(|size| (size, model.verify_time(size)));
         let sizes: Vec<_> = sizes.filter(|(_, service)| *service <= longest).collect();

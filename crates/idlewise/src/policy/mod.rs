@@ -62,6 +62,39 @@ pub enum Decision {
 }
 
 /// Decides when background requests start, and their size.
+///
+/// Of each idle interval it is told once, in this order: [`idle_began`](Self::idle_began); then [`decide`](Self::decide) as often as
+/// somebody asks, which may be never; [`foreground_arrived`](Self::foreground_arrived) when the first foreground request ends the interval;
+/// and, before the next interval begins, [`foreground_served`](Self::foreground_served) for the requests of the busy period. A request that
+/// collides is known to do so only when the background request has ended, so the last two may come late.
+///
+/// # Examples
+/// Half of what the last interval lasted, and then no more:
+/// ```
+/// use idlewise::policy::{Decision, Policy, testing};
+/// use idlewise::{Bytes, Nanos};
+///
+/// #[derive(Default)]
+/// struct Half {
+///     last: Nanos,
+/// }
+///
+/// impl Policy for Half {
+///     fn decide(&mut self, elapsed: Nanos) -> Decision {
+///         // Asked again behind each request. A `count` of u64::MAX would go on for as long as the device stays idle.
+///         let request = Decision::Issue { size: Bytes::from_kib(256), count: 1 };
+///         if elapsed.0 < self.last.0 / 2 { request } else { Decision::Stop }
+///     }
+///
+///     fn foreground_arrived(&mut self, idle: Nanos, _collision: Nanos) {
+///         self.last = idle;
+///     }
+/// }
+///
+/// testing::check(Half::default, 1);
+/// ```
+/// [`testing::check`] finds what breaks these rules. How good a policy is, [`crate::simulate::simulate`] says: on a trace, or on what a
+/// program has seen, `worker.clock().undisturbed()`.
 pub trait Policy: Send {
     /// The interval that begins now will last for `length`. Only a simulator can tell; a live scrubber never does.
     fn interval_foreseen(&mut self, length: Nanos) {
@@ -74,8 +107,8 @@ pub trait Policy: Send {
         let _ = (busy, at);
     }
 
-    /// What to do at an elapsed idle time. Asked when the interval begins (zero), when a wait is over, and when the
-    /// requests last decided on have completed.
+    /// What to do at an elapsed idle time. The simulator asks when the interval begins (zero), when a wait is over, and when the
+    /// requests last decided on have completed. Live it is asked whenever somebody has time, the first time perhaps late.
     fn decide(&mut self, elapsed: Nanos) -> Decision;
 
     /// Foreground work arrived after `idle`, with `collision` left of a background request then in service (zero if

@@ -35,6 +35,11 @@ impl<P: Policy> Checked<P> {
     pub fn new(inner: P) -> Self {
         Self { inner, phase: Phase::Busy }
     }
+
+    /// What was looked at.
+    pub fn into_inner(self) -> P {
+        self.inner
+    }
 }
 
 impl<P: Policy> Policy for Checked<P> {
@@ -136,6 +141,12 @@ impl History {
     /// Asks as a worker would whose requests take some random time; by how much the last one overruns the interval.
     fn interval(&mut self, policy: &mut impl Policy, length: Nanos) -> Nanos {
         let (mut elapsed, service) = (Nanos::ZERO, self.time());
+        // Whoever works may come late, or not at all.
+        match self.random.random_range(0..10) {
+            0 => return Nanos::ZERO,
+            1..3 => elapsed = Nanos(self.random.random_range(0..length.0)),
+            _ => {}
+        }
         for _ in 0..DECISIONS {
             let (count, pause) = match policy.decide(elapsed) {
                 Decision::Stop => return Nanos::ZERO,

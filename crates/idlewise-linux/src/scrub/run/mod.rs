@@ -6,7 +6,7 @@ mod second_look;
 
 use std::time::Duration;
 
-use idlewise::drive::{Measured, Next};
+use idlewise::drive::Next;
 use idlewise::order::{Extent, ScanOrder};
 use idlewise::{Bytes, Nanos};
 
@@ -28,8 +28,6 @@ pub struct Run<'r, 'a> {
     lane: &'r mut Lane<'a>,
     order: &'r mut dyn ScanOrder,
     pacing: &'r mut Pacing,
-    /// What the foreground had suffered when the run began: learning is not charged to the account.
-    account_begins: Measured,
     checkpoint: &'r mut Checkpoint,
     narrowing: Narrowing,
     watch: &'r mut dyn FnMut(&Progress),
@@ -66,8 +64,7 @@ impl<'r, 'a> Run<'r, 'a> {
         checkpoint: &'r mut Checkpoint,
         watch: &'r mut dyn FnMut(&Progress),
     ) -> Self {
-        let account_begins = *lane.driver.measured();
-        lane.driver.set_policy(pacing.policy(&account_begins, &account_begins));
+        lane.driver.set_policy(pacing.policy(None));
         lane.driver.compare(pacing.keeps_a_mean());
         let left = checkpoint.left().clone();
         let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
@@ -76,7 +73,6 @@ impl<'r, 'a> Run<'r, 'a> {
             lane,
             order,
             pacing,
-            account_begins,
             checkpoint,
             narrowing,
             watch,
@@ -136,8 +132,9 @@ impl<'r, 'a> Run<'r, 'a> {
                 return Ok(State::Interrupted);
             }
             if self.pacing.again(self.lane.driver.clock(), now())? {
-                let policy = self.pacing.policy(&self.account_begins, self.lane.driver.measured());
-                self.lane.driver.set_policy(policy);
+                self.lane.driver.tell();
+                let account = self.lane.driver.account();
+                self.lane.driver.set_policy(self.pacing.policy(account));
             }
             if self.held_back()? {
                 continue;
