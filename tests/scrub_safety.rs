@@ -253,7 +253,12 @@ fn root_a_dead_stretch_where_the_disk_is_measured_is_scrubbed_past() {
     let short = ["--observe", "1s", "--max-slowdown", "1us", "--mean-slowdown", "1us", "--restart"];
     let output = common::run(&bench.arguments(&short));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(bench.checkpoint().unwrap()["state"], "failed");
+    let checkpoint = bench.checkpoint().unwrap();
+    assert_eq!(checkpoint["state"], "failed");
+    assert!(
+        checkpoint["run"]["failure"].as_str().unwrap().contains("a maximum slowdown of 1.00 us is below"),
+        "{checkpoint}"
+    );
 }
 
 /// A disk that is a little too slow for the goal may be so for a moment only: it is measured again.

@@ -13,7 +13,7 @@ use idlewise::simulate::{self, Lane, Run, Summary, Tally};
 use idlewise::{Bytes, Cdh, Nanos, Rate};
 use serde::Serialize;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::input::{Source, TraceOnDisk};
 use crate::output;
 use crate::policy::{OPTIONS, PolicyArguments, policies_and_formats};
@@ -118,6 +118,10 @@ struct Parity {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    // A policy conflicts with --grid, and then clap does not ask for it.
+    if arguments.csv && arguments.grid.is_none() {
+        return Err(UsageError("--csv needs --grid: one policy is printed as a table, or with --json".into()).into());
+    }
     if let Some(asked) = &arguments.grid {
         return grid::run(&arguments.input, asked, arguments.json, arguments.csv);
     }

@@ -41,7 +41,7 @@ impl Pace {
 
     /// What the reads suffered, and what was merged, as the driver saw it.
     pub fn measured(&self) -> Measured {
-        *self.steps().worker.measured()
+        self.steps().worker.measured()
     }
 
     fn steps(&self) -> std::sync::MutexGuard<'_, Steps> {

@@ -85,11 +85,13 @@ impl Job {
             scrubber.keep_within(cap);
         }
         let resumed = checkpoint.verified();
-        mark(&mut checkpoint, State::Running, bar);
+        mark(&mut checkpoint, State::Running, None, bar);
         let done = self.pass(device, (&mut scrubber, &mut *order), &mut checkpoint, &mut claim, bar);
         // Whoever looks later sees that it did not get to its first request.
-        if done.is_err() && checkpoint.is_running() {
-            mark(&mut checkpoint, State::Failed, bar);
+        if let Err(error) = &done
+            && checkpoint.is_running()
+        {
+            mark(&mut checkpoint, State::Failed, Some(error.to_string()), bar);
         }
         let (report, goal, predicted) = done?;
         if report.state == State::Interrupted
@@ -140,7 +142,7 @@ impl Job {
                 Ok((report, goal, planned.or(pacing.predicted())))
             }
             None => {
-                mark(checkpoint, State::Interrupted, bar);
+                mark(checkpoint, State::Interrupted, None, bar);
                 let report = Report::before_the_first_request(checkpoint, *scrubber.foreground().measured());
                 Ok((report, goal, None))
             }
@@ -280,8 +282,8 @@ fn measure(
 }
 
 /// Saves how a run stands before its first request. That it cannot be saved ends no scrub: it is tried again.
-fn mark(checkpoint: &mut Checkpoint, state: State, bar: &Bar) {
-    if let Err(error) = checkpoint.mark(state, Doing::Calibrating) {
+fn mark(checkpoint: &mut Checkpoint, state: State, failure: Option<String>, bar: &Bar) {
+    if let Err(error) = checkpoint.mark(state, failure) {
         bar.warn(&format!("its checkpoint cannot be saved, going on and trying again: {error}"));
     }
 }

@@ -51,6 +51,9 @@ fn lines(one: &Status, blocks: bool) -> Vec<String> {
         let account = run.account.as_ref().filter(|account| pauses(one.doing.as_deref(), account));
         lines.extend(account.map(|account| overdrawn(run, account)));
     }
+    let failure = one.run.as_ref().and_then(|run| run.failure.as_deref());
+    lines
+        .extend(failure.filter(|_| one.doing.is_none()).map(|failure| format!("why it failed: {}", one_line(failure))));
     if blocks {
         lines.extend(one.errors.iter().map(Bad::line));
     }

@@ -1,7 +1,7 @@
 //! A tuned plan as text for people.
 
 use idlewise::report::{Table, percent};
-use idlewise::{Bytes, Rate};
+use idlewise::{Bytes, Nanos, Rate};
 
 use super::{Report, Row, StepSeconds, words};
 use crate::reliability::years;
@@ -128,7 +128,8 @@ pub fn words(report: &Report) -> String {
     let plan = if report.steps.is_empty() {
         format!(
             "Plan: once the disk has been idle for {}, issue requests of {} back to back.",
-            seconds(report.chosen.idle_wait_s),
+            // Exact, as a little more or less may cost much more.
+            Nanos((report.chosen.idle_wait_s * 1e9).round() as u64).exact(),
             Bytes(report.chosen.request_size_bytes),
         )
     } else {

@@ -155,13 +155,14 @@ impl Checkpoint {
         &self.pass.errors
     }
 
-    /// Saves that a run is at the pass, or was and did not get as far as its first request.
+    /// Saves that a run is at the pass, or was and did not get as far as its first request, and why if it failed.
     ///
     /// # Errors
     /// What the file system says.
-    pub fn mark(&mut self, state: State, doing: Doing) -> Result<(), CheckpointError> {
+    pub fn mark(&mut self, state: State, failure: Option<String>) -> Result<(), CheckpointError> {
         let Pass { place, left, errors, .. } = self.pass.clone();
-        self.save(&place, &left, &errors, state, &Progress { doing, ..Progress::default() })
+        let progress = Progress { doing: Doing::Calibrating, failure, ..Progress::default() };
+        self.save(&place, &left, &errors, state, &progress)
     }
 
     /// Saves a pass that was there before, some of whose unreadable blocks have been repaired.

@@ -63,6 +63,8 @@ pub struct Progress {
     pub paused: Nanos,
     /// Why the checkpoint could not be saved, when it was last tried.
     pub unsaved: Option<String>,
+    /// Why the run failed, if it did.
+    pub failure: Option<String>,
 }
 
 /// What a scrub does at the moment.

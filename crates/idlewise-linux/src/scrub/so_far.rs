@@ -37,6 +37,9 @@ pub struct RunSoFar {
     /// How long the run has been paused because that was overdrawn.
     #[serde(default)]
     pub overdrawn_s: f64,
+    /// Why it failed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// The account of the slowdown.
@@ -91,6 +94,7 @@ impl From<&Progress> for RunSoFar {
             idle_wait_s: wait.as_secs_f64(),
             account: progress.account.as_ref().map(AccountSoFar::from),
             overdrawn_s: progress.paused.as_secs_f64(),
+            failure: progress.failure.clone(),
         }
     }
 }

@@ -48,6 +48,7 @@ impl Run<'_, '_> {
             account: self.lane.driver.account(),
             paused: self.spent.paused(now()),
             unsaved: self.unsaved.clone(),
+            failure: self.failure.clone(),
         }
     }
 
