@@ -45,7 +45,7 @@ impl Request {
 }
 
 /// What an event of a trace of events says of its request. Columns of events become requests in
-/// [`super::Reader`].
+/// `Reader`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The request arrived.

@@ -6,8 +6,8 @@
 //!        and unpack   (formats)               requests
 //! ```
 //!
-//! A [`Reader`] streams in flat memory; [`open`] reads everything into a [`Trace`]. [`formats::FORMATS`] is the table of
-//! formats; [`mod@write`] goes the other way. Without the feature `files` there are only [`Columns`] and [`Trace`], for requests that come from
+//! A `Reader` streams in flat memory; `open` reads everything into a [`Trace`]. `formats::FORMATS` is the table of
+//! formats; `write` goes the other way. Without the feature `files` there are only [`Columns`] and [`Trace`], for requests that come from
 //! elsewhere.
 
 #[cfg(feature = "files")]
