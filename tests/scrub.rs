@@ -115,6 +115,7 @@ fn root_a_hung_request_does_not_hang_the_scrub() {
         let output = run(&["status", "--state-dir", state, "--json"]);
         let status = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
         if status[0]["doing"] == "hung" {
+            assert_eq!((output.status.code(), &status[0]["left_s"]), (Some(1), &Value::Null), "{status}");
             break status;
         }
         assert!(Instant::now() < until, "{status}");
@@ -129,6 +130,8 @@ fn root_a_hung_request_does_not_hang_the_scrub() {
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(result["failure"].as_str().unwrap().contains("has been in service"), "{result}");
     assert_eq!((&result["verified_bytes"], &result["errors"]), (&(19 * 512 * 1024).into(), &serde_json::json!([])));
+    let said = stdout(&run(&["status", "--state-dir", state]));
+    assert!(said.contains("has been in service"), "{said}");
 }
 
 /// The staggered order finds the same blocks, and goes on where it was with its regions as they were.

@@ -113,7 +113,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn exit(all: &[Status]) -> Exit {
     let any = |is: fn(&Status) -> bool| all.iter().any(is);
     match () {
-        () if any(|one| one.state == "failed") => Exit::CouldNotRun,
+        // A disk that does not answer is as good as failed until it does.
+        () if any(|one| one.state == "failed" || one.doing.as_deref() == Some(Doing::HUNG)) => Exit::CouldNotRun,
         () if any(|one| !one.errors.is_empty()) => Exit::ErrorsFound,
         () if any(|one| one.overdue == Some(true)) => Exit::Overdue,
         () => Exit::Clean,

@@ -127,6 +127,7 @@ fn why(progress: &Progress) -> Vec<String> {
     let measured = &progress.measured;
     if measured.foreground_requests > 0 {
         pieces.push(format!("slowdown {} mean {} max", measured.mean_slowdown(), measured.max_slowdown));
+        pieces.extend(progress.account.map(|account| format!("goal {} mean", account.goal)));
     }
     pieces
 }

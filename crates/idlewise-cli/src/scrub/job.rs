@@ -93,7 +93,9 @@ impl Job {
         {
             mark(&mut checkpoint, State::Failed, Some(error.to_string()), bar);
         }
-        let (report, goal, predicted) = done?;
+        let name = device.path.display().to_string();
+        let (report, goal, predicted) =
+            done.map_err(|error| if error.to_string().contains(&name) { error } else { error.context(name) })?;
         if report.state == State::Interrupted
             && self.time_is_over.as_ref().is_some_and(|over| over.load(Ordering::Relaxed))
         {

@@ -66,7 +66,9 @@ fn pace(one: &Status, run: &RunSoFar) -> String {
     let doing = one.doing.as_deref().map(|doing| named(doing).to_string());
     let rate = one.rate_bytes_per_s.map(|rate| Rate(rate as u64).to_string());
     let end = one.left_s.and_then(|left| date(unix_now().saturating_add(left as u64)));
-    let slowed = (run.foreground_requests > 0).then(|| format!("mean slowdown {}", seconds(run.mean_slowdown_s)));
+    let goal = run.account.as_ref().map(|account| format!(" (goal {})", seconds(account.goal_mean_slowdown_s)));
+    let slowed = format!("mean slowdown {}{}", seconds(run.mean_slowdown_s), goal.unwrap_or_default());
+    let slowed = (run.foreground_requests > 0).then_some(slowed);
     let pieces = [doing.or(Some("its last run".into())), rate, end.map(|end| format!("done {end}")), slowed];
     pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
