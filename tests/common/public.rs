@@ -60,7 +60,7 @@ fn walk(module: &Module, folder: &Path, modules: &mut Vec<Module>) {
             .find(|file| file.exists())
             .unwrap_or_else(|| panic!("no file for the module {name} in {}", folder.display()));
         let is_public = module.is_public && matches!(inner.vis, Visibility::Public(_));
-        let path = [&module.path[..], &[name.clone()]].concat();
+        let path = [&module.path[..], std::slice::from_ref(&name)].concat();
         walk(&Module { path, is_public, items: parse(&file) }, &folder.join(&name), modules);
     }
     modules.push(Module { path: module.path.clone(), is_public: module.is_public, items: module.items.clone() });
@@ -152,7 +152,7 @@ fn fields(all: &Fields, path: &str, only_public: bool, lines: &mut BTreeSet<Stri
 }
 
 fn signature(sig: &Signature) -> String {
-    let inputs: Vec<String> = sig.inputs.iter().map(|input| text(input)).collect();
+    let inputs: Vec<String> = sig.inputs.iter().map(text).collect();
     let output =
         if let ReturnType::Type(_, kind) = &sig.output { format!(" -> {}", text(kind)) } else { String::new() };
     format!("({}){output}", inputs.join(", "))
