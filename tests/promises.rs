@@ -42,15 +42,15 @@ fn disks(name: &str, model: &DiskModel) -> Option<Vec<Idleness>> {
     Some(Idleness::of_trace(&trace, model).unwrap())
 }
 
-/// Runs a policy inside a budget; the sum of delays must stay within the target times the requests and 1,000 more, the costliest
-/// collision, and what idleness may have paid back: no more than was overdrawn whenever that was more than 900 requests earn.
+/// Runs a policy inside a budget; the sum of delays must stay within the target times the requests and 1,000 more, and the
+/// costliest collision.
 #[track_caller]
 fn keeps_its_bound(name: &str, disk: &Idleness, model: &DiskModel, target: Nanos, policy: Box<dyn Policy>) {
     let work = Box::new(Scrub::new(Service::OfSize(model.clone())));
     let lane = Lane::new(Box::new(Budget::new(policy, target)), work);
     let mut simulation = Simulation::new(disk, vec![lane]);
     let mut requests = u128::from(disk.leading_requests());
-    let (mut costliest, mut before, mut collisions, mut paid_back) = (0, 0, 0, 0);
+    let (mut costliest, mut before, mut collisions) = (0, 0, 0);
     for interval in &disk.intervals {
         simulation.interval(interval, std::iter::empty());
         requests += u128::from(interval.followers);
@@ -60,11 +60,8 @@ fn keeps_its_bound(name: &str, disk: &Idleness, model: &DiskModel, target: Nanos
             (before, collisions) = (outcome.delay_sum - own, outcome.collisions);
         }
         costliest = costliest.max(outcome.delay_sum - before);
-        let target = u128::from(target.0);
-        let bound = target * (requests + 1_000) + costliest + paid_back;
-        assert!(outcome.delay_sum <= bound, "{name}: {} of {bound} at {target} ns", outcome.delay_sum);
-        let overdrawn = outcome.delay_sum.saturating_sub(target * (requests + 100) + paid_back);
-        paid_back += if overdrawn > 900 * target { overdrawn } else { 0 };
+        let bound = u128::from(target.0) * (requests + 1_000) + costliest;
+        assert!(outcome.delay_sum <= bound, "{name}: {} of {bound} at {target}", outcome.delay_sum);
     }
 }
 

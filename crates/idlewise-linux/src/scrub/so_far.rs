@@ -59,7 +59,7 @@ pub struct AccountSoFar {
     /// Foreground requests without delay after which it is not overdrawn; absent where they earn nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_to_even: Option<u64>,
-    /// Idle time after which the scrub goes on though it is overdrawn; absent where the goal is zero.
+    /// Idle time after which the scrub goes on though it is overdrawn; absent where it is overdrawn by too much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_on_after_idle_s: Option<f64>,
 }
