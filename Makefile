@@ -111,7 +111,7 @@ docs: setup-build
 	target/tools/bin/mdbook build
 	cargo test --locked --workspace --test docs
 
-# Its builder is compiled once, into target/tools. Known faults are looked up on the network.
+# cargo-deny is compiled once, into target/tools. It looks up known faults on the network.
 deny: setup-build
 	@[ -x target/tools/bin/cargo-deny ] || { echo "Building cargo-deny: about 8 minutes on 2 cores."; \
 		cargo install --locked --root target/tools cargo-deny@$(DENY); }

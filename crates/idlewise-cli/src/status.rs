@@ -18,7 +18,7 @@ use crate::output::{self, say};
 /// Show how the scrubs of this machine's devices stand, running or not. Needs no privilege
 ///
 /// With a DEVICE, it also lists its unreadable blocks. For monitoring, the exit code says the worst of all that is shown: 1 a
-/// scrub has failed or its checkpoint cannot be read, 3 there are unreadable blocks, 5 overdue by --older-than, 0 none of
+/// scrub has failed, its disk does not answer or its checkpoint cannot be read, 3 there are unreadable blocks, 5 overdue by --older-than, 0 none of
 /// these; 2 if nothing has been scrubbed yet.
 #[derive(clap::Args)]
 pub struct Arguments {

@@ -164,6 +164,9 @@ pub struct PartPaths {
     out: PathBuf,
     /// Those that are given away, by part.
     given: HashMap<String, PathBuf>,
+    taken: HashSet<PathBuf>,
+    /// How many parts have a name that is this as far as files can be called so.
+    alike: HashMap<String, u64>,
 }
 
 /// The longest name of a part in bytes: that of a file may have 255.
@@ -172,7 +175,7 @@ const LONGEST_PART: usize = 200;
 impl PartPaths {
     /// They will be named after `out`.
     pub fn new(out: PathBuf) -> Self {
-        Self { out, given: HashMap::new() }
+        Self { out, given: HashMap::new(), taken: HashSet::new(), alike: HashMap::new() }
     }
 
     /// The file of a part, which is that of no other whose name differs only by what files cannot be called.
@@ -185,12 +188,16 @@ impl PartPaths {
         while safe.len() > LONGEST_PART {
             safe.pop();
         }
-        let numbered = (2..).map(|number| format!("{safe}-{number}"));
-        let paths = std::iter::once(safe.clone()).chain(numbered).map(|name| self.path(&name));
-        let taken: HashSet<&PathBuf> = self.given.values().collect();
-        let path = paths.into_iter().find(|path| !taken.contains(path)).expect("there are more numbers than parts");
-        self.given.insert(part.into(), path.clone());
-        path
+        loop {
+            let alike = self.alike.entry(safe.clone()).or_default();
+            *alike += 1;
+            let name = if *alike == 1 { safe.clone() } else { format!("{safe}-{alike}") };
+            let path = self.path(&name);
+            if self.taken.insert(path.clone()) {
+                self.given.insert(part.into(), path.clone());
+                return path;
+            }
+        }
     }
 
     fn path(&self, part: &str) -> PathBuf {

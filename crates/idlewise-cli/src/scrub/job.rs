@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::Context;
 use idlewise::disk::DiskModel;
 use idlewise::order::{Order, ScanOrder, Surface};
 use idlewise::tune::{Goal, Predicted, TuneError};
@@ -93,9 +94,7 @@ impl Job {
         {
             mark(&mut checkpoint, State::Failed, Some(error.to_string()), bar);
         }
-        let name = device.path.display().to_string();
-        let (report, goal, predicted) =
-            done.map_err(|error| if error.to_string().contains(&name) { error } else { error.context(name) })?;
+        let (report, goal, predicted) = done.with_context(|| device.path.display().to_string())?;
         if report.state == State::Interrupted
             && self.time_is_over.as_ref().is_some_and(|over| over.load(Ordering::Relaxed))
         {

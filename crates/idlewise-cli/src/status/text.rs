@@ -52,8 +52,7 @@ fn lines(one: &Status, blocks: bool) -> Vec<String> {
         lines.extend(account.map(|account| overdrawn(run, account)));
     }
     let failure = one.run.as_ref().and_then(|run| run.failure.as_deref());
-    lines
-        .extend(failure.filter(|_| one.doing.is_none()).map(|failure| format!("why it failed: {}", one_line(failure))));
+    lines.extend(failure.filter(|_| one.doing.is_none()).map(|failure| format!("why it ended: {}", one_line(failure))));
     if blocks {
         lines.extend(one.errors.iter().map(Bad::line));
     }

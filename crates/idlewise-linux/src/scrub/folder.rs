@@ -192,7 +192,8 @@ impl<'a> Subject<'a> {
     fn fitting(&self, pass: Pass) -> Pass {
         let (was, is) = (u64::from(pass.block_bytes), u64::from(self.block.max(1)));
         let fit = |run: BadBlocks| {
-            let (begin, end) = (run.lba.saturating_mul(was), (run.lba + run.blocks).saturating_mul(was).min(self.size));
+            let (begin, end) =
+                (run.lba.saturating_mul(was), run.lba.saturating_add(run.blocks).saturating_mul(was).min(self.size));
             let lba = begin / is;
             (begin < end).then(|| BadBlocks { lba, blocks: end.div_ceil(is) - lba, ..run })
         };

@@ -69,9 +69,14 @@ pub(super) fn curve(
         let time = time.max(model.verify.last().map_or(Nanos(1), |point| point.time));
         model.verify.push(Point { size, time });
     }
-    // Of a disk that could not be measured nothing better is known.
-    let known = DiskModel { name: name.into(), ..DiskModel::ultrastar_15k450() };
-    Ok(Some(if model.verify.len() >= 2 { model } else { known }))
+    match model.verify[..] {
+        // Of a disk that could not be measured nothing better is known.
+        [] => model.verify = DiskModel::ultrastar_15k450().verify,
+        // Where only the smallest are taken, longer ones are as many of these.
+        [one] => model.verify.push(Point { size: Bytes(2 * one.size.0), time: Nanos(2 * one.time.0) }),
+        _ => {}
+    }
+    Ok(Some(model))
 }
 
 /// What is known of requests of one size.

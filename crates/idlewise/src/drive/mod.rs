@@ -37,8 +37,10 @@ mod driver;
 mod measured;
 mod second_clock;
 mod shared;
+mod worker;
 
 pub use driver::{Driver, Next};
 pub use measured::Measured;
 pub use second_clock::SecondClock;
-pub use shared::{Foreground, Request, Step, Worker, shared};
+pub use shared::{Foreground, Request, shared};
+pub use worker::{Step, Worker};

@@ -85,6 +85,18 @@ impl Parameter {
         };
         self.name.replace('-', "_") + unit
     }
+
+    /// A value that a policy works with: one of those that are tried.
+    pub fn usual(&self) -> Value {
+        match (self.tried, self.kind) {
+            (Tried::One(value), _) => value,
+            (Tried::AtLeastFirst(size), _) => size.max(Bytes::from_kib(256)).into(),
+            (Tried::Ratios { from, to, .. }, Kind::Time) => Nanos(((from * to).sqrt() * 1e9) as u64).into(),
+            (Tried::Ratios { from, to, .. }, _) => (from * to).sqrt().into(),
+            (Tried::IdleWaits(_), _) => Nanos::from_millis(700).into(),
+            (Tried::IdleLengths | Tried::Predictions, _) => Nanos::from_millis(20).into(),
+        }
+    }
 }
 
 impl Kind {

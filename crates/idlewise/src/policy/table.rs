@@ -3,7 +3,6 @@
 use super::parameter::Parameter;
 use super::parameters::{COMMON, Given, ParameterError, Parameters, Setting};
 use super::restrained::{BODY, MONITORING, RESTRAINED, TAIL, TAIL_BURSTY};
-use super::testing::parameters_of;
 use super::{BUDGET, Budget, Policy};
 use super::{adaptive, clairvoyant, fixed_delay, growing, predicting, waiting};
 use crate::registry::{Named, Registry};
@@ -85,14 +84,13 @@ pub fn build(name: &str, parameters: &Parameters, setting: &Setting) -> Result<B
 fn built(entry: &Entry, parameters: &Parameters, setting: &Setting) -> Result<Box<dyn Policy>, ParameterError> {
     let build = |parameters: &Parameters| (entry.build)(&Given { policy: entry.name, parameters, setting });
     let (mut given, mut missing) = (parameters.clone(), Vec::new());
-    let usual = parameters_of(entry);
     loop {
         match build(&given) {
             Err(ParameterError::Missing { parameters, .. }) if !missing.contains(&parameters[0]) => {
                 let asked = entry.parameters.iter().chain(&COMMON).find(|one| one.name == parameters[0]);
                 missing.push(parameters[0]);
                 let Some(asked) = asked else { break };
-                given.set(*asked, usual.get(*asked).expect("there is a usual value for each"));
+                given.set(*asked, asked.usual());
             }
             built if missing.is_empty() => return built,
             _ => break,
@@ -103,6 +101,7 @@ fn built(entry: &Entry, parameters: &Parameters, setting: &Setting) -> Result<Bo
 
 #[cfg(all(test, feature = "files"))]
 mod tests {
+    use super::super::testing::parameters_of;
     use super::super::{Decision, IDLE_WAIT, LONGEST, REQUEST_SIZE};
     use super::*;
     use crate::disk::DiskModel;

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Account, COMMON, Decision, Entry, Kind, Parameters, Policy, Tried};
+use super::{Account, COMMON, Decision, Entry, Parameters, Policy};
 use crate::{Bytes, Nanos};
 
 /// Histories that a policy is driven through.
@@ -179,21 +179,10 @@ impl History {
     }
 }
 
-/// Values with which a policy of the table can be built: one of those with which it is compared, for each parameter.
+/// Values with which a policy of the table can be built: the usual one of each parameter.
 pub fn parameters_of(entry: &Entry) -> Parameters {
-    let mut parameters = Parameters::default();
-    for &parameter in entry.parameters.iter().chain(&COMMON) {
-        let value = match (parameter.tried, parameter.kind) {
-            (Tried::One(value), _) => value,
-            (Tried::AtLeastFirst(size), _) => size.max(Bytes::from_kib(256)).into(),
-            (Tried::Ratios { from, to, .. }, Kind::Time) => Nanos(((from * to).sqrt() * 1e9) as u64).into(),
-            (Tried::Ratios { from, to, .. }, _) => (from * to).sqrt().into(),
-            (Tried::IdleWaits(_), _) => Nanos::from_millis(700).into(),
-            (Tried::IdleLengths | Tried::Predictions, _) => Nanos::from_millis(20).into(),
-        };
-        parameters.set(parameter, value);
-    }
-    parameters
+    let all = entry.parameters.iter().chain(&COMMON);
+    all.fold(Parameters::default(), |parameters, one| parameters.with(*one, one.usual()))
 }
 
 #[cfg(all(test, feature = "files"))]

@@ -23,6 +23,7 @@ const RAREST: f64 = 1e-3;
 
 /// The policies of figure 14.
 pub const COMPARED: [&str; 5] = ["oracle", "lossless-waiting", "waiting", "ar-waiting", "ar"];
+
 /// What is compared on which disks.
 pub struct Comparison<'a> {
     /// The disks that policies run on.

@@ -84,27 +84,28 @@ impl SecondLook {
         }
     }
 
-    /// How the last one went: of a stretch that is unreadable, each half is looked at.
+    /// How the last one went.
     pub fn looked(&mut self, readable: bool) {
         let Some(now) = self.now.take() else { return };
         let Some(mut run) = self.runs.pop_front() else { return };
         let first = !readable && run.failed == 0;
         self.failed_again += u64::from(!readable && run.failed > 0);
         run.failed += u64::from(!readable);
-        if !readable && run.from != From::Halves {
+        let was = run.from;
+        if !readable && was != From::Halves {
             // It is left, with all that lies beside it.
             run.left.push_front(now);
             run.join();
         }
         let block = Stretch { length: self.block, grows: true };
-        run.from = match run.from {
+        run.from = match was {
             From::Whole if readable => From::Whole,
             From::Whole => From::End(block),
             From::End(stretch) => stretch.next(readable, self.block).map_or(From::Beginning(block), From::End),
             From::Beginning(stretch) => stretch.next(readable, self.block).map_or(From::Halves, From::Beginning),
             From::Halves => From::Halves,
         };
-        if !readable && run.from == From::Halves && now.length.0 > self.block && run.left.front() != Some(&now) {
+        if !readable && was == From::Halves && now.length.0 > self.block {
             let half = Bytes((now.length.0 / 2).next_multiple_of(self.block));
             let rest = Extent { offset: Bytes(now.offset.0 + half.0), length: Bytes(now.length.0 - half.0) };
             run.left.extend([Extent { length: half, ..now }, rest]);

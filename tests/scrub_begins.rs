@@ -1,0 +1,109 @@
+//! What must not keep a scrub from its first request, nor pass for the device that it began with. On real block devices.
+
+mod common;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::bench::{Bench, Loop, MIB, PACE, Running};
+use common::{idlewise, stderr, stdout};
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::device::Device;
+use idlewise_testbed::Options;
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Reads that fail slowly say nothing of the time that others take: a dead stretch where the disk is measured is scrubbed past.
+#[test]
+fn root_a_dead_stretch_where_the_disk_is_measured_is_scrubbed_past() {
+    const SIZE: u64 = 256 * MIB;
+    let first = SIZE / 10 / MIB * MIB / 512;
+    let options = Options {
+        size: Bytes(SIZE),
+        bad_blocks: std::iter::once(first..first + 4_096).collect(),
+        recovery: Nanos::from_millis(100),
+        timing: true,
+        ..Options::default()
+    };
+    let Some(bench) = Bench::of(&options) else { return };
+    let (code, result) = bench.scrub(&["--observe", "1s", "--for", "8s"]);
+    assert!([3, 4].contains(&code) && result["verified_bytes"].as_u64() > Some(0), "{result}");
+    // What keeps a run from its first request is seen later.
+    let short = ["--observe", "1s", "--max-slowdown", "1us", "--mean-slowdown", "1us", "--restart"];
+    let output = common::run(&bench.arguments(&short));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let checkpoint = bench.checkpoint().unwrap();
+    assert_eq!(checkpoint["state"], "failed");
+    assert!(
+        checkpoint["run"]["failure"].as_str().unwrap().contains("a maximum slowdown of 1.00 us is below"),
+        "{checkpoint}"
+    );
+}
+
+/// A disk that is a little too slow for the goal may be so for a moment only: it is measured again.
+#[test]
+fn root_a_disk_that_is_slow_at_the_moment_is_measured_again() {
+    let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
+    let goal = ["--mean-slowdown", "800us", "--max-slowdown", "800us", "--observe", "1s"];
+    let running = bench.start(&goal);
+    std::thread::sleep(Duration::from_secs(5));
+    running.signal(Signal::INT);
+    let output = running.end();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("measuring again in a minute"), "{}", stderr(&output));
+}
+
+/// A load that leaves no gap of the length that measuring would like is scrubbed beside all the same.
+#[test]
+fn root_a_steady_load_does_not_keep_a_scrub_measuring() {
+    let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
+    let (stop, disk) = (AtomicBool::new(false), Device::open(bench.disk.path()).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = vec![0; 8_192];
+            let aligned = buffer.as_ptr().align_offset(4_096);
+            while !stop.load(Ordering::Relaxed) {
+                disk.file.read_at(&mut buffer[aligned..aligned + 4_096], 0).unwrap();
+                std::thread::sleep(Duration::from_millis(12));
+            }
+        });
+        let (code, result) = bench.scrub(&["--observe", "1s", "--mean-slowdown", "5ms", "--for", "40s"]);
+        stop.store(true, Ordering::Relaxed);
+        assert!([0, 4].contains(&code) && result["verified_bytes"].as_u64() > Some(0), "{result}");
+    });
+}
+
+/// Another file behind a loop device is another card in a reader: what is read of it is not counted as read of the first.
+#[test]
+fn root_another_medium_in_the_same_device_ends_the_pass() {
+    const SIZE: u64 = 64 * MIB;
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    File::create(&other).unwrap().set_len(SIZE).unwrap();
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), SIZE, &["--read-only"]) else { return };
+    let arguments = ["scrub", disk.path(), "--state-dir", folder.path().to_str().unwrap(), "--json", "--quiet"];
+    let slow = ["--request-size", "64KiB", "--idle-wait", "1ms", "--max-rate", "8MB/s"];
+    let running = Running::new(idlewise(&[&arguments[..], &slow].concat()));
+    std::thread::sleep(Duration::from_millis(2_500));
+    change_file(disk.path(), &File::open(&other).unwrap());
+    let output = running.end();
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["failure"].as_str().unwrap().contains("medium was exchanged"), "{result}");
+    assert_eq!(result["state"], "failed");
+    assert!((1..SIZE / 2).contains(&result["verified_bytes"].as_u64().unwrap()), "{result}");
+    // The next run is of the other one, from its beginning.
+    let result = common::json(&[&arguments[..], &PACE].concat());
+    assert_eq!((&result["resumed_at_bytes"], &result["verified_bytes"]), (&0.into(), &SIZE.into()), "{result}");
+}
+
+/// LOOP_CHANGE_FD.
+fn change_file(device: &str, file: &File) {
+    const CHANGE: rustix::ioctl::Opcode = 0x4c06;
+    let device = File::open(device).unwrap();
+    let fd = std::os::fd::AsRawFd::as_raw_fd(file) as usize;
+    // SAFETY: the command takes the number of a descriptor and writes to no memory of this process.
+    unsafe { rustix::ioctl::ioctl(&device, rustix::ioctl::IntegerSetter::<CHANGE>::new_usize(fd)).unwrap() };
+}
