@@ -25,7 +25,7 @@ enum {
     IDLEWISE_STEP = 0,      /* One step of `bytes`, now. */
     IDLEWISE_ASK_AT = 1,    /* Nothing yet: ask again at `at_ns`. */
     IDLEWISE_WHEN_IDLE = 2, /* Nothing until the device is idle again: ask when a request completes. */
-    IDLEWISE_PAUSED = 3     /* The account of the slowdown is overdrawn: ask when requests complete, or at `at_ns` if that is not 0. */
+    IDLEWISE_PAUSED = 3     /* The account of the slowdown holds too little: ask when requests have completed, or at `at_ns`. */
 };
 
 typedef struct {

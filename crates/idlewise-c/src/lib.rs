@@ -175,7 +175,7 @@ pub unsafe extern "C" fn idlewise_ask(driver: *mut IdlewiseDriver, now_ns: u64) 
         Next::Step(size) => (0, size.0, 0),
         Next::AskAt(at) => (1, 0, at.0),
         Next::WhenIdle => (2, 0, 0),
-        Next::Paused { until } => (3, 0, until.map_or(0, |until| until.0)),
+        Next::Paused { until } => (3, 0, until.0),
     };
     IdlewiseNext { kind, bytes, at_ns }
 }

@@ -37,9 +37,8 @@ use job::Job;
 /// again every minute. Without a goal it uses a default for the kind of disk, and prints it. You can also give a plan of `idlewise
 /// tune`, or a request size and an idle wait. After an interruption, the next run goes on from there.
 ///
-/// An account keeps the mean slowdown within the goal: each foreground request adds the allowed mean to it, each delay is deducted,
-/// and the scrub pauses while the balance is negative. The account may be overdrawn by what 1,000 requests add, so the mean of a short
-/// run can be above the goal.
+/// An account keeps the mean slowdown within the goal: each foreground request adds the allowed mean to it, and each delay is deducted.
+/// The scrub pauses while the account holds less than one more delay may cost.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Block devices, such as /dev/sda; they may be in use
@@ -63,8 +62,8 @@ pub struct Arguments {
 
     /// Longest added response time that 99 % of all foreground requests may suffer, such as 10ms [default: none]
     ///
-    /// At most one request in a hundred may be slowed by more. Requests that are not delayed count as well. The scrub pauses while there
-    /// are more, but for what 1,000 requests add.
+    /// At most one request in a hundred may be slowed by more. Requests that are not delayed count as well. The scrub pauses while one
+    /// more delay could make them too many.
     #[arg(long, value_name = "TIME")]
     p99_slowdown: Option<Nanos>,
 

@@ -72,7 +72,7 @@ impl Kept {
             let above: Vec<&str> = above.into_iter().filter(|(_, above)| *above).map(|(what, _)| what).collect();
             if !above.is_empty() {
                 text += &format!(
-                    "Up to what 1,000 foreground requests earn may be overdrawn, so a short run can end above its {}.\n",
+                    "One collision may cost more than the account holds, so a short run can end above its {}.\n",
                     above.join(" and ")
                 );
             }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(
             kept.text(),
             "mean slowdown 142 us, goal 100 us: not kept\nmax slowdown 20.0 ms, goal 50.0 ms: kept\n\
-             Up to what 1,000 foreground requests earn may be overdrawn, so a short run can end above its mean.\n\
+             One collision may cost more than the account holds, so a short run can end above its mean.\n\
              time: 71.0 % paused for the goal, 20.0 % waiting for the foreground, 5.00 % waiting, not idle for long enough, \
              4.00 % verifying\nThe rate is 3.33 % of the predicted one. The prediction knows nothing of 71.0 % of the time: \
              pauses for the goal, unused intervals, --max-rate, other checks, errors.\n"
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!((ten.p99_slowdown_kept, eleven.p99_slowdown_kept), (Some(true), Some(false)));
         let line = |share| format!("p99 slowdown: {share} of the requests slowed by more than 10.0 ms, goal 1 %: ");
         assert!(
-            ten.text().contains(&(line("1.00 %") + "kept\nmax")) && !ten.text().contains("overdrawn"),
+            ten.text().contains(&(line("1.00 %") + "kept\nmax")) && !ten.text().contains("account"),
             "{}",
             ten.text()
         );

@@ -31,30 +31,30 @@ pub fn doing(progress: &Progress) -> Vec<String> {
     match &progress.doing {
         Doing::Others(who) => vec![format!("waiting, {who}")],
         Doing::Hung(time) => vec![format!("a request has hung for {time}")],
-        Doing::Overdrawn { left } => overdrawn(progress, *left),
+        Doing::Overdrawn { left } => paused(progress, *left),
         other => vec![named(other.name()).into()],
     }
 }
 
-/// The account is overdrawn: how far from the goal the mean or the 99th percentile is, and when the scrub goes on.
-fn overdrawn(progress: &Progress, left: Option<Nanos>) -> Vec<String> {
+/// The account holds too little: what the mean or the 99th percentile is, and when the scrub goes on.
+fn paused(progress: &Progress, left: Nanos) -> Vec<String> {
     let Some(account) = &progress.account else { return vec![named(Doing::OVERDRAWN).into()] };
-    let requests = account.requests_to_even().map(|count| format!("after {count} foreground requests"));
-    let idle = left.map(|left| format!("after {left} more of idle time"));
     let measured = &progress.measured;
-    let mut pieces = match account.tail.filter(|tail| tail.overdrawn() > 0) {
+    let mut pieces = match account.tail.filter(|_| account.lacks_requests() > 0) {
         Some(tail) => {
             vec![format!("paused: {} slowed by more than {}, goal 1 %", percent(measured.slowed_share()), tail.goal)]
         }
         None => vec![format!("paused: mean {}, goal {}", measured.mean_slowdown(), account.goal)],
     };
     // Either ends the pause.
-    match (requests, idle) {
-        (Some(requests), Some(idle)) => pieces.extend([format!("goes on {requests}"), format!("or {idle}")]),
-        (requests, idle) => pieces.extend(requests.or(idle).map(|when| format!("goes on {when}"))),
+    let idle = format!("after {left} more of idle time");
+    match account.requests_to_go_on() {
+        Some(count) => pieces.extend([format!("goes on after {count} foreground requests"), format!("or {idle}")]),
+        None => pieces.push(format!("goes on {idle}")),
     }
-    if account.overdrawn() > Nanos::ZERO {
-        pieces.push(format!("overdrawn by {}", account.overdrawn()));
+    if account.lacks() > Nanos::ZERO {
+        let cost = Nanos(u64::try_from(account.reserve.cost()).unwrap_or(u64::MAX));
+        pieces.push(format!("the account lacks {} (a collision may cost {cost})", account.lacks()));
     }
     pieces
 }
@@ -92,43 +92,41 @@ fn cut(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use idlewise::drive::Measured;
-    use idlewise::policy::Account;
+    use idlewise::policy::{Account, Terms};
 
     use super::*;
 
     #[test]
     fn a_pause_says_the_mean_the_goal_and_when_it_ends() {
-        let mut account = Account::opened(Nanos(100_000), 100, 900, Nanos::from_secs(300));
-        account.served(200, Nanos(30_850_000));
-        let measured = Measured { foreground_requests: 200, slowdown_sum: 30_850_000, ..Measured::default() };
-        let left = Some(Nanos::from_secs(246));
-        let mut progress =
-            Progress { account: Some(account), measured, doing: Doing::Overdrawn { left }, ..Progress::default() };
-        let line = fit(&doing(&progress), 160);
+        let mut account = Account::new(Nanos(100_000), Terms::default());
+        account.reserve.expect(Nanos(2_000_000));
+        account.served(600, Nanos(60_500_000));
+        let measured = Measured { foreground_requests: 600, slowdown_sum: 60_500_000, ..Measured::default() };
+        let doing_now = Doing::Overdrawn { left: Nanos::from_secs(246) };
+        let mut progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };
+        let line = fit(&doing(&progress), 180);
         assert_eq!(
             line,
-            "paused: mean 154 us, goal 100 us, goes on after 9 foreground requests, or after 4.10 min more of idle time, \
-             overdrawn by 850 us"
+            "paused: mean 101 us, goal 100 us, goes on after 25 foreground requests, or after 4.10 min more of idle time, the \
+             account lacks 2.50 ms (a collision may cost 2.00 ms)"
         );
-        progress.doing = Doing::Overdrawn { left: None };
-        let line = fit(&doing(&progress), 160);
-        assert_eq!(line, "paused: mean 154 us, goal 100 us, goes on after 9 foreground requests, overdrawn by 850 us");
+        account.goal = Nanos::ZERO;
+        progress.account = Some(account);
+        let line = fit(&doing(&progress), 80);
+        assert_eq!(line, "paused: mean 101 us, goal 0, goes on after 4.10 min more of idle time");
     }
 
     #[test]
     fn a_pause_for_the_99th_percentile_says_the_share() {
-        let patience = Nanos::from_secs(300);
-        let mut account = Account::opened(Nanos(100_000), 100, 900, patience).and_tail(Nanos(10_000_000), 0, 900);
-        account.served(3, Nanos(33_000_000));
-        account.served(197, Nanos(0));
-        let measured = Measured { foreground_requests: 200, slowed: (3, 33_000_000), ..Measured::default() };
-        let doing_now = Doing::Overdrawn { left: None };
+        let mut account = Account::new(Nanos(100_000), Terms::default()).and_tail(Nanos(10_000_000));
+        account.served(6, Nanos(66_000_000));
+        account.served(594, Nanos(0));
+        let measured = Measured { foreground_requests: 600, slowed: (6, 66_000_000), ..Measured::default() };
+        let doing_now = Doing::Overdrawn { left: Nanos::from_secs(3_000) };
+        account.reserve.expect(Nanos(11_000_000));
         let progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };
-        let line = fit(&doing(&progress), 160);
-        assert_eq!(
-            line,
-            "paused: 1.50 % slowed by more than 10.0 ms, goal 1 %, goes on after 100 foreground requests, overdrawn by 3.00 ms"
-        );
+        let line = fit(&doing(&progress), 100);
+        assert_eq!(line, "paused: 1.00 % slowed by more than 10.0 ms, goal 1 %, goes on after 170 foreground requests");
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn lines(one: &Status, blocks: bool) -> Vec<String> {
     if let Some(run) = one.run.as_ref().filter(|_| blocks || one.doing.is_some()) {
         lines.push(pace(one, run));
         let account = run.account.as_ref().filter(|account| pauses(one.doing.as_deref(), account));
-        lines.extend(account.map(|account| overdrawn(run, account)));
+        lines.extend(account.map(|account| paused(run, account)));
     }
     let failure = one.run.as_ref().and_then(|run| run.failure.as_deref());
     lines.extend(failure.filter(|_| one.doing.is_none()).map(|failure| format!("why it ended: {}", one_line(failure))));
@@ -74,24 +74,24 @@ fn pace(one: &Status, run: &RunSoFar) -> String {
 
 /// Whether it is paused for the goal, or would be if the foreground did not use the disk right now.
 fn pauses(doing: Option<&str>, account: &AccountSoFar) -> bool {
-    let overdrawn = account.balance_s < 0.0 || account.balance_requests.is_some_and(|balance| balance < 0);
-    doing == Some(Doing::OVERDRAWN) || doing == Some(Doing::ForegroundActive.name()) && overdrawn
+    doing == Some(Doing::OVERDRAWN) || doing == Some(Doing::ForegroundActive.name()) && account.lacks()
 }
 
-/// By how much the account is overdrawn, and when the scrub goes on.
-fn overdrawn(run: &RunSoFar, account: &AccountSoFar) -> String {
-    let [mean, goal, balance] = [run.mean_slowdown_s, account.goal_mean_slowdown_s, -account.balance_s].map(seconds);
+/// Why it is paused for the goal, and when the scrub goes on.
+fn paused(run: &RunSoFar, account: &AccountSoFar) -> String {
     let mut why = Vec::new();
-    if account.balance_s < 0.0 {
-        why.push(format!("mean slowdown {mean}, goal {goal}, overdrawn by {balance}"));
+    if account.lacks_s > 0.0 {
+        let [mean, goal] = [run.mean_slowdown_s, account.goal_mean_slowdown_s].map(seconds);
+        let [lacks, cost] = [account.lacks_s, account.reserve_s].map(seconds);
+        why.push(format!("mean slowdown {mean}, goal {goal}, the account lacks {lacks} (a collision may cost {cost})"));
     }
     if let (Some(p99), Some(slowed)) = (account.goal_p99_slowdown_s, run.slowed_requests)
-        && account.balance_requests.is_some_and(|balance| balance < 0)
+        && account.lacks_requests.is_some_and(|requests| requests > 0)
     {
         let share = percent(slowed as f64 / run.foreground_requests.max(1) as f64);
         why.push(format!("{share} of the requests slowed by more than {}, goal 1 %", seconds(p99)));
     }
-    let requests = account.requests_to_even.map(|count| format!("after {count} foreground requests without delay"));
+    let requests = account.requests_to_go_on.map(|count| format!("after {count} foreground requests without delay"));
     let idle = account.goes_on_after_idle_s.map(|idle| format!("once the disk is idle for {}", seconds(idle)));
     let when: Vec<_> = requests.into_iter().chain(idle).collect();
     let share = percent(run.overdrawn_s / run.elapsed_s.max(1e-9));
@@ -111,23 +111,20 @@ mod tests {
         let run = RunSoFar { mean_slowdown_s: 142e-6, elapsed_s: 100.0, overdrawn_s: 71.0, ..RunSoFar::default() };
         let mut account = AccountSoFar {
             goal_mean_slowdown_s: 1e-4,
-            balance_s: -0.0012,
-            goal_p99_slowdown_s: None,
-            balance_requests: None,
-            requests_to_even: Some(12),
+            reserve_s: 0.0024,
+            lacks_s: 0.0012,
+            requests_to_go_on: Some(12),
             goes_on_after_idle_s: Some(300.0),
+            ..AccountSoFar::default()
         };
         assert_eq!(
-            overdrawn(&run, &account),
-            "paused for the goal: mean slowdown 142 us, goal 100 us, overdrawn by 1.20 ms; goes on after 12 foreground requests \
-             without delay, or once the disk is idle for 5.00 min; paused 71.0 % of this run"
+            paused(&run, &account),
+            "paused for the goal: mean slowdown 142 us, goal 100 us, the account lacks 1.20 ms (a collision may cost 2.40 ms); \
+             goes on after 12 foreground requests without delay, or once the disk is idle for 5.00 min; paused 71.0 % of this run"
         );
-        account.goes_on_after_idle_s = None;
-        assert!(overdrawn(&run, &account).contains("goes on after 12 foreground requests without delay; paused"));
         let run = RunSoFar { foreground_requests: 200, slowed_requests: Some(3), ..run };
-        account =
-            AccountSoFar { balance_s: 0.1, goal_p99_slowdown_s: Some(0.01), balance_requests: Some(-100), ..account };
-        let line = overdrawn(&run, &account);
+        account = AccountSoFar { lacks_s: 0.0, goal_p99_slowdown_s: Some(0.01), lacks_requests: Some(100), ..account };
+        let line = paused(&run, &account);
         assert!(
             line.starts_with(
                 "paused for the goal: 1.50 % of the requests slowed by more than 10.0 ms, goal 1 %; goes on"

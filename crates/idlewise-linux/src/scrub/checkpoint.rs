@@ -10,6 +10,7 @@ use idlewise::{Bytes, Nanos};
 use rustix::fs::Mode;
 
 use super::process::Process;
+use super::so_far::AccountSoFar;
 use super::{BadBlocks, Doing, Left, Pass, Progress, RunSoFar, State};
 use crate::device::{Device, shares_disk};
 use crate::files::{Folder, Hold};
@@ -150,6 +151,11 @@ impl Checkpoint {
         self.pass.state == State::Running
     }
 
+    /// How the account of the mean slowdown stood at the end of the run before.
+    pub(super) fn account(&self) -> Option<&AccountSoFar> {
+        self.pass.run.as_ref()?.account.as_ref()
+    }
+
     /// Unreadable blocks of this pass.
     pub fn errors(&self) -> &[BadBlocks] {
         &self.pass.errors
@@ -162,7 +168,9 @@ impl Checkpoint {
     pub fn mark(&mut self, state: State, failure: Option<String>) -> Result<(), CheckpointError> {
         let Pass { place, left, errors, .. } = self.pass.clone();
         let progress = Progress { doing: Doing::Calibrating, failure, ..Progress::default() };
-        self.save(&place, &left, &errors, state, &progress)
+        let account = self.account().copied();
+        self.set(&place, &left, &errors, state, RunSoFar { account, ..RunSoFar::from(&progress) });
+        self.write()
     }
 
     /// Saves a pass that was there before, some of whose unreadable blocks have been repaired.
@@ -186,18 +194,22 @@ impl Checkpoint {
         state: State,
         progress: &Progress,
     ) -> Result<(), CheckpointError> {
+        self.set(place, left, errors, state, RunSoFar::from(progress));
+        self.write()
+    }
+
+    fn set(&mut self, place: &Place, left: &Left, errors: &[BadBlocks], state: State, run: RunSoFar) {
         self.pass.place = place.clone();
         self.pass.left = left.clone();
         self.pass.errors = errors.to_vec();
         self.pass.state = state;
-        self.pass.run = Some(RunSoFar::from(progress));
+        self.pass.run = Some(run);
         self.pass.process = Some(Process::this());
         self.pass.saved_unix_s = unix_now();
         if state == State::Complete {
             self.pass.errors_before.clear();
             self.pass.completed_unix_s = Some(self.pass.saved_unix_s);
         }
-        self.write()
     }
 
     fn write(&mut self) -> Result<(), CheckpointError> {

@@ -83,10 +83,10 @@ pub enum Doing {
     ForegroundActive,
     /// The disk is idle, but not yet for long enough.
     IdleWait,
-    /// The disk is idle, but the account of the slowdown is overdrawn.
+    /// The disk is idle, but the account of the slowdown holds less than one more collision may cost.
     Overdrawn {
-        /// How much longer the disk must be idle for the scrub to go on nevertheless; `None` if it is overdrawn by too much.
-        left: Option<Nanos>,
+        /// How much longer the disk must be idle for the scrub to go on nevertheless.
+        left: Nanos,
     },
     /// The policy wants nothing more in this idle interval.
     PolicyStopped,

@@ -7,10 +7,14 @@ use idlewise::simulate::{Summary, scrub};
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
 
+use super::so_far::AccountSoFar;
+
 /// Idle wait on a disk on which no foreground was seen yet.
 const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
 /// Largest request on such a disk.
 const UNKNOWN_SIZE: Bytes = Bytes::from_kib(1024);
+/// There, a request takes no longer than so many others earn.
+const UNKNOWN_COST: u64 = 20;
 /// Fewer idle intervals say nothing yet.
 pub const ENOUGH: usize = 20;
 /// Time between two tunings.
@@ -63,8 +67,9 @@ impl Pacing {
         foreground: &SecondClock,
         now: Nanos,
     ) -> Result<Self, idlewise::tune::TuneError> {
-        let fits = model.sizes(goal.max_slowdown).into_iter().map(|(size, _)| size);
-        let request_size = fits.filter(|&size| size <= UNKNOWN_SIZE).max().unwrap_or(SMALLEST_REQUEST);
+        let longest = goal.max_slowdown.min(Nanos(goal.mean_slowdown.0.saturating_mul(UNKNOWN_COST)));
+        let fits = model.sizes(longest).into_iter().map(|(size, _)| size).filter(|&size| size <= UNKNOWN_SIZE);
+        let request_size = fits.max().unwrap_or(SMALLEST_REQUEST);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size };
         let budget = Some(goal);
         let how = How::Schedule(Schedule::Waiting(waiting));
@@ -97,17 +102,41 @@ impl Pacing {
         Ok(changed)
     }
 
-    /// The policy to drive, with the account of the one before it, or a new one.
-    pub fn policy(&self, account: Option<Account>) -> Box<dyn Policy> {
-        let policy: Box<dyn Policy> = match &self.how {
+    /// The policy to begin with, within an account that goes on where that of the run before stood, and that knows the busy periods
+    /// seen so far.
+    pub fn first_policy(&self, foreground: &SecondClock, before: Option<&AccountSoFar>) -> Box<dyn Policy> {
+        let account = self.budget.map(|goal| before.copied().unwrap_or_default().resumed(&goal));
+        match account {
+            Some(account) => {
+                let budget = Budget::with_account(self.policy(), account).expecting(self.longest());
+                Box::new(budget.having_seen(&foreground.undisturbed().intervals))
+            }
+            None => self.policy(),
+        }
+    }
+
+    /// The policy to go on with, within the account of the one before it.
+    pub fn next_policy(&self, account: Option<Account>) -> Box<dyn Policy> {
+        match account {
+            Some(account) => Box::new(Budget::with_account(self.policy(), account).expecting(self.longest())),
+            None => self.policy(),
+        }
+    }
+
+    fn policy(&self) -> Box<dyn Policy> {
+        match &self.how {
             How::Schedule(schedule) => schedule.policy(),
             How::Adaptive(adaptive) => Box::new(adaptive.clone()),
-        };
-        let Some(goal) = self.budget else { return policy };
-        Box::new(match account {
-            Some(account) => Budget::with_account(policy, account),
-            None => Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown),
-        })
+        }
+    }
+
+    /// How long its requests take, as far as that is known beforehand.
+    fn longest(&self) -> Nanos {
+        match (&self.how, &self.retune) {
+            (How::Schedule(schedule), Some(retune)) => retune.model.verify_time(schedule.first().0),
+            (How::Schedule(schedule), None) => schedule.longest(),
+            (How::Adaptive(adaptive), _) => adaptive.service(),
+        }
     }
 
     /// Whether a mean slowdown is to be kept.

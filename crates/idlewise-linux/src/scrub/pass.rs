@@ -151,7 +151,7 @@ impl From<Pass1> for Pass {
 
 impl Pass {
     /// Version of the layout.
-    pub(super) const VERSION: u32 = 4;
+    pub(super) const VERSION: u32 = 5;
 
     /// Bytes of the device that are settled.
     pub fn verified(&self) -> Bytes {
@@ -194,7 +194,7 @@ impl Pass {
         let Version { version } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let pass: Self = match version {
             Some(1) => serde_json::from_slice::<Pass1>(text).map(Self::from),
-            Some(2..=4) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
+            Some(2..=5) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
             Some(other) => return Err(format!("version {other}, newer than {}", Self::VERSION)),
             None => return Err("without a version".into()),
         }
@@ -224,13 +224,13 @@ fn check_errors(errors: &[BadBlocks], blocks: u64) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use idlewise::Nanos;
-    use idlewise::policy::Account;
+    use idlewise::policy::{Account, Terms};
     use proptest::prelude::*;
 
     use super::super::Progress;
     use super::*;
 
-    const VALID: &str = r#"{"version":4,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
+    const VALID: &str = r#"{"version":5,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
         "marks":{"start_bytes":0,"partition_uuid":null,"boot_id":"b","diskseq":7},
         "left":{"narrowing":[[4096,8192]],"skipped":[[16384,20480]]},
         "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
         assert_eq!(pass.verified(), Bytes(65_536 - 8_192));
         assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
-        let error = Pass::parse(VALID.replace("\"version\":4", "\"version\":5").as_bytes()).unwrap_err();
-        assert!(error.contains("version 5, newer than 4"), "{error}");
+        let error = Pass::parse(VALID.replace("\"version\":5", "\"version\":6").as_bytes()).unwrap_err();
+        assert!(error.contains("version 6, newer than 5"), "{error}");
     }
 
     /// What version 3 wrote of a run, before there was an account in it.
@@ -254,18 +254,18 @@ mod tests {
     fn version_3_stays_readable() {
         let run = r#""run":{"doing":"idle-wait","elapsed_s":1.5,"verified_bytes":1,"retries":0,"foreground_requests":2,
             "mean_slowdown_s":0.1,"max_slowdown_s":0.2,"request_size_bytes":4096,"idle_wait_s":0.5}"#;
-        let old = VALID.replace("\"version\":4", "\"version\":3").replace("\"run\":null", run);
+        let old = VALID.replace("\"version\":5", "\"version\":3").replace("\"run\":null", run);
         let pass = Pass::parse(old.as_bytes()).unwrap();
         assert_eq!(pass.run.as_ref().map(|run| (run.account, run.overdrawn_s)), Some((None, 0.0)));
         let mut progress = Progress { paused: Nanos::from_secs(3), ..Progress::default() };
-        let mut account = Account::opened(Nanos::from_millis(1), 0, 900, Nanos::from_secs(300));
+        let mut account = Account::new(Nanos::from_millis(1), Terms { opening: 0, ..Terms::default() });
         account.served(1, Nanos(5_500_000));
         progress.account = Some(account);
         let written = Pass { run: Some(RunSoFar::from(&progress)), ..pass };
         let read = Pass::parse(&serde_json::to_vec(&written).unwrap()).unwrap();
         assert_eq!(read, written);
         let account = read.run.unwrap().account.unwrap();
-        assert_eq!((account.balance_s, account.requests_to_even), (-0.0045, Some(5)));
+        assert_eq!((account.balance_s, account.requests_to_go_on), (-0.0045, Some(5)));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! How a run stands, as a checkpoint, a note and `--json` say it.
 
 use idlewise::Nanos;
-use idlewise::policy::Account;
+use idlewise::policy::{Account, Terms};
+use idlewise::tune::Goal;
 use serde::{Deserialize, Serialize};
 
 use super::Progress;
@@ -34,7 +35,7 @@ pub struct RunSoFar {
     /// How the account of the mean slowdown stands, if one is to be kept; version 3 had none.
     #[serde(default)]
     pub account: Option<AccountSoFar>,
-    /// How long the run has been paused because that was overdrawn.
+    /// How long the run has been paused because that held too little.
     #[serde(default)]
     pub overdrawn_s: f64,
     /// Why it failed, if it did.
@@ -43,36 +44,75 @@ pub struct RunSoFar {
 }
 
 /// The account of the slowdown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountSoFar {
     /// The mean slowdown to keep.
     pub goal_mean_slowdown_s: f64,
-    /// What foreground requests have earned less what they were delayed; below zero it is overdrawn.
+    /// Foreground requests that it is of; version 4 did not say.
+    #[serde(default)]
+    pub requests: u64,
+    /// What they have earned less what they were delayed; below zero it is overdrawn.
     pub balance_s: f64,
+    /// What one more collision may cost: the scrub goes on while the account holds as much.
+    #[serde(default)]
+    pub reserve_s: f64,
+    /// How much less it holds.
+    #[serde(default)]
+    pub lacks_s: f64,
     /// The 99th percentile to keep, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal_p99_slowdown_s: Option<f64>,
     /// Foreground requests less a hundred for each that was slowed by more than that; below zero it is overdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance_requests: Option<i64>,
-    /// Foreground requests without delay after which it is not overdrawn; absent where they earn nothing.
+    /// How many fewer these are than what one more collision may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_to_even: Option<u64>,
-    /// Idle time after which the scrub goes on though it is overdrawn; absent where it is overdrawn by too much.
+    pub lacks_requests: Option<u64>,
+    /// Foreground requests without delay after which it holds enough; absent where they earn nothing.
+    #[serde(default, alias = "requests_to_even", skip_serializing_if = "Option::is_none")]
+    pub requests_to_go_on: Option<u64>,
+    /// Idle time after which the scrub goes on though it holds too little: once a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_on_after_idle_s: Option<f64>,
+}
+
+impl AccountSoFar {
+    /// Whether it holds less than one more collision may cost.
+    pub fn lacks(&self) -> bool {
+        self.lacks_s > 0.0 || self.lacks_requests.is_some_and(|requests| requests > 0)
+    }
+
+    /// An account with these goals that goes on where this one stood, if it had the same: what it owes stays owed, and what it opened
+    /// with is not given twice. What it holds is not taken along, as each run is to keep its goal by itself.
+    pub fn resumed(&self, goal: &Goal) -> Account {
+        let account = Account::new(goal.mean_slowdown, Terms::default());
+        let mut account = goal.p99_slowdown.map_or(account, |p99| account.and_tail(p99));
+        let p99 = goal.p99_slowdown.map(Nanos::as_secs_f64);
+        if self.goal_mean_slowdown_s != goal.mean_slowdown.as_secs_f64() || self.goal_p99_slowdown_s != p99 {
+            return account;
+        }
+        account.requests = self.requests;
+        account.balance = (self.balance_s * 1e9).min(0.0) as i128;
+        let owed = self.balance_requests.unwrap_or_default().min(0);
+        account.tail.iter_mut().for_each(|tail| tail.balance = owed.into());
+        account
+    }
 }
 
 impl From<&Account> for AccountSoFar {
     fn from(account: &Account) -> Self {
         Self {
             goal_mean_slowdown_s: account.goal.as_secs_f64(),
+            requests: account.requests,
             balance_s: account.balance as f64 / 1e9,
+            reserve_s: account.reserve.cost() as f64 / 1e9,
+            lacks_s: account.lacks().as_secs_f64(),
             goal_p99_slowdown_s: account.tail.map(|tail| tail.goal.as_secs_f64()),
             balance_requests: account.tail.map(|tail| i64::try_from(tail.balance).unwrap_or(i64::MIN)),
-            requests_to_even: account.requests_to_even(),
-            goes_on_after_idle_s: account.may_go_on_at().map(Nanos::as_secs_f64),
+            lacks_requests: account.tail.map(|_| account.lacks_requests()),
+            requests_to_go_on: account.requests_to_go_on(),
+            goes_on_after_idle_s: Some(account.may_go_on_at().as_secs_f64()),
         }
     }
 }
@@ -96,5 +136,28 @@ impl From<&Progress> for RunSoFar {
             overdrawn_s: progress.paused.as_secs_f64(),
             failure: progress.failure.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_with_what_the_one_before_owed() {
+        let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
+        let account = |delays| {
+            let mut account = Account::new(goal.mean_slowdown, Terms::default());
+            account.served(600, Nanos::from_millis(delays));
+            AccountSoFar::from(&account).resumed(&goal)
+        };
+        let owing = account(700);
+        assert_eq!((owing.balance, owing.requests, owing.lacks()), (-100_000_000, 600, Nanos::from_millis(100)));
+        // The opening is spent, and what was held is not taken along.
+        let holding = account(100);
+        assert_eq!((holding.balance, holding.requests_to_go_on()), (0, Some(0)));
+        let other = Goal::new(Nanos::from_millis(2), Nanos::from_millis(50));
+        let anew = AccountSoFar::from(&owing).resumed(&other);
+        assert_eq!((anew.balance, anew.requests), (0, 0));
     }
 }

@@ -50,7 +50,7 @@ mod tests {
         let mut spent = Spent::new(&Doing::IdleWait, Nanos(10));
         spent.turn_to(&Doing::Verifying, Nanos(30));
         spent.turn_to(&Doing::Verifying, Nanos(35));
-        spent.turn_to(&Doing::Overdrawn { left: None }, Nanos(40));
+        spent.turn_to(&Doing::Overdrawn { left: Nanos(1) }, Nanos(40));
         assert_eq!(spent.paused(Nanos(70)), Nanos(30));
         spent.turn_to(&Doing::IdleWait, Nanos(80));
         assert_eq!(spent.paused(Nanos(90)), Nanos(40));

@@ -19,11 +19,11 @@ pub enum Next {
     /// Nothing for now: foreground requests are outstanding, or a step is in service, or the policy wants no more in this idle
     /// interval. Ask again when the last foreground request has completed, or the step has ended.
     WhenIdle,
-    /// The account of the slowdown is overdrawn. Ask again then, or, without a time, when foreground requests have completed
-    /// and so earned enough.
+    /// The account of the slowdown holds less than one more collision may cost. Ask again when foreground requests have completed and
+    /// so earned enough, or at the latest then.
     Paused {
         /// From then on an idle device may be used nevertheless, unless foreground work comes first.
-        until: Option<Nanos>,
+        until: Nanos,
     },
 }
 
@@ -207,9 +207,7 @@ impl<P: Policy> Driver<P> {
     /// Why nothing is done until `ask_at`.
     fn waiting(&self, since: Nanos, elapsed: Nanos, ask_at: Nanos) -> Next {
         match self.policy.account().filter(|account| account.forbids(elapsed)) {
-            Some(account) => {
-                Next::Paused { until: account.may_go_on_at().map(|at| Nanos(since.0.saturating_add(at.0))) }
-            }
+            Some(account) => Next::Paused { until: Nanos(since.0.saturating_add(account.may_go_on_at().0)) },
             None if ask_at == NEVER => Next::WhenIdle,
             None => Next::AskAt(ask_at),
         }
@@ -331,7 +329,7 @@ mod tests {
                     step_until = Some(free);
                 }
                 Next::AskAt(at) => ask_at = Some(at.0),
-                Next::Paused { until } => ask_at = until.map(|until| until.0),
+                Next::Paused { until } => ask_at = Some(until.0),
                 Next::WhenIdle => {}
             }
         }

@@ -196,7 +196,7 @@ impl<P: Policy> Worker<P> {
             // Foreground work may end the interval before, and the next one may be used sooner.
             Next::AskAt(at) => (left(at).min(TICK), false),
             // Requests that complete meanwhile earn.
-            Next::Paused { until } => (until.map_or(TICK, left).min(TICK), false),
+            Next::Paused { until } => (left(until).min(TICK), false),
             Next::WhenIdle | Next::Step(_) => (TICK, true),
         }
     }

@@ -1,23 +1,54 @@
-//! The account of a slowdown: what the foreground has earned, and what its delays have spent.
+//! The account of a slowdown: what the foreground has earned, what its delays have spent, and when work may begin.
 //!
 //! A 99th percentile has a tail of its own, counted in requests instead of time: each foreground request earns one, and each that is
 //! slowed by more than the 99th percentile spends a hundred.
 
+use super::Reserve;
 use crate::Nanos;
 
-/// How the account stands. Every foreground request earns the mean slowdown that is the goal, every delay spends what it cost.
+/// On what terms an account is kept. The default ones are those of [`super::Budget`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// It begins with what so many requests earn: an empty one would leave alone even a disk that nobody uses.
+    pub opening: u64,
+    /// That is taken back evenly while the first so many requests are served. It is no less than `opening`.
+    pub taken_back_over: u64,
+    /// Idle time after which work may begin though the account holds too little: a disk that nobody uses earns nothing.
+    pub patience: Nanos,
+    /// That is so in one idle interval in so much time at most.
+    pub once_in: Nanos,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            opening: 100,
+            taken_back_over: 500,
+            patience: Nanos::from_secs(300),
+            once_in: Nanos::from_secs(24 * 3_600),
+        }
+    }
+}
+
+/// How the account stands. Every foreground request earns the mean slowdown that is the goal, every delay spends what it cost. Work may
+/// begin while the account holds what one more collision may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The mean slowdown to keep: what a foreground request earns.
     pub goal: Nanos,
-    /// Earned less spent, in nanoseconds of delay; overdrawn below zero.
+    /// On what terms it is kept.
+    pub terms: Terms,
+    /// Foreground requests that were served.
+    pub requests: u64,
+    /// Earned less spent, in nanoseconds of delay, without the opening; overdrawn below zero.
     pub balance: i128,
-    /// What may be overdrawn once the device has been idle for `patience`, in nanoseconds of delay.
-    pub credit: i128,
-    /// Idle time from which on that may be.
-    pub patience: Nanos,
+    /// What one more collision may cost.
+    pub reserve: Reserve,
     /// How the 99th percentile stands, where one is to be kept.
     pub tail: Option<Tail>,
+    interval: Interval,
+    /// From then on an idle interval may be used though the account holds too little.
+    exception_from: Nanos,
 }
 
 /// How the account of a 99th percentile stands, in foreground requests.
@@ -25,10 +56,19 @@ pub struct Account {
 pub struct Tail {
     /// The 99th percentile to keep.
     pub goal: Nanos,
-    /// Foreground requests, less a hundred for each that was slowed by more than the goal; overdrawn below zero.
+    /// Foreground requests, less a hundred for each that was slowed by more than the goal, without the opening; overdrawn below zero.
     pub balance: i128,
-    /// What may be overdrawn once the device has been idle for long.
-    pub credit: i128,
+}
+
+/// The present idle interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Interval {
+    since: Nanos,
+    /// It is used though the account holds too little.
+    excepted: bool,
+    /// What the busy period before it has come to so far.
+    requests: u64,
+    delays: Nanos,
 }
 
 impl Tail {
@@ -40,22 +80,50 @@ impl Tail {
         self.balance += i128::from(requests) * if slowed { 1 - Self::PRICE } else { 1 };
     }
 
-    /// By how many foreground requests it is overdrawn.
-    pub fn overdrawn(&self) -> u64 {
-        u64::try_from(-self.balance.min(0)).unwrap_or(u64::MAX)
+    fn reserve(&self, reserve: &Reserve) -> i128 {
+        if reserve.slowdown() > self.goal { Self::PRICE * i128::from(reserve.requests()) } else { 0 }
     }
 }
 
 impl Account {
-    /// An account with the earnings of `requests` that were not delayed.
-    pub fn opened(goal: Nanos, requests: u64, credit: u64, patience: Nanos) -> Self {
-        let of = |requests: u64| i128::from(requests) * i128::from(goal.0);
-        Self { goal, balance: of(requests), credit: of(credit), patience, tail: None }
+    /// An account that begins now.
+    pub fn new(goal: Nanos, terms: Terms) -> Self {
+        Self {
+            goal,
+            terms,
+            requests: 0,
+            balance: 0,
+            reserve: Reserve::default(),
+            tail: None,
+            interval: Interval::default(),
+            exception_from: Nanos::ZERO,
+        }
     }
 
-    /// The same that also keeps a 99th percentile, with the earnings and the credit of as many requests.
-    pub fn and_tail(self, goal: Nanos, requests: u64, credit: u64) -> Self {
-        Self { tail: Some(Tail { goal, balance: requests.into(), credit: credit.into() }), ..self }
+    /// The same that also keeps a 99th percentile.
+    pub fn and_tail(self, goal: Nanos) -> Self {
+        Self { tail: Some(Tail { goal, balance: 0 }), ..self }
+    }
+
+    /// The device became idle, at `at` on the clock of [`super::Policy::idle_began`].
+    pub fn idle_began(&mut self, at: Nanos) {
+        let Interval { requests, delays, .. } = self.interval;
+        self.reserve.busy_period(requests, delays);
+        self.interval = Interval { since: at, ..Interval::default() };
+    }
+
+    /// The interval ended after `length`.
+    pub fn idle_ended(&mut self, length: Nanos) {
+        self.reserve.idle(length);
+    }
+
+    /// Work begins when the device has been idle for `elapsed`.
+    pub fn used(&mut self, elapsed: Nanos) {
+        if self.forbids_usually() && !self.interval.excepted {
+            self.interval.excepted = true;
+            let now = self.interval.since.0.saturating_add(elapsed.0);
+            self.exception_from = Nanos(now.saturating_add(self.terms.once_in.0));
+        }
     }
 
     /// So many requests were served, delayed by `delays` together: where a 99th percentile is kept, each of them by more
@@ -63,77 +131,138 @@ impl Account {
     pub fn served(&mut self, requests: u64, delays: Nanos) {
         let earned = i128::from(requests) * i128::from(self.goal.0);
         self.balance = (self.balance + earned).saturating_sub(delays.0.into());
+        self.requests = self.requests.saturating_add(requests);
         self.tail.iter_mut().for_each(|tail| tail.served(requests, delays));
+        self.interval.requests = self.interval.requests.saturating_add(requests);
+        self.interval.delays = Nanos(self.interval.delays.0.saturating_add(delays.0));
     }
 
     /// Whether no work may begin when the device has been idle for `elapsed`.
     pub fn forbids(&self, elapsed: Nanos) -> bool {
-        let overdrawn = self.balance < 0 || self.tail.is_some_and(|tail| tail.balance < 0);
-        overdrawn && self.may_go_on_at().is_none_or(|at| elapsed < at)
+        self.forbids_usually() && !self.interval.excepted && elapsed < self.may_go_on_at()
     }
 
-    /// By how much the mean is overdrawn: a sum of delays.
-    pub fn overdrawn(&self) -> Nanos {
-        Nanos(u64::try_from(self.balance.saturating_neg().max(0)).unwrap_or(u64::MAX))
+    /// Whether it holds less than one more collision may cost.
+    fn forbids_usually(&self) -> bool {
+        self.lacks() > Nanos::ZERO || self.lacks_requests() > 0
     }
 
-    /// The idle time after which work goes on though it is overdrawn; `None` where it is overdrawn by more than that allows.
-    pub fn may_go_on_at(&self) -> Option<Nanos> {
-        let allows = self.balance >= -self.credit && self.tail.is_none_or(|tail| tail.balance >= -tail.credit);
-        allows.then_some(self.patience)
+    /// How much less than the reserve it holds: a sum of delays.
+    pub fn lacks(&self) -> Nanos {
+        let lacks = self.reserve.cost() - self.balance.saturating_add(self.opening(self.requests, self.goal.0));
+        Nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// After so many more foreground requests, none of them delayed, it is no longer overdrawn; `None` if they earn nothing.
-    pub fn requests_to_even(&self) -> Option<u64> {
-        let tail = self.tail.map_or(0, |tail| tail.overdrawn());
-        match (self.overdrawn().0, self.goal.0) {
-            (0, _) => Some(tail),
-            (_, 0) => None,
-            (overdrawn, earned) => Some(tail.max(overdrawn.div_ceil(earned))),
-        }
+    /// How many requests that of the 99th percentile lacks.
+    pub fn lacks_requests(&self) -> u64 {
+        let lacks = self.tail.map_or(0, |tail| {
+            tail.reserve(&self.reserve) - tail.balance.saturating_add(self.opening(self.requests, 1))
+        });
+        u64::try_from(lacks.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// What is left of the opening once so many requests are served, where each earns `each`.
+    fn opening(&self, served: u64, each: u64) -> i128 {
+        let Terms { opening, taken_back_over, .. } = self.terms;
+        let left = taken_back_over.saturating_sub(served);
+        i128::from(each) * i128::from(opening) * i128::from(left) / i128::from(taken_back_over.max(1))
+    }
+
+    /// The idle time after which work may begin in this interval though it holds too little.
+    pub fn may_go_on_at(&self) -> Nanos {
+        self.terms.patience.max(self.exception_from.since(self.interval.since))
+    }
+
+    /// After so many more foreground requests, none of them delayed, it holds enough; `None` if they earn nothing.
+    pub fn requests_to_go_on(&self) -> Option<u64> {
+        let of = |lacks: u64, each: u64| {
+            if lacks == 0 || each == 0 {
+                return (lacks == 0).then_some(0);
+            }
+            let opening = |requests: u64| self.opening(self.requests.saturating_add(requests), each);
+            let holds = |requests: u64| i128::from(requests) * i128::from(each) + opening(requests) - opening(0);
+            // What is left of the opening is taken back on the way.
+            let (mut too_few, mut enough) = (0, u64::MAX);
+            while enough - too_few > 1 {
+                let middle = too_few + (enough - too_few) / 2;
+                *(if holds(middle) < lacks.into() { &mut too_few } else { &mut enough }) = middle;
+            }
+            Some(enough)
+        };
+        Some(of(self.lacks().0, self.goal.0)?.max(of(self.lacks_requests(), 1)?))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn terms(opening: u64, taken_back_over: u64) -> Terms {
+        Terms { opening, taken_back_over, ..Terms::default() }
+    }
 
     #[test]
     fn says_by_how_much_and_until_when() {
-        let mut account = Account::opened(Nanos(10), 2, 5, Nanos(300));
+        let mut account = Account::new(Nanos(10), terms(2, 4));
         assert!(!account.forbids(Nanos::ZERO));
-        account.served(1, Nanos(35 + 10));
-        assert_eq!((account.balance, account.overdrawn(), account.requests_to_even()), (-15, Nanos(15), Some(2)));
-        assert_eq!(account.may_go_on_at(), Some(Nanos(300)));
-        assert!(account.forbids(Nanos(299)) && !account.forbids(Nanos(300)));
-        account.served(0, Nanos(36));
-        assert_eq!((account.may_go_on_at(), account.requests_to_even()), (None, Some(6)));
-        assert!(account.forbids(Nanos(u64::MAX)));
-        account.served(6, Nanos(0));
-        assert!(!account.forbids(Nanos::ZERO) && account.overdrawn() == Nanos::ZERO);
+        account.served(1, Nanos(45));
+        // 10 and 15 of the opening, less 45.
+        assert_eq!((account.balance, account.lacks(), account.requests_to_go_on()), (-35, Nanos(20), Some(4)));
+        assert_eq!(account.may_go_on_at(), Nanos::from_secs(300));
+        assert!(account.forbids(Nanos::from_secs(299)) && !account.forbids(Nanos::from_secs(300)));
+        account.served(3, Nanos(0));
+        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(5), Some(1)));
+        account.served(1, Nanos(0));
+        assert!(!account.forbids(Nanos::ZERO) && account.lacks() == Nanos::ZERO);
+        // Behind such a busy period as was there one more could cost 45.
+        account.idle_began(Nanos(1));
+        account.idle_ended(Nanos(100));
+        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(40), Some(4)));
     }
 
     #[test]
     fn one_request_in_a_hundred_may_be_slowed_by_more_than_the_99th_percentile() {
-        let mut account = Account::opened(Nanos(1_000_000), 100, 900, Nanos(300)).and_tail(Nanos(50), 100, 900);
+        let mut account = Account::new(Nanos(1_000_000), Terms::default()).and_tail(Nanos(50));
+        account.reserve.expect(Nanos(51));
+        assert!(!account.forbids(Nanos::ZERO));
         account.served(99, Nanos(99 * 50));
         account.served(1, Nanos(51));
-        assert_eq!((account.tail.unwrap().balance, account.forbids(Nanos::ZERO)), (100, false));
-        account.served(2, Nanos(200));
-        let tail = account.tail.unwrap();
-        assert_eq!((tail.overdrawn(), account.overdrawn(), account.requests_to_even()), (98, Nanos::ZERO, Some(98)));
-        assert!(account.forbids(Nanos(299)) && !account.forbids(Nanos(300)));
-        account.served(9, Nanos(9 * 51));
-        assert!(account.forbids(Nanos(300)) && account.may_go_on_at().is_none());
-        account.served(98 + 9 * 99, Nanos(0));
+        // 100 earned and 100 spent, 80 left of the opening: less than the 100 that the next one costs.
+        assert_eq!((account.tail.unwrap().balance, account.lacks_requests()), (0, 20));
+        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos::ZERO, Some(25)));
+        assert!(account.forbids(Nanos::from_secs(299)) && !account.forbids(Nanos::from_secs(300)));
+        account.served(25, Nanos(0));
         assert!(!account.forbids(Nanos::ZERO));
+        let mut short = Account::new(Nanos(1_000_000), Terms::default()).and_tail(Nanos(50));
+        short.reserve.expect(Nanos(50));
+        short.served(500, Nanos(0));
+        assert_eq!(short.lacks_requests(), 0, "no request is slowed by more");
     }
 
     #[test]
     fn a_goal_of_zero_and_endless_delays_are_no_trouble() {
-        let mut account = Account::opened(Nanos::ZERO, 100, 900, Nanos(300));
+        let mut account = Account::new(Nanos::ZERO, Terms::default());
         account.served(u64::MAX, Nanos(u64::MAX));
         account.served(u64::MAX, Nanos(u64::MAX));
-        assert_eq!((account.requests_to_even(), account.overdrawn()), (None, Nanos(u64::MAX)));
+        assert_eq!((account.requests_to_go_on(), account.lacks()), (None, Nanos(u64::MAX)));
+    }
+
+    proptest! {
+        #[test]
+        fn goes_on_after_as_many_requests_as_it_says_and_not_before(
+            goal in 1u64..1_000, (over, opening) in (1u64..60).prop_flat_map(|over| (Just(over), 0..=over)),
+            served in 0u64..100, delays in 0u64..100_000, expected in 0u64..5_000, p99 in prop::option::of(0u64..100),
+        ) {
+            let mut account = Account::new(Nanos(goal), terms(opening, over));
+            account.reserve.expect(Nanos(expected));
+            let mut account = p99.map_or(account, |p99| account.and_tail(Nanos(p99)));
+            account.served(served, Nanos(delays));
+            let requests = account.requests_to_go_on().unwrap();
+            let after = |requests| { let mut later = account; later.served(requests, Nanos(0)); later };
+            prop_assert!(!after(requests).forbids(Nanos::ZERO));
+            prop_assert!(requests == 0 || after(requests - 1).forbids(Nanos::ZERO));
+        }
     }
 }

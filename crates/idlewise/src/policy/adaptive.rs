@@ -51,7 +51,7 @@ pub struct Adaptive {
     happened: (f64, f64),
     /// Earned less spent, in nanoseconds of delay.
     balance: f64,
-    /// Whether it was asked in this interval: an overdrawn account does not.
+    /// Whether it was asked in this interval: an account that holds too little does not.
     asked: bool,
     /// The interval whose requests are to be told, without the delay carried into it.
     last: Option<Nanos>,
@@ -84,6 +84,11 @@ impl Adaptive {
     /// The wait and size it works with now.
     pub fn pair(&self) -> (Nanos, Bytes) {
         (self.wait, self.size)
+    }
+
+    /// How long a request of the present size takes, by the model.
+    pub fn service(&self) -> Nanos {
+        self.sizes.iter().find(|(size, _)| *size == self.size).map_or(Nanos::ZERO, |(_, service)| *service)
     }
 
     /// Takes the pair that verified most within what the account allows.

@@ -53,6 +53,14 @@ impl Schedule {
         }
     }
 
+    /// How long its requests take at most, where it says so.
+    pub fn longest(&self) -> Nanos {
+        match self {
+            Self::Waiting(_) => Nanos::ZERO,
+            Self::Shaped(shaped) => shaped.steps().map(|step| step.service).max().unwrap_or_default(),
+        }
+    }
+
     fn steps(&self) -> Option<Shaped> {
         match self {
             Self::Waiting(_) => None,

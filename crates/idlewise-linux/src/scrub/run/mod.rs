@@ -64,7 +64,7 @@ impl<'r, 'a> Run<'r, 'a> {
         checkpoint: &'r mut Checkpoint,
         watch: &'r mut dyn FnMut(&Progress),
     ) -> Self {
-        lane.driver.set_policy(pacing.policy(None));
+        lane.driver.set_policy(pacing.first_policy(lane.driver.clock(), checkpoint.account()));
         lane.driver.compare(pacing.keeps_a_mean());
         let left = checkpoint.left().clone();
         let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
@@ -134,7 +134,7 @@ impl<'r, 'a> Run<'r, 'a> {
             if self.pacing.again(self.lane.driver.clock(), now())? {
                 self.lane.driver.tell();
                 let account = self.lane.driver.account();
-                self.lane.driver.set_policy(self.pacing.policy(account));
+                self.lane.driver.set_policy(self.pacing.next_policy(account));
             }
             if self.held_back()? {
                 continue;
@@ -186,9 +186,7 @@ impl<'r, 'a> Run<'r, 'a> {
             Next::Step(size) => return Ok(Some(size)),
             Next::AskAt(_) if self.lane.driver.is_comparing(at) => (Doing::Control, TICK),
             Next::AskAt(until) => (Doing::IdleWait, left(until)),
-            Next::Paused { until } => {
-                (Doing::Overdrawn { left: until.map(|until| until.since(at)) }, until.map_or(TICK, left))
-            }
+            Next::Paused { until } => (Doing::Overdrawn { left: until.since(at) }, left(until)),
             Next::WhenIdle => (Doing::PolicyStopped, TICK),
         };
         self.wait(doing, time)?;
