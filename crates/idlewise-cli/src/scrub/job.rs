@@ -114,13 +114,15 @@ impl Job {
         bar: &mut Bar,
     ) -> anyhow::Result<(Report, Option<Goal>, Option<Predicted>)> {
         let mut goal = self.goal(device);
-        scrubber.count_beyond(goal.and_then(|goal| goal.p99_slowdown));
+        if let Some(goal) = &goal {
+            scrubber.keep(goal, checkpoint);
+        }
         let of_a_plan = matches!(self.pace, Pace::Given(_, _, Some(_)));
         if goal.is_some() && !of_a_plan && self.wanted.finish_within.is_none() {
             bar.say(&self.wanted.line(device.kind()));
         }
         let (pacing, planned) = match self.pace.clone() {
-            Pace::Given(schedule, predicted, _) => (Some(Pacing::fixed(schedule, goal)), predicted),
+            Pace::Given(schedule, predicted, _) => (Some(Pacing::fixed(schedule)), predicted),
             Pace::Learnt(model, policy) => {
                 let learnt = self.learn(scrubber, device, checkpoint, (model, policy), claim, bar)?;
                 goal = learnt.as_ref().map_or(goal, |(goal, _)| Some(*goal));
@@ -144,7 +146,7 @@ impl Job {
             }
             None => {
                 mark(checkpoint, State::Interrupted, None, bar);
-                let report = Report::before_the_first_request(checkpoint, *scrubber.foreground().measured());
+                let report = Report::before_the_first_request(checkpoint, scrubber);
                 Ok((report, goal, None))
             }
         }
@@ -222,6 +224,7 @@ impl Job {
         }
         let left = Bytes(device.size.0.saturating_sub(verified.0));
         let goal = self.in_time(scrubber, goal, &model, left, checkpoint.started_unix_s(), bar)?;
+        scrubber.keep_mean(goal.mean_slowdown);
         let pacing = match policy {
             PolicyName::Waiting => Pacing::tuned(goal, model, scrubber.foreground(), now())?,
             PolicyName::Adaptive => Pacing::adaptive(goal, &model, scrubber.foreground()),

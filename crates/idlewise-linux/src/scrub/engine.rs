@@ -7,6 +7,7 @@ use idlewise::disk::DiskModel;
 use idlewise::drive::{Measured, SecondClock};
 use idlewise::order::ScanOrder;
 use idlewise::policy::Account;
+use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
 use super::lane::Lane;
@@ -94,9 +95,26 @@ impl<'a> Scrubber<'a> {
         self.lane.cap = Some(cap);
     }
 
-    /// Counts the foreground requests that are slowed by more than `limit`.
-    pub fn count_beyond(&mut self, limit: Option<Nanos>) {
-        self.lane.driver.count_beyond(limit);
+    /// Keeps everything from now on within a goal, with what the account of the run before owed. Some idle intervals are left alone, to
+    /// compare with.
+    pub fn keep(&mut self, goal: &Goal, checkpoint: &Checkpoint) {
+        self.lane.watch_only(Some(checkpoint.account().copied().unwrap_or_default().resumed(goal)));
+        self.lane.driver.compare(true);
+        self.lane.driver.count_beyond(goal.p99_slowdown);
+    }
+
+    /// From now on each foreground request earns another mean.
+    pub fn keep_mean(&mut self, mean: Nanos) {
+        let account = self.account().map(|mut account| {
+            account.goal = mean;
+            account
+        });
+        self.lane.watch_only(account);
+    }
+
+    /// How the account of the slowdown stands, if one is kept.
+    pub fn account(&self) -> Option<Account> {
+        self.lane.driver.account()
     }
 
     /// Name of the verifier.
@@ -149,7 +167,7 @@ impl<'a> Scrubber<'a> {
 
 impl Report {
     /// Of a scrub that was stopped before its first request.
-    pub fn before_the_first_request(checkpoint: &Checkpoint, measured: Measured) -> Self {
+    pub fn before_the_first_request(checkpoint: &Checkpoint, scrubber: &Scrubber) -> Self {
         Self {
             state: State::Interrupted,
             failure: None,
@@ -159,9 +177,9 @@ impl Report {
             retries: 0,
             elapsed: Nanos::ZERO,
             spent: BTreeMap::new(),
-            measured,
+            measured: *scrubber.foreground().measured(),
             plan: None,
-            account: None,
+            account: scrubber.account(),
             lost_events: 0,
             unsaved: None,
         }

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use idlewise::drive::Driver;
+use idlewise::drive::{Driver, Next};
 use idlewise::order::Extent;
-use idlewise::policy::{Decision, Policy};
+use idlewise::policy::{Account, Budget, Decision, Policy, Waiting};
 use idlewise::{Bytes, Nanos};
 
-use super::RateCap;
+use super::{Doing, RateCap};
 use super::engine::ScrubError;
 use crate::device::verify::{Fault, Verifier};
 use crate::device::{Device, occupied};
@@ -157,21 +157,24 @@ impl<'a> Lane<'a> {
         Ok((done.unwrap_or(Ok(())), service))
     }
 
-    /// Verifies a stretch as soon as the disk has been idle for a moment, for its time; `None` when asked to stop.
-    pub fn timed(&mut self, extent: Extent) -> Result<Option<Timed>, ScrubError> {
-        let mut waiting = now();
-        let since = loop {
-            if self.stopped() {
-                return Ok(None);
-            }
-            if now().since(waiting) > PATIENCE {
-                (self.quiet, waiting) = (Nanos(self.quiet.0 / 2).max(SHORTEST_QUIET), now());
-            }
-            match self.idle_since() {
-                Some(since) if now().since(since) >= self.quiet => break since,
-                _ => self.poll(Duration::from(self.quiet))?,
-            }
+    /// Nothing may run, within a goal or without one.
+    pub fn watch_only(&mut self, account: Option<Account>) {
+        let policy: Box<dyn Policy> = match account {
+            Some(account) => Box::new(Budget::with_account(Never, account)),
+            None => Box::new(Never),
         };
+        self.driver.set_policy(policy);
+    }
+
+    /// Verifies a stretch as soon as the disk has been idle for a moment, for its time, and where a goal is to be kept as soon as its
+    /// account covers a request that takes `expected`; `None` when asked to stop. `pause` is told of a wait for the account.
+    pub fn timed(
+        &mut self,
+        extent: Extent,
+        expected: Nanos,
+        pause: &mut dyn FnMut(Doing),
+    ) -> Result<Option<Timed>, ScrubError> {
+        let Some(since) = self.quiet_since(extent.length, expected, pause)? else { return Ok(None) };
         let follows = self.timed.replace(since) == Some(since);
         let (result, time) = self.verify(extent, &mut |_, _| Ok(()))?;
         // What the foreground arrived beside may have taken longer for that.
@@ -182,6 +185,56 @@ impl<'a> Lane<'a> {
             Err(Fault::Refused(_)) => Timed::Refused,
             Err(_) => Timed::Bad,
         }))
+    }
+}
+
+impl Lane<'_> {
+    /// Waits until the disk has been idle for a moment and its account allows for a request; since when it has been.
+    fn quiet_since(
+        &mut self,
+        size: Bytes,
+        expected: Nanos,
+        pause: &mut dyn FnMut(Doing),
+    ) -> Result<Option<Nanos>, ScrubError> {
+        let mut waiting = now();
+        self.wait_for(size, expected);
+        loop {
+            if self.stopped() {
+                return Ok(None);
+            }
+            let at = now();
+            if at.since(waiting) > PATIENCE && self.quiet > SHORTEST_QUIET {
+                (self.quiet, waiting) = (Nanos(self.quiet.0 / 2).max(SHORTEST_QUIET), at);
+                self.wait_for(size, expected);
+            }
+            let Some(since) = self.idle_since() else {
+                self.poll(Duration::from(self.quiet))?;
+                continue;
+            };
+            let until = match self.driver.next(at) {
+                Next::Step(_) => return Ok(Some(since)),
+                Next::Paused { until } => {
+                    pause(Doing::Overdrawn { left: until.since(at) });
+                    // It waits for the account, not for a gap.
+                    waiting = at;
+                    until
+                }
+                Next::AskAt(until) => until,
+                Next::WhenIdle => Nanos(at.0 + self.quiet.0),
+            };
+            self.poll(Duration::from_nanos(until.since(at).0))?;
+        }
+    }
+
+    /// From now on one request of this size is wanted once the disk has been idle for a moment.
+    fn wait_for(&mut self, size: Bytes, expected: Nanos) {
+        let waiting = Waiting { idle_wait: self.quiet, request_size: size };
+        self.driver.tell();
+        let policy: Box<dyn Policy> = match self.driver.account() {
+            Some(account) => Box::new(Budget::with_account(waiting, account).expecting(expected)),
+            None => Box::new(waiting),
+        };
+        self.driver.set_policy(policy);
     }
 }
 

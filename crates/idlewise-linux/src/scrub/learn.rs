@@ -17,11 +17,11 @@ const SIZES: [Bytes; 7] = {
     [kib(64), kib(128), kib(256), kib(512), kib(1024), kib(2048), kib(4096)]
 };
 /// Requests of each size whose times count; one before them brings the head there.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 5;
 /// Of them, at least.
 const ENOUGH: usize = 3;
 /// Requests of each size in all, where the foreground keeps coming between.
-const TRIES: usize = 27;
+const TRIES: usize = 15;
 /// After so many unreadable ones, each of which may take seconds, no more are tried.
 const MOST_UNREADABLE: usize = 8;
 /// Calibration begins at a multiple of this.
@@ -32,11 +32,20 @@ pub type Watch<'a> = &'a mut dyn FnMut(Doing, f64);
 
 /// Watches the foreground for a while; stops early when asked to. Nothing of ours runs, so it does not count as measured.
 pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool, ScrubError> {
-    let (began, measured) = (now(), *lane.driver.measured());
+    lane.driver.tell();
+    let (began, measured, before) = (now(), *lane.driver.measured(), lane.driver.account());
+    lane.watch_only(before);
     loop {
         let elapsed = now().since(began);
         if elapsed >= time || lane.stopped() {
             lane.driver.restore(measured);
+            // What a collision may cost is known better; what was earned meanwhile is not to be spent.
+            let learnt = lane.driver.account();
+            let account = before.zip(learnt).map(|(mut before, learnt)| {
+                before.reserve = learnt.reserve;
+                before
+            });
+            lane.watch_only(account);
             return Ok(lane.stopped());
         }
         watch(Doing::Observing, elapsed.0 as f64 / time.0.max(1) as f64);
@@ -60,7 +69,9 @@ pub(super) fn curve(
             break;
         }
         let share = |done: f64| (index as f64 + done) / SIZES.len() as f64;
-        let time = match median(lane, size, &mut place, &mut |done| watch(Doing::Calibrating, share(done)))? {
+        let expected = model.verify.last().map_or(Nanos::ZERO, |last| Nanos(last.time.0 * size.0 / last.size.0));
+        let watch = &mut |doing, done| watch(doing, share(done));
+        let time = match median(lane, size, expected, &mut place, watch)? {
             Times::Stopped => return Ok(None),
             Times::Refused | Times::Unreadable => break,
             Times::Median(time) => time,
@@ -92,21 +103,31 @@ enum Times {
 /// Median time of requests of one size: of those that follow another of ours at once, unless the foreground leaves no time for
 /// enough of them. What cannot be read says nothing of the others' time, and the scan will find it again; more of it may lie
 /// behind, so they go on elsewhere.
-fn median(lane: &mut Lane, size: Bytes, place: &mut u64, watch: &mut dyn FnMut(f64)) -> Result<Times, ScrubError> {
+fn median(
+    lane: &mut Lane,
+    size: Bytes,
+    mut expected: Nanos,
+    place: &mut u64,
+    watch: &mut dyn FnMut(Doing, f64),
+) -> Result<Times, ScrubError> {
     let (mut in_place, mut others) = (Vec::new(), Vec::new());
     let (mut at_end, mut unreadable) = (true, 0);
     while in_place.len() < ROUNDS && in_place.len() + others.len() < TRIES && unreadable < MOST_UNREADABLE {
-        watch(in_place.len().max(others.len() / (TRIES / ROUNDS)) as f64 / ROUNDS as f64);
+        let done = in_place.len().max(others.len() / (TRIES / ROUNDS)) as f64 / ROUNDS as f64;
+        watch(Doing::Calibrating, done);
         if *place + size.0 > lane.device.size.0 {
             (*place, at_end) = (0, true);
         }
         let extent = Extent { offset: Bytes(*place), length: Bytes(size.0.min(lane.device.size.0)) };
         *place += size.0;
-        match lane.timed(extent)? {
+        match lane.timed(extent, expected, &mut |pause| watch(pause, done))? {
             None => return Ok(Times::Stopped),
             Some(Timed::Refused) => return Ok(Times::Refused),
-            Some(Timed::Good { time, follows: true }) if !at_end => in_place.push(time),
-            Some(Timed::Good { time, .. }) => others.push(time),
+            Some(Timed::Good { time, follows }) => {
+                let times = if follows && !at_end { &mut in_place } else { &mut others };
+                times.push(time);
+                expected = expected.max(time);
+            }
             Some(Timed::Bad) => {
                 unreadable += 1;
                 *place = place.saturating_add(lane.device.size.0 / 10) / ALIGNED * ALIGNED;

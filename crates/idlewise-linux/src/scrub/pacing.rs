@@ -7,8 +7,6 @@ use idlewise::simulate::{Summary, scrub};
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
 
-use super::so_far::AccountSoFar;
-
 /// Idle wait on a disk on which no foreground was seen yet.
 const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
 /// Largest request on such a disk.
@@ -23,8 +21,6 @@ const RETUNE: Nanos = Nanos::from_secs(60);
 /// A policy, and what it takes to replace it.
 pub struct Pacing {
     how: How,
-    /// Goal that the measured slowdown is held within.
-    budget: Option<Goal>,
     retune: Option<Retune>,
     predicted: Option<Predicted>,
 }
@@ -42,9 +38,9 @@ struct Retune {
 }
 
 impl Pacing {
-    /// As given, within a goal if one is.
-    pub fn fixed(schedule: Schedule, budget: Option<Goal>) -> Self {
-        Self { how: How::Schedule(schedule), budget, retune: None, predicted: None }
+    /// As given.
+    pub fn fixed(schedule: Schedule) -> Self {
+        Self { how: How::Schedule(schedule), retune: None, predicted: None }
     }
 
     /// The policy that tunes itself, from the idle intervals seen and those to come.
@@ -54,7 +50,7 @@ impl Pacing {
             adaptive.foreground_arrived(interval.length, Nanos::ZERO);
             adaptive.foreground_served(interval.followers, Nanos::ZERO);
         }
-        Self { how: How::Adaptive(adaptive), budget: Some(goal), retune: None, predicted: None }
+        Self { how: How::Adaptive(adaptive), retune: None, predicted: None }
     }
 
     /// Request size and idle wait from the idle intervals seen, tuned again every minute.
@@ -71,9 +67,8 @@ impl Pacing {
         let fits = model.sizes(longest).into_iter().map(|(size, _)| size).filter(|&size| size <= UNKNOWN_SIZE);
         let request_size = fits.max().unwrap_or(SMALLEST_REQUEST);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size };
-        let budget = Some(goal);
         let how = How::Schedule(Schedule::Waiting(waiting));
-        let mut pacing = Self { how, budget, retune: Some(Retune { goal, model, next: now }), predicted: None };
+        let mut pacing = Self { how, retune: Some(Retune { goal, model, next: now }), predicted: None };
         pacing.again(foreground, now)?;
         Ok(pacing)
     }
@@ -102,31 +97,15 @@ impl Pacing {
         Ok(changed)
     }
 
-    /// The policy to begin with, within an account that goes on where that of the run before stood, and that knows the busy periods
-    /// seen so far.
-    pub fn first_policy(&self, foreground: &SecondClock, before: Option<&AccountSoFar>) -> Box<dyn Policy> {
-        let account = self.budget.map(|goal| before.copied().unwrap_or_default().resumed(&goal));
-        match account {
-            Some(account) => {
-                let budget = Budget::with_account(self.policy(), account).expecting(self.longest());
-                Box::new(budget.having_seen(&foreground.undisturbed().intervals))
-            }
-            None => self.policy(),
-        }
-    }
-
-    /// The policy to go on with, within the account of the one before it.
-    pub fn next_policy(&self, account: Option<Account>) -> Box<dyn Policy> {
-        match account {
-            Some(account) => Box::new(Budget::with_account(self.policy(), account).expecting(self.longest())),
-            None => self.policy(),
-        }
-    }
-
-    fn policy(&self) -> Box<dyn Policy> {
-        match &self.how {
+    /// The policy to drive, within an account if one is kept.
+    pub fn policy(&self, account: Option<Account>) -> Box<dyn Policy> {
+        let policy: Box<dyn Policy> = match &self.how {
             How::Schedule(schedule) => schedule.policy(),
             How::Adaptive(adaptive) => Box::new(adaptive.clone()),
+        };
+        match account {
+            Some(account) => Box::new(Budget::with_account(policy, account).expecting(self.longest())),
+            None => policy,
         }
     }
 
@@ -137,11 +116,6 @@ impl Pacing {
             (How::Schedule(schedule), None) => schedule.longest(),
             (How::Adaptive(adaptive), _) => adaptive.service(),
         }
-    }
-
-    /// Whether a mean slowdown is to be kept.
-    pub fn keeps_a_mean(&self) -> bool {
-        self.budget.is_some()
     }
 
     /// What the last tuning predicted.

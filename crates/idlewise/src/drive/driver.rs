@@ -101,6 +101,9 @@ impl<P: Policy> Driver<P> {
 
     /// From now on another policy decides, which is told of what comes, and of the interval that is.
     pub fn set_policy(&mut self, policy: P) -> P {
+        if self.clock.idle_since().is_none() {
+            self.end_interval();
+        }
         (self.told, self.interval) = (*self.clock.measured(), None);
         std::mem::replace(&mut self.policy, policy)
     }

@@ -107,6 +107,10 @@ impl Account {
 
     /// The device became idle, at `at` on the clock of [`super::Policy::idle_began`].
     pub fn idle_began(&mut self, at: Nanos) {
+        // Told again, to another policy within the same account.
+        if at == self.interval.since {
+            return;
+        }
         let Interval { requests, delays, .. } = self.interval;
         self.reserve.busy_period(requests, delays);
         self.interval = Interval { since: at, ..Interval::default() };

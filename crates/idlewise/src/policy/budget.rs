@@ -2,7 +2,6 @@
 
 use super::{Account, Decision, Kind, Parameter, Policy, Terms, Tried};
 use crate::Nanos;
-use crate::idle::Interval;
 
 /// Lets a policy work only while its account holds what one more collision may cost. Every foreground request earns the target mean
 /// slowdown, and every delay spends what it cost. What a collision may cost is learnt: the longest delay of late, for as many
@@ -50,15 +49,6 @@ impl<P: Policy> Budget<P> {
     /// The same where requests of the background work may take so long: it need not find that out.
     pub fn expecting(mut self, service: Nanos) -> Self {
         self.account.reserve.expect(service);
-        self
-    }
-
-    /// The same with how many requests busy periods had that were seen before.
-    pub fn having_seen(mut self, intervals: &[Interval]) -> Self {
-        for interval in intervals {
-            self.account.reserve.idle(interval.length);
-            self.account.reserve.busy_period(interval.followers, Nanos::ZERO);
-        }
         self
     }
 }

@@ -21,21 +21,27 @@ const FADES: u64 = 64;
 pub struct Reserve {
     /// How many times it would have reached so many requests, as [`place`] numbers them.
     reached: [u16; PLACES],
-    slowdown: Nanos,
+    /// What a background request takes, if that is known, and the longest delay of late.
+    expected: Nanos,
+    longest: Nanos,
     /// What is left of the delay that is played through, and the sum that it has come to.
     played: (Nanos, u128),
 }
 
 impl Default for Reserve {
     fn default() -> Self {
-        Self { reached: [0; PLACES], slowdown: Nanos::ZERO, played: (Nanos::ZERO, 0) }
+        Self { reached: [0; PLACES], expected: Nanos::ZERO, longest: Nanos::ZERO, played: (Nanos::ZERO, 0) }
     }
 }
 
 impl Reserve {
-    /// Background requests may take so long from now on.
+    /// A background request takes so long from now on. Delays seen before are taken to change in proportion.
     pub fn expect(&mut self, service: Nanos) {
-        self.slowdown = self.slowdown.max(service);
+        if self.expected > Nanos::ZERO {
+            let longest = u128::from(self.longest.0) * u128::from(service.0) / u128::from(self.expected.0);
+            self.longest = Nanos(u64::try_from(longest).unwrap_or(u64::MAX));
+        }
+        self.expected = service;
     }
 
     /// A busy period of so many requests, which were delayed by so much together.
@@ -45,23 +51,25 @@ impl Reserve {
         }
         if delays > Nanos::ZERO {
             let each = Nanos(delays.0.div_ceil(requests));
-            self.slowdown = each.max(Nanos(self.slowdown.0 - self.slowdown.0.div_ceil(FADES)));
+            self.longest = each.max(Nanos(self.longest.0 - self.longest.0.div_ceil(FADES)));
         }
+        let slowdown = self.slowdown();
         let (left, sum) = &mut self.played;
         if *left == Nanos::ZERO {
-            *left = self.slowdown.max(Nanos(1));
+            *left = slowdown.max(Nanos(1));
         }
         *sum = sum.saturating_add(u128::from(left.0) * u128::from(requests));
     }
 
     /// The idle time behind it was so long.
     pub fn idle(&mut self, length: Nanos) {
+        let slowdown = self.slowdown().0.max(1);
         let (left, sum) = &mut self.played;
         *left = left.since(length);
         if *left > Nanos::ZERO || *sum == 0 {
             return;
         }
-        let reached = std::mem::take(sum).div_ceil(self.slowdown.0.max(1).into());
+        let reached = std::mem::take(sum).div_ceil(slowdown.into());
         if self.reached.iter().sum::<u16>() >= MEMORY {
             self.reached.iter_mut().for_each(|count| *count /= 2);
         }
@@ -70,7 +78,7 @@ impl Reserve {
 
     /// How much longer than without background work a request may take.
     pub fn slowdown(&self) -> Nanos {
-        self.slowdown
+        self.expected.max(self.longest)
     }
 
     /// How many foreground requests may be delayed by one collision; one as long as nothing is known.
@@ -88,7 +96,7 @@ impl Reserve {
 
     /// Sum of the delays of those, in nanoseconds.
     pub fn cost(&self) -> i128 {
-        i128::from(self.slowdown.0) * i128::from(self.requests())
+        i128::from(self.slowdown().0) * i128::from(self.requests())
     }
 }
 
@@ -157,6 +165,17 @@ mod tests {
             reserve.idle(Nanos(100_000));
         }
         assert_eq!(reserve.requests(), 1);
+    }
+
+    #[test]
+    fn smaller_requests_are_expected_to_delay_by_less() {
+        let mut reserve = Reserve::default();
+        reserve.expect(Nanos(1_000));
+        reserve.busy_period(1, Nanos(1_500));
+        reserve.expect(Nanos(100));
+        assert_eq!(reserve.slowdown(), Nanos(150));
+        reserve.busy_period(1, Nanos(40));
+        assert_eq!(reserve.slowdown(), Nanos(147));
     }
 
     #[test]

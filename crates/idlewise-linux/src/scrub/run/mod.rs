@@ -64,8 +64,8 @@ impl<'r, 'a> Run<'r, 'a> {
         checkpoint: &'r mut Checkpoint,
         watch: &'r mut dyn FnMut(&Progress),
     ) -> Self {
-        lane.driver.set_policy(pacing.first_policy(lane.driver.clock(), checkpoint.account()));
-        lane.driver.compare(pacing.keeps_a_mean());
+        lane.driver.tell();
+        lane.driver.set_policy(pacing.policy(lane.driver.account()));
         let left = checkpoint.left().clone();
         let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
         let (began, settled) = (now(), Settled { place: order.place(), left });
@@ -134,7 +134,7 @@ impl<'r, 'a> Run<'r, 'a> {
             if self.pacing.again(self.lane.driver.clock(), now())? {
                 self.lane.driver.tell();
                 let account = self.lane.driver.account();
-                self.lane.driver.set_policy(self.pacing.next_policy(account));
+                self.lane.driver.set_policy(self.pacing.policy(account));
             }
             if self.held_back()? {
                 continue;
