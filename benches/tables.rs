@@ -81,8 +81,8 @@ fn rate(bytes: f64, span_s: f64) -> String {
 fn table_3(text: &mut String, traces: &[(&str, Vec<Idleness>)], model: &DiskModel) {
     text.push_str(
         "\n## Throughput at slowdown goals (DSN 2012, table III)\n\nThe best fixed request size and its throughput at mean \
-         slowdowns of 1, 2 and 4 ms, beside CFQ's idle class (10 ms, 64 KiB): throughput and the mean slowdown that it \
-         costs. Tuned and shown on the same trace, as in the paper.\n\n| Trace | 1 ms | 2 ms | 4 ms | CFQ |\n|---|---|---|---|---|\n",
+         slowdowns of 1, 2 and 4 ms. Then CFQ's idle class (10 ms, 64 KiB): throughput, and the mean \
+         slowdown that it costs. Tuned and shown on the same trace, as in the paper.\n\n| Trace | 1 ms | 2 ms | 4 ms | CFQ |\n|---|---|---|---|---|\n",
     );
     for (name, disks) in traces.iter().filter(|(name, _)| TABLE_3.contains(name)) {
         let cells = [1_000, 2_000, 4_000].map(|us| {
@@ -121,7 +121,7 @@ fn pairs(text: &mut String, model: &DiskModel) {
     text.push_str(
         "\n## The framework of idle wait and busy period (SIGMETRICS 2009, tables 2 and 3)\n\nOn stand-ins for T1 and T2, \
          background requests of 6 ms on average, exponentially distributed, a relative delay of 7 % allowed. In each cell the \
-         paper's number, then ours.\n\n| Trace | Work | Places | I, T | Delay | Completed | Dropped |\n|---|---|---|---|---|---|---|\n",
+         paper's number, then that of `idlewise`.\n\n| Trace | Work | Places | I, T | Delay | Completed | Dropped |\n|---|---|---|---|---|---|---|\n",
     );
     let service = Nanos::from_millis(6);
     for (name, free, buffered) in TABLE_2 {

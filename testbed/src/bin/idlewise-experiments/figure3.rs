@@ -37,8 +37,8 @@ pub fn section(cells: &Cells, schedulers: &[String]) -> Section {
     Section {
         heading: "Figure 3, measured anew: does the idle I/O priority class have an effect?".into(),
         text: format!(
-            "The sequential load beside a scrubber that reads back to back in the sequential order, with default \
-             priority and in the idle class (ionice -c 3), and with a delay of {DELAY} ms. An effect is called one if \
+            "The sequential load, while a scrubber reads in the sequential order: back to back with default priority, \
+             back to back in the idle class (ionice -c 3), and with a delay of {DELAY} ms. It counts as an effect if \
              the same requests took longer or shorter by more than {SURE} standard errors. Not timed here: SCSI \
              VERIFY and NVMe Verify are passthrough commands. The kernel executes them by blk_execute_rq, which \
              bypasses the I/O scheduler, so that no scheduler orders them and no I/O priority can act on them, as \

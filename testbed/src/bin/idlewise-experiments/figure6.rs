@@ -23,8 +23,8 @@ const PAPER: [(u64, [f64; 2], Option<[f64; 2]>); 7] = [
 
 /// Said of the throughput beside either load.
 const THROUGHPUT: &str = "The foreground thinks for most of the time (64KiB in 100 ms are 0.66 MB/s), so that its \
-    throughput hardly shows what a scrubber does to it: see its response times, below. Of CFQ's idle class the paper's \
-    figure says 9.2 and 9.0 MB/s beside the sequential load.";
+    throughput hardly shows what a scrubber does to it: see its response times, below. For CFQ's idle class with the \
+    sequential load, the paper's figure shows 9.2 and 9.0 MB/s.";
 
 /// What was measured beside one load: alone, with each scrubber in both orders, and with idlewise.
 struct Beside<'a> {

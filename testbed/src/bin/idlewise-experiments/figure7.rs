@@ -109,7 +109,7 @@ fn shown(traced: &Traced, runs: Runs, outcomes: &[(String, Outcome)]) -> Section
     Section {
         heading: format!("Figure 7: replay of {}", traced.about),
         text: format!(
-            "The first {} s, open loop, {} times, in every run the same; writes are written. After ± stands the \
+            "The first {} s, open loop, {} times, in every run the same; writes are written. ± is the \
              standard error between the runs. The scrubber's throughput is in the legend.{chosen}",
             runs.seconds, runs.count
         ),

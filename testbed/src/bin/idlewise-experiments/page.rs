@@ -74,9 +74,9 @@ pub fn settings(settings: Settings, size: idlewise::Bytes, schedulers: &[String]
     Ok(Section {
         heading: "Settings".into(),
         text: "Runs with the same seed have the same places, the same think times and the same number of requests, \
-               whatever scrubs beside them: what differs is the scrubber's doing. After ± stands the standard error: \
-               of a mean response time that between the runs, of a difference that between the differences of the same \
-               requests. The least and the greatest mean of a run are beside it."
+               whatever scrubs meanwhile, so any difference is due to the scrubber. ± is the standard error: \
+               for a mean response time, between the runs; for a difference, between the differences of the \
+               same requests. The least and the greatest mean of a run are in the next column."
             .into(),
         notes: notes.map(|(name, note)| (name.to_string(), note)).into(),
         ..Section::default()
