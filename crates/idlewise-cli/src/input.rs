@@ -43,7 +43,7 @@ pub struct ReadArguments {
     #[arg(long, value_name = "LIST", help_heading = READING)]
     columns: Option<CsvLayout>,
 
-    /// Use at most so much space for temporary files, to which archives are unpacked [default: half of the free space of their
+    /// Largest space for temporary files, into which archives are unpacked [default: half of the free space of their
     /// folder]
     #[arg(long, value_name = "SIZE", help_heading = READING)]
     spool_limit: Option<Bytes>,

@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Verify in this way, instead of the first one that works
+    /// How to verify [default: the first way that works]
     #[arg(long, value_name = "NAME", value_parser = VERIFIERS.names())]
     verifier: Option<String>,
 

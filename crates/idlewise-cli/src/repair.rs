@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DEVICE", group = "source")]
     mirror: Option<PathBuf>,
 
-    /// Let the md array rewrite them that the device is a member of
+    /// Let the md array to which the device belongs rewrite them
     #[arg(long, group = "source")]
     md: bool,
 

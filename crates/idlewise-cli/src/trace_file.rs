@@ -23,7 +23,7 @@ pub struct OutArguments {
     #[arg(long, short, value_name = "FILE")]
     pub out: PathBuf,
 
-    /// Its format, one of the targets listed below; by default the name of the file says it
+    /// Its format, one of the targets listed below [default: by the file's ending]
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
 }

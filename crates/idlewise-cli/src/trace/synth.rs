@@ -16,7 +16,7 @@ pub struct Arguments {
     #[command(flatten)]
     out: OutArguments,
 
-    /// Like a trace of the papers, one of those listed below
+    /// Imitate a trace of the papers: one of the stand-ins listed below
     #[arg(long, value_name = "NAME", conflicts_with_all = ["load", "idle_mean"])]
     like: Option<String>,
 

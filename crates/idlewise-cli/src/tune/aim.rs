@@ -29,8 +29,8 @@ pub struct AimArguments {
     #[arg(long, value_name = "TIME")]
     p99_slowdown: Option<Nanos>,
 
-    /// Longest added response time that any foreground request may suffer, such as 50ms; with --finish-within or --goal
-    /// mttdl=YEARS that of the largest request if not given
+    /// Longest added response time that any foreground request may suffer, such as 50ms [default with --finish-within or
+    /// --goal mttdl=YEARS: the time of the largest request]
     #[arg(long, value_name = "TIME")]
     max_slowdown: Option<Nanos>,
 
@@ -38,8 +38,8 @@ pub struct AimArguments {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["mean_slowdown", "goal"])]
     finish_within: Option<Nanos>,
 
-    /// mttdl=YEARS chooses the gentlest schedule with which data live so long on average; mttdl the schedule with which they live
-    /// longest within the slowdowns. By DSN 2008, equation 2, for data in two copies, with its table 1
+    /// mttdl=YEARS: choose the gentlest schedule with this mean time to data loss. mttdl: choose the schedule with the longest one
+    /// within the slowdowns. Both are for data in two copies (DSN 2008, equation 2 and table 1)
     #[arg(long, value_name = "GOAL")]
     goal: Option<Lifetime>,
 }

@@ -23,7 +23,7 @@ pub struct Feature {
 pub const FEATURES: [Feature; 11] = [
     Feature {
         name: "Rnd",
-        about: "share of requests over 128 KiB away from all of the 32 before",
+        about: "share of requests over 128 KiB away from each of the 32 before them",
         value: |i| ratio(i.random as f64, i.requests),
     },
     Feature { name: "Rd", about: "share of reads", value: |i| ratio(i.reads as f64, i.requests) },
