@@ -74,8 +74,8 @@ pub struct Arguments {
 
     /// Choose the smallest mean slowdown with which the pass ends this long after it began, such as 14d
     ///
-    /// It is chosen once, from what --observe sees. Where too little is seen, or no mean slowdown is enough, that is said and the
-    /// default is kept.
+    /// It is chosen once, from what --observe sees. If too little is seen, or no mean slowdown is enough, the scrub says so and keeps
+    /// the default.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["mean_slowdown", "plan", "request_size"])]
     finish_within: Option<Nanos>,
 
@@ -127,7 +127,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     visit: Bytes,
 
-    /// Verify in this way, instead of the first one that works
+    /// How to verify [default: the first way below that works]
     #[arg(long, value_name = "NAME", value_parser = verifier_names())]
     verifier: Option<String>,
 
@@ -143,7 +143,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
-    /// Show what would be scrubbed, and how, and end
+    /// Only show what would be scrubbed, and how
     #[arg(long)]
     dry_run: bool,
 
@@ -210,10 +210,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let devices = if arguments.all { Device::all() } else { arguments.devices.clone() };
     match &devices[..] {
         [] => {
-            say!("idlewise: this machine has no disk whose medium stays in it");
+            say!("idlewise: this machine has no non-removable disk");
             Ok(Exit::NothingToDo)
         }
-        devices if arguments.dry_run => many::dry_run(&job, devices, arguments.json),
+        devices if arguments.dry_run => many::dry_run(&job, devices, arguments.all, arguments.json),
         [device] if !arguments.all => job.alone(device, arguments.quiet, arguments.json),
         devices => {
             let at_once = many::AtOnce {

@@ -238,6 +238,14 @@ impl Job {
         sizes.into_iter().max().unwrap_or_default()
     }
 
+    /// Whether a goal can be kept by the disk model that was given.
+    pub fn check_goal(&self, goal: Option<Goal>) -> anyhow::Result<()> {
+        match (&self.pace, goal) {
+            (Pace::Learnt(Some(model), _), Some(goal)) => Ok(goal.check(model)?),
+            _ => Ok(()),
+        }
+    }
+
     /// Requests must be whole blocks.
     fn check_sizes(&self, device: &Device) -> anyhow::Result<()> {
         let Pace::Given(schedule, ..) = &self.pace else { return Ok(()) };

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use anyhow::Context;
 use idlewise::Nanos;
 use idlewise::report::Table;
+use idlewise::report::printable::one_line;
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{CheckpointError, Groups};
 use indicatif::MultiProgress;
@@ -136,7 +138,12 @@ struct Prospect {
 }
 
 /// Says what would be scrubbed, and how.
-pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit> {
+pub fn dry_run(job: &Job, paths: &[PathBuf], all: bool, json: bool) -> anyhow::Result<Exit> {
+    // One disk fails as its scrub would.
+    if let ([path], false) = (paths, all) {
+        show(&[prospect(job, path)?], json)?;
+        return Ok(Exit::Clean);
+    }
     let mut prospects = Vec::new();
     let mut exits = Vec::new();
     for path in paths {
@@ -145,36 +152,39 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], json: bool) -> anyhow::Result<Exit>
             Err(error) => exits.push(Err(error)),
         }
     }
-    if json {
-        output::json(&prospects)?;
-    } else {
-        let mut table =
-            Table::new(["device", "identity", "size", "by", "order", "from", "part of", "mean slowdown", "p99", "max"]);
-        for one in &prospects {
-            let (size, from) = (idlewise::Bytes(one.device_bytes), idlewise::Bytes(one.resumed_at_bytes));
-            let arrays = if one.arrays.is_empty() { "-".into() } else { one.arrays.join(", ") };
-            table.row([
-                one.device.clone(),
-                one.identity.clone(),
-                size.to_string(),
-                one.verifier.into(),
-                one.order.into(),
-                from.to_string(),
-                arrays,
-                seconds(one.mean_slowdown_s),
-                seconds(one.p99_slowdown_s),
-                seconds(one.max_slowdown_s),
-            ]);
-        }
-        output::text(&table.to_string())?;
-    }
+    show(&prospects, json)?;
     exits.push(Ok(Exit::Clean));
     Ok(together(exits.into_iter()))
+}
+
+fn show(prospects: &[Prospect], json: bool) -> anyhow::Result<()> {
+    if json {
+        return output::json(&prospects);
+    }
+    let Some(first) = prospects.first() else { return Ok(()) };
+    let asks_p99 = first.p99_slowdown_s.is_some();
+    let head = ["device", "size", "from", "by", "part of", "mean"].into_iter();
+    let head = head.chain(asks_p99.then_some("p99")).chain(["max"]);
+    let mut table = Table { head: head.map(String::from).collect(), rows: Vec::new() };
+    let mut identities = String::new();
+    for one in prospects {
+        let (size, from) = (idlewise::Bytes(one.device_bytes), idlewise::Bytes(one.resumed_at_bytes));
+        let arrays = if one.arrays.is_empty() { "-".into() } else { one.arrays.join(", ") };
+        let mut row = vec![one.device.clone(), size.to_string(), from.to_string(), one.verifier.into(), arrays];
+        row.push(seconds(one.mean_slowdown_s));
+        row.extend(asks_p99.then(|| seconds(one.p99_slowdown_s)));
+        row.push(seconds(one.max_slowdown_s));
+        table.rows.push(row);
+        identities += &format!("{}: {}\n", one_line(&one.device), one_line(&one.identity));
+    }
+    let p99 = if asks_p99 { ", p99" } else { "" };
+    output::text(&format!("order: {}; mean{p99}, max: allowed slowdown\n\n{table}\n{identities}", first.order))
 }
 
 fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
     let device: Device = job.open(path)?;
     let (chosen, goal) = (job.choose(&device)?, job.goal(&device));
+    job.check_goal(goal).with_context(|| device.path.display().to_string())?;
     let pass = match job.states.pass(&device) {
         // It would begin anew.
         Err(CheckpointError::OtherDisk { .. }) => None,
