@@ -50,14 +50,10 @@ impl Comparison<'_> {
     pub fn points(&self, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
         let runs = self.runs();
         let done = AtomicUsize::new(0);
-        let lengths = sorted_lengths(self.disks);
-        let point = |(policy, parameters): &(&'static str, Parameters)| {
+        let point = |(policy, parameters, longer_than): &Run| {
             // The longest intervals are those of all disks together, where the policy would take each disk's.
-            let (name, run) = match parameters.number(LONGEST) {
-                Some(share) => {
-                    let same = parameters.clone().without(LONGEST).with(IDLE_WAIT, exceeded_by(&lengths, share));
-                    ("lossless-waiting", same)
-                }
+            let (name, run) = match longer_than {
+                Some(length) => ("lossless-waiting", parameters.clone().without(LONGEST).with(IDLE_WAIT, *length)),
                 None => (*policy, parameters.clone()),
             };
             let make = |disk: &Idleness| {
@@ -69,7 +65,7 @@ impl Comparison<'_> {
                 Trained { utilised_idle: summary.utilised_idle, collision_rate: summary.collision_rate }
             };
             let Trained { utilised_idle, collision_rate } = ran(self.disks);
-            let trained = self.train.filter(|_| parameters.get(LONGEST).is_none()).map(ran);
+            let trained = self.train.filter(|_| longer_than.is_none()).map(ran);
             progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
             Point { policy, parameters: parameters.clone(), utilised_idle, collision_rate, trained }
         };
@@ -82,16 +78,29 @@ impl Comparison<'_> {
         self.train.zip(at).map_or(disk, |(train, at)| &train[at])
     }
 
-    fn runs(&self) -> Vec<(&'static str, Parameters)> {
+    fn runs(&self) -> Vec<Run> {
         let past = self.train.unwrap_or(self.disks);
         let predictions = past.iter().flat_map(|disk| predictions(&series(disk)));
         let mut predicted: Vec<Nanos> = predictions.map(|value| Nanos((value.max(0.0) * 1e9) as u64)).collect();
         predicted.sort_unstable();
-        let past = Past { waits: exceeded_by_shares(&sorted_lengths(past), RAREST, STEPS), predicted };
+        let waits = exceeded_by_shares(&sorted_lengths(past), RAREST, STEPS);
+        let longest = longest(&sorted_lengths(self.disks), &waits);
+        let past = Past { waits, predicted };
         let entries = self.policies.iter().filter_map(|name| POLICIES.get(name));
-        entries.flat_map(|entry| past.grid(entry, self.size).into_iter().map(|one| (entry.name, one))).collect()
+        let runs = |entry: &'static Entry| -> Vec<Run> {
+            if entry.takes(LONGEST.name) {
+                let of_size = Parameters::default().with(REQUEST_SIZE, self.size);
+                let run = |&(share, length)| (entry.name, of_size.clone().with(LONGEST, share), Some(length));
+                return longest.iter().map(run).collect();
+            }
+            past.grid(entry, self.size).into_iter().map(|one| (entry.name, one, None)).collect()
+        };
+        entries.flat_map(runs).collect()
     }
 }
+
+/// A policy and its parameters; of the oracle also the length that the intervals exceed that it uses.
+type Run = (&'static str, Parameters, Option<Nanos>);
 
 /// What parameters are taken from.
 struct Past {
@@ -145,6 +154,20 @@ impl Past {
 /// From one value to another in so many equal ratios.
 fn ratios([from, to]: [f64; 2], steps: usize) -> Vec<f64> {
     (0..=steps).map(|step| from * (to / from).powf(step as f64 / steps as f64)).collect()
+}
+
+/// Shares of the intervals for the oracle, and the lengths that these exceed: in closer steps than other policies have, and for each of
+/// the waits those longer than it, so that it can use whatever intervals a policy with these waits uses.
+fn longest(sorted: &[Nanos], waits: &[Nanos]) -> Vec<(f64, Nanos)> {
+    let longer = |&wait: &Nanos| {
+        let count = sorted.len() - sorted.partition_point(|&length| length <= wait);
+        (count as f64 / sorted.len().max(1) as f64, wait)
+    };
+    let steps = ratios([RAREST, 1.0], 4 * STEPS).into_iter().map(|share| (share, exceeded_by(sorted, share)));
+    let mut shares: Vec<(f64, Nanos)> = steps.chain(waits.iter().map(longer)).collect();
+    shares.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    shares.dedup_by_key(|(_, length)| *length);
+    shares
 }
 
 /// The prediction that this share of sorted ones does not reach; zero for none.
@@ -219,6 +242,21 @@ mod tests {
             }
             assert!(best("lossless-waiting") > oracle - 0.05, "at {rate}");
             assert!(best("waiting") > best("ar"), "at {rate}");
+        }
+    }
+
+    /// It knows more, so it uses no less idle time at any rate of collisions.
+    #[test]
+    fn lossless_waiting_is_never_above_the_oracle() {
+        let (disks, other, model) = (shaped(4_000, 3), shaped(4_000, 9), DiskModel::ultrastar_15k450());
+        for train in [None, Some(&other[..])] {
+            let policies = &["oracle", "lossless-waiting", "waiting"];
+            let comparison = Comparison { disks: &disks, train, model: &model, size: Bytes::from_kib(64), policies };
+            let points = comparison.points(&|_| ());
+            for point in points.iter().filter(|point| point.policy != "oracle") {
+                let oracle = best_within(&points, "oracle", point.collision_rate).unwrap();
+                assert!(point.utilised_idle <= oracle, "{point:?} is above the oracle's {oracle}");
+            }
         }
     }
 
