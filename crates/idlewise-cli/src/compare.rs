@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::exit::{Exit, UsageError};
 use crate::explore::halves;
 use crate::input::{Input, Source, TraceOnDisk, formats_help};
-use crate::output;
+use crate::output::{self, TERMINAL};
 use crate::progress::Progress;
 
 /// Compare policies: how much idle time each uses at each collision rate
@@ -38,7 +38,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SHARE|TRACE")]
     train: Option<PathBuf>,
 
-    /// Write a page with the figure: one HTML file
+    /// Write an HTML page with the figure
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
@@ -103,7 +103,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             report.source.disk,
             fitted(&report)
         );
-        output::text(&(title + &table(&report.points).to_string()))?;
+        output::text(&(title + &table(&report.points).folded(TERMINAL)))?;
     }
     Ok(Exit::Clean)
 }
@@ -148,7 +148,7 @@ fn fitted(report: &Report) -> String {
                 Ok(_) => format!("policies are fitted to the first {train} of the time and run on the rest"),
                 Err(_) => format!("policies are fitted to {train}"),
             };
-            format!("{on}; their parameters are chosen there, all but the oracle's, and cells show what they then do, and their collisions")
+            format!("{on}; their parameters are chosen there, all but the oracle's, and cells show what they then do: idle time used in %, and collisions in % in brackets")
         }
         None => "parameters are chosen on the trace that policies run on, and AR is fitted to it; --train takes another part".into(),
     }
@@ -167,13 +167,16 @@ fn curves(points: &[Point]) -> Vec<(&'static str, &'static str)> {
 }
 
 fn table(points: &[Point]) -> Table {
-    let curves = curves(points);
+    let (curves, trained) = (curves(points), points.iter().any(|point| point.trained.is_some()));
+    // The unit is said once.
+    let bare = |share| percent(share).trim_end_matches(" %").to_string();
     let mut table = Table { head: vec!["collisions".into()], rows: Vec::new() };
     table.head.extend(curves.iter().map(|(_, name)| name.to_string()));
     for rate in RATES {
         let cell = |(policy, _): &(&str, &str)| {
             chosen_within(points, policy, rate).map_or("-".into(), |point| match point.trained {
-                Some(_) => format!("{} at {}", percent(point.utilised_idle), percent(point.collision_rate)),
+                Some(_) => format!("{} ({})", bare(point.utilised_idle), bare(point.collision_rate)),
+                None if trained => bare(point.utilised_idle),
                 None => percent(point.utilised_idle),
             })
         };

@@ -158,37 +158,37 @@ impl Arguments {
 
 /// What marks each of the pairs worth a mark.
 fn marked(report: &Report) -> Vec<(Shape, &'static str, PairPoint)> {
-    let mut marked = vec![
-        (Shape::Square, "no wait", report.no_wait),
-        (Shape::Circle, "wait as long as a request", report.service_wait),
-    ];
-    let chosen = if report.trained.is_some() { "chosen on this part" } else { "chosen" };
+    let mut marked =
+        vec![(Shape::Square, "no wait", report.no_wait), (Shape::Circle, "wait a request", report.service_wait)];
+    let chosen = if report.trained.is_some() { "best on the rest" } else { "chosen" };
     marked.extend(report.chosen.map(|point| (Shape::Diamond, chosen, point)));
-    marked.extend(report.trained.map(|point| (Shape::Triangle, "chosen on the first part", point)));
+    marked.extend(report.trained.map(|point| (Shape::Triangle, "chosen before", point)));
     marked.reverse();
     marked
 }
 
 fn table(report: &Report) -> Table {
-    let mut table =
-        Table::new(["", "idle wait I", "busy period T", "relative delay", "completed", "per foreground request"]);
-    table.head.push("lost".into());
-    for (_, name, point) in marked(report) {
-        table.row([
-            name.into(),
+    let marked = marked(report);
+    let lost = marked.iter().any(|(_, _, point)| point.lost > 0);
+    let head = ["", "wait I", "period T", "delay", "completed", "per request"].into_iter();
+    let mut table = Table { head: head.chain(lost.then_some("lost")).map(String::from).collect(), rows: Vec::new() };
+    for (_, name, point) in marked {
+        let mut row = vec![
+            name.to_string(),
             seconds(point.idle_wait_s),
             point.busy_period_s.map_or("no end".into(), seconds),
             percent(point.relative_delay),
             point.completed.to_string(),
             number(point.completed as f64 / report.foreground_requests.max(1) as f64),
-            point.lost.to_string(),
-        ]);
+        ];
+        row.extend(lost.then(|| point.lost.to_string()));
+        table.rows.push(row);
     }
     table
 }
 
 fn penalties(report: &Report) -> Table {
-    let mut table = Table::new(["penalty / foreground service", "E", "idle wait I", "I + T", "intervals used"]);
+    let mut table = Table::new(["penalty / foreground service", "E", "wait I", "I + T", "intervals used"]);
     for penalty in &report.penalties {
         table.row([
             format!("{}", penalty.of_foreground_service),
@@ -203,7 +203,8 @@ fn penalties(report: &Report) -> Table {
 
 fn text(report: &Report) -> String {
     let mut text = format!(
-        "{}background work: {}; the foreground may be delayed by {} of its mean response of {}; simulated on {}\n\n{}",
+        "{}background work: {}; the foreground may be delayed by {} of its mean response of {}; simulated on {}\n\
+         delay: relative delay; per request: completed for each foreground request\n\n{}",
         report.source.line(),
         report.work,
         percent(report.target),
@@ -233,7 +234,7 @@ fn text(report: &Report) -> String {
         }
     }
     if report.trained.is_some() {
-        text += "The pair was chosen on the first part of the trace; all numbers are of the rest.\n";
+        text += "The pair was chosen before, on the first part of the trace; all numbers are of the rest.\n";
     }
     text += &format!(
         "\nHow the choice depends on what a collision costs; E is the share of idle intervals that may delay the \
@@ -276,7 +277,8 @@ fn page(report: &Report) -> Page {
         heading: "Every idle wait and busy period (SIGMETRICS 2009, figures 6 and 7)".into(),
         text: "How much the foreground is delayed, relative to its response times, and how many background requests complete. The \
                diamond is the pair that the framework chooses, a triangle the one that it chose on the first part. The square works \
-               without a wait. The circle waits as long as a request takes."
+               without a wait. The circle waits as long as a request takes. In the table, the delay is relative, and \"per request\" is the work \
+               completed for each foreground request."
             .into(),
         table: table(report),
         drawings: vec![("foreground delay".into(), delay), ("background work".into(), work)],

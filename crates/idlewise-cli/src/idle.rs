@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::csv::{cell, csv};
 use crate::exit::Exit;
 use crate::input::{DiskArguments, Input, ReadArguments, Source, formats_help};
-use crate::output;
+use crate::output::{self, TERMINAL};
 use crate::progress::Progress;
 
 /// Show idle-time statistics of traces: interval lengths and their tail, the idle time left after a wait, periodicity,
@@ -19,12 +19,12 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
-    /// Block I/O traces: files, folders, tar archives or - for standard input, each a trace of its own; plain or compressed (gzip,
-    /// xz, zstd, bzip2). The format, one of those below, is told by the content
+    /// Block I/O traces: files, folders, tar archives or - for standard input, each a trace of its own. The format is found by the
+    /// content; files may be compressed
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
-    /// All files are one trace together
+    /// Read all files as one trace
     #[arg(long)]
     join: bool,
 
@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
-    /// Write a page with every figure and its reading: one HTML file, traces side by side
+    /// Write an HTML page with every figure and how to read it, traces side by side
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
@@ -168,52 +168,46 @@ fn text(reports: &[Report]) -> String {
             of_volumes = "\n".to_string() + &rows(volumes.collect());
         }
     }
-    table(&all).to_string() + &verdicts(reports) + &of_volumes
+    table(&all).folded(TERMINAL) + &verdicts(reports) + &of_volumes
 }
 
 /// A row for each volume.
 fn rows(columns: Vec<Column>) -> String {
-    let mut table = Table::new([
-        "volume",
-        "requests",
-        "busy",
-        "idle intervals",
-        "mean",
-        "CoV",
-        "over 100 ms",
-        "in 15 % longest",
-        "after 10 ms",
-        "after 100 ms",
-        "after 1 s",
-    ]);
     let profiled = columns.iter().any(|(_, _, profile)| profile.is_some());
-    table.head.extend(["period", "use"].map(String::from).into_iter().filter(|_| profiled));
+    let head = ["volume", "requests", "intervals", "mean", "CoV", "left"].into_iter();
+    let head = head.chain(if profiled { ["period", "use"] } else { ["in 15 %", "busy"] });
+    let mut table = Table { head: head.map(String::from).collect(), rows: Vec::new() };
     for (name, s, profile) in columns {
         let few = |text: Option<String>| text.unwrap_or_else(|| "too few".into());
         let mut row = vec![
             name,
             s.requests.to_string(),
-            few(s.utilisation.map(percent)),
             s.idle_intervals.to_string(),
             few(s.idle_mean_s.map(seconds)),
             few(varies(s).and(s.idle_cov).map(number)),
-            few(s.longer_than_100ms.map(percent)),
-            few(s.idle_share_longest_15pct.map(percent)),
-            few(s.usable_after_10ms.map(percent)),
             few(s.usable_after_100ms.map(percent)),
-            few(s.usable_after_1s.map(percent)),
         ];
-        row.extend(profile.into_iter().flat_map(|profile| {
-            let part = profile.verdict.as_ref().map(|verdict| match verdict.character {
-                Character::Body => "body".to_string(),
-                Character::Tail => "tail".into(),
-                Character::TailBursty => "tail, bursty".into(),
-            });
-            [period(profile), few(part)]
-        }));
+        row.extend(match profile {
+            Some(profile) => {
+                let part = profile.verdict.as_ref().map(|verdict| match verdict.character {
+                    Character::Body => "body".to_string(),
+                    Character::Tail => "tail".into(),
+                    Character::TailBursty => "bursts".into(),
+                });
+                [period(profile), few(part)]
+            }
+            None => [few(s.idle_share_longest_15pct.map(percent)), few(s.utilisation.map(percent))],
+        });
         table.rows.push(row);
     }
-    format!("{table}\nafter 10 ms, 100 ms, 1 s: the idle time left after waiting so long in each interval.\n")
+    let last = match profiled {
+        true => "use bursts: the tail, where long intervals follow each other",
+        false => "in 15 %: idle time in the 15 % longest",
+    };
+    format!(
+        "{}\nintervals: idle intervals; left: idle time left after waiting 100 ms in each; {last}.\n",
+        table.folded(TERMINAL)
+    )
 }
 
 /// Every number of the table in seconds, and shares of one.
@@ -304,22 +298,23 @@ fn table(columns: &[Column]) -> Table {
     row("usable after waiting 100 ms", &|s, _| s.usable_after_100ms.map(percent));
     row("usable after waiting 1 s", &|s, _| s.usable_after_1s.map(percent));
     row("strongest period", &|_, p| p.map(period));
-    row("autocorrelation, lag 1", &|_, p| {
+    row("autocorrelation, lag 1", &|_, p| Some(format!("{:.3}", p?.autocorrelation.as_ref()?.lags[0])));
+    row("  strongest", &|_, p| {
         let acf = p?.autocorrelation.as_ref()?;
         let (lag, r) = acf.strongest();
-        Some(format!("{:.3} ({}: {r:.2} at {lag})", acf.lags[0], if acf.strong { "strong" } else { "weak" }))
+        Some(format!("{}, {r:.2} at {lag}", if acf.strong { "strong" } else { "weak" }))
     });
     row("variance that AR explains", &|_, p| {
         let model = p?.autoregression.as_ref()?;
-        Some(format!("{} (order {})", percent(model.explained()), model.coefficients.len()))
+        Some(format!("{}, order {}", percent(model.explained()), model.coefficients.len()))
     });
     row("Hurst, by fluctuation", &|_, p| p?.hurst_fluctuation.map(|h| format!("{h:.2}")));
     row("Hurst, by local Whittle", &|_, p| p?.hurst_local_whittle.map(|h| format!("{h:.2}")));
     row("burstiness", &|_, p| p?.burstiness.map(|b| format!("{b:.2}")));
     row("hazard rate", &|_, p| {
         let test = p?.hazard_test?;
-        let word = if test.decreasing { "decreasing" } else { "not decreasing" };
-        Some(format!("{word} (z {:.1})", test.z))
+        let word = if test.decreasing { "falls" } else { "does not fall" };
+        Some(format!("{word}, z {:.1}", test.z))
     });
     table
 }

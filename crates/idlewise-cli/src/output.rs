@@ -12,6 +12,9 @@ use serde::Serialize;
 use crate::exit::UsageError;
 use crate::made;
 
+/// Columns of a usual terminal: no table is wider for usual values.
+pub const TERMINAL: usize = 80;
+
 /// Says a line on standard error, as `format!` puts it together.
 macro_rules! say {
     ($($text:tt)*) => { $crate::output::say_line(&format!($($text)*)) };

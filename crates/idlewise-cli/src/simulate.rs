@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
 use crate::input::{Source, TraceOnDisk};
-use crate::output;
+use crate::output::{self, TERMINAL};
 use crate::policy::{OPTIONS, PolicyArguments, policies_and_formats};
 use crate::work::WorkArguments;
 
@@ -164,7 +164,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.json {
         output::json(&report)?;
     } else {
-        output::text(&(title + &table(&report).to_string()))?;
+        output::text(&(title + &table(&report).folded(TERMINAL)))?;
     }
     Ok(Exit::Clean)
 }
@@ -235,9 +235,9 @@ fn table(report: &Report) -> Table {
             };
             row("  90 % of them", &|r| parity(r, &|p| seconds(p.update_p90_s)));
             row("  99 %", &|r| parity(r, &|p| seconds(p.update_p99_s)));
-            row("updates after 1, 2, 3 WRITEs", &|r| {
-                parity(r, &|p| p.writes_before_update.iter().take(3).map(|&s| share(s)).collect::<Vec<_>>().join(", "))
-            });
+            for (at, name) in ["updates after 1 WRITE", "  after 2", "  after 3"].into_iter().enumerate() {
+                row(name, &|r| parity(r, &|p| p.writes_before_update.get(at).map_or("-".into(), |&s| share(s))));
+            }
             row("disk busy in all", &|r| parity(r, &|p| share(p.utilisation)));
         }
     } else {

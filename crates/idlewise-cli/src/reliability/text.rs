@@ -39,7 +39,14 @@ pub fn lead(found: &Reliability) -> String {
     match &found.simulated {
         Some(simulated) => {
             let notes: String = simulated.notes.iter().map(|note| format!("Note: {note}.\n")).collect();
-            format!("{}\n{}{notes}", about(simulated), activities(simulated))
+            let rows = [&simulated.scrub, &simulated.parity, &simulated.both];
+            let about_one = rows.iter().any(|row| row.scan.as_ref().is_some_and(|scan| scan.extrapolated));
+            let part = if about_one {
+                "Note: no pass was completed; how long one takes is extrapolated (about).\n"
+            } else {
+                ""
+            };
+            format!("{}\n{}{part}{notes}", about(simulated), activities(simulated))
         }
         None => {
             format!("One pass in {}; {} of it without valid parity.\n", seconds(found.scan_s), percent(found.dirty))
@@ -75,7 +82,7 @@ pub fn activities(simulated: &Simulated) -> Table {
     row("a pass takes", &|r| {
         scan(r, &|s| match s.extrapolated {
             true if s.mean_s.is_infinite() => "for ever".into(),
-            true => format!("{} (extrapolated)", seconds(s.mean_s)),
+            true => format!("about {}", seconds(s.mean_s)),
             false => seconds(s.mean_s),
         })
     });
@@ -86,10 +93,9 @@ pub fn activities(simulated: &Simulated) -> Table {
     row("  50 % of them", &|r| update(r, &|u| known(u, u.p50_s)));
     row("  90 %", &|r| update(r, &|u| known(u, u.p90_s)));
     row("  completed", &|r| update(r, &|u| percent(u.completed_share)));
-    row("updates after 1, 2, 3 WRITEs", &|r| {
-        let first = |u: &Update| u.writes_before_update.iter().take(3).map(|&s| percent(s)).collect::<Vec<_>>();
-        update(r, &|u| first(u).join(", "))
-    });
+    for (at, name) in ["updates after 1 WRITE", "  after 2", "  after 3"].into_iter().enumerate() {
+        row(name, &|r| update(r, &|u| u.writes_before_update.get(at).map_or("-".into(), |&s| percent(s))));
+    }
     row("disk without valid parity", &|r| update(r, &|u| percent(u.dirty)));
     row("mean slowdown", &|r| seconds(r.mean_slowdown_s));
     row("max slowdown", &|r| seconds(r.max_slowdown_s));

@@ -39,7 +39,11 @@ pub fn run(input: &TraceOnDisk, asked: &[String], json: bool, as_csv: bool) -> a
     } else if as_csv {
         output::text(&rows(&report.cells))?;
     } else {
-        let title = format!("{}policy waiting, simulated on {}\n\n", report.source.line(), report.source.disk);
+        let title = format!(
+            "{}policy waiting, simulated on {}\nmean, p99, max: slowdown; used: of the idle time\n\n",
+            report.source.line(),
+            report.source.disk
+        );
         output::text(&(title + &table(&report.cells).to_string()))?;
     }
     Ok(Exit::Clean)
@@ -86,16 +90,7 @@ fn sorted<T: Ord>(list: Result<Vec<T>, UsageError>) -> Result<Vec<T>, UsageError
 }
 
 fn table(cells: &[Cell]) -> Table {
-    let mut table = Table::new([
-        "size",
-        "idle wait",
-        "throughput",
-        "mean slowdown",
-        "p99 slowdown",
-        "max slowdown",
-        "collisions",
-        "idle used",
-    ]);
+    let mut table = Table::new(["size", "wait", "rate", "mean", "p99", "max", "collisions", "used"]);
     for cell in cells {
         let summary = &cell.summary;
         table.row([

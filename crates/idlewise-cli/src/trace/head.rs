@@ -69,14 +69,15 @@ fn row(columns: &Columns, request: Request) -> Row {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table =
-        Table::new(["arrival (s)", "issue (s)", "completion (s)", "volume", "", "offset (B)", "length (B)"]);
-    let known = |time: Option<f64>| time.map_or("-".into(), |time| format!("{time:.9}"));
+    let mut table = Table::new(["arrival (s)", "issued after", "done after", "volume", "", "offset (B)", "bytes"]);
     for row in rows {
+        let after = |time: Option<f64>| {
+            time.map_or("-".into(), |time| Nanos(((time - row.arrival_s) * 1e9).round() as u64).to_string())
+        };
         table.row([
             format!("{:.9}", row.arrival_s),
-            known(row.issue_s),
-            known(row.completion_s),
+            after(row.issue_s),
+            after(row.completion_s),
             row.volume.clone(),
             row.op.into(),
             row.offset_bytes.to_string(),

@@ -10,7 +10,7 @@ use crate::input::{TraceArguments, formats_help};
 use crate::output;
 use crate::simulate::seconds;
 
-/// Show format, number of requests, span, clock and volumes of a trace, and holes that are no idle time
+/// Show format, number of requests, span, clock, volumes and holes of a trace (a hole is a gap in the recording, not idle time)
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {
@@ -120,11 +120,15 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        const SHOWN: usize = 10;
-        let volumes = match self.volumes.len() {
-            count if count > SHOWN => format!("{count}: {}, ...", self.volumes[..SHOWN].join(", ")),
-            count => format!("{count}: {}", self.volumes.join(", ")),
-        };
+        // As many names as a line of a terminal holds.
+        const WIDTH: usize = 50;
+        let mut shown = 1;
+        while shown < self.volumes.len() && self.volumes[..=shown].join(", ").len() <= WIDTH {
+            shown += 1;
+        }
+        let more = if shown < self.volumes.len() { ", ..." } else { "" };
+        let names = self.volumes.iter().take(shown).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let volumes = format!("{}: {names}{more}", self.volumes.len());
         let mut table = Table::of_pairs([
             ("format", self.format.into()),
             ("compression", self.compression.unwrap_or("none").into()),

@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long)]
     by_volume: bool,
 
-    /// Write a page with charts: one HTML file
+    /// Write an HTML page with charts
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
@@ -151,36 +151,17 @@ fn note(all: &Statistics) -> String {
 
 /// A row for each volume.
 fn rows(volumes: &[OfVolume]) -> Table {
-    let mut table = Table::new([
-        "volume",
-        "requests",
-        "reads",
-        "requests/s",
-        "read",
-        "written",
-        "sequential",
-        "arrivals p50",
-        "Q2C p50",
-        "Q2C p99",
-        "depth mean",
-        "depth max",
-        "touched",
-    ]);
+    let mut table = Table::new(["volume", "requests", "reads", "read", "written", "sequential", "Q2C p99", "touched"]);
     let unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".into());
     for OfVolume { volume, statistics: s } in volumes {
         table.row([
             volume.clone(),
             s.requests.to_string(),
             percent(s.reads.requests as f64 / s.requests.max(1) as f64),
-            unknown(s.requests_per_s.map(number)),
             Bytes(s.reads.bytes).to_string(),
             Bytes(s.writes.bytes).to_string(),
             percent(s.sequential_share),
-            unknown(s.between_arrivals_s.map(|spread| seconds(spread.p50))),
-            unknown(s.q2c_s.map(|spread| seconds(spread.p50))),
             unknown(s.q2c_s.map(|spread| seconds(spread.p99))),
-            unknown(s.queue_depth.map(|spread| number(spread.mean))),
-            unknown(s.queue_depth.map(|spread| number(spread.max))),
             Bytes(s.working_set.touched.saturating_mul(idlewise::trace::stats::BLOCK)).to_string(),
         ]);
     }

@@ -34,6 +34,28 @@ impl Table {
         Self { head: line(0), rows: (1..self.head.len()).map(line).collect() }
     }
 
+    /// The same in parts that are no wider than `width`, one above the other, each with the names. A column that is too wide alone is
+    /// a part of its own.
+    pub fn folded(&self, width: usize) -> String {
+        let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
+        let part = |from: usize, to: usize| {
+            let kept = |line: &Vec<String>| {
+                let cells = line.iter().enumerate().filter(|(at, _)| *at == 0 || (from..to).contains(at));
+                cells.map(|(_, cell)| cell.clone()).collect::<Vec<_>>()
+            };
+            Self { head: kept(&self.head), rows: self.rows.iter().map(kept).collect() }
+        };
+        let fits = |part: &Self| part.to_string().lines().all(|line| line.chars().count() <= width);
+        let (mut parts, mut from) = (Vec::new(), 1);
+        while from < columns || parts.is_empty() {
+            let most = (from + 1..=columns).rev().find(|&to| fits(&part(from, to)));
+            let to = most.unwrap_or(from + 1);
+            parts.push(part(from, to).to_string());
+            from = to;
+        }
+        parts.join("\n")
+    }
+
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.into());
@@ -79,6 +101,12 @@ mod tests {
         table.row(["cfq-idle".into(), "0.123 ms".into()]);
         assert_eq!(table.to_string(), "policy    slowdown\nwaiting       1 ms\ncfq-idle  0.123 ms\n");
         assert_eq!(table.turned().to_string(), "policy    waiting  cfq-idle\nslowdown     1 ms  0.123 ms\n");
+        assert_eq!(table.folded(80), table.to_string());
+        assert_eq!(
+            table.turned().folded(20),
+            "policy    waiting\nslowdown     1 ms\n\npolicy    cfq-idle\nslowdown  0.123 ms\n"
+        );
+        assert_eq!(Table::default().folded(80), "");
         let mut hostile = Table::new(["name"]);
         hostile.row(["a\nb\u{1b}[2J".into()]);
         assert_eq!(hostile.to_string(), "name\na\\nb\\u{1b}[2J\n");
