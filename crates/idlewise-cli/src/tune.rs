@@ -12,7 +12,7 @@ use idlewise::idle::Idleness;
 use idlewise::simulate::{Run, Summary, scrub};
 use idlewise::tune::{
     Arrivals, Baseline, FrontierPoint, Goal, PlanFile, Predicted, Schedule, Validation, baselines, baselines_of_plan,
-    frontier, shaped, tune, validate,
+    frontier, mean_to_keep, shaped, tune, validate,
 };
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
@@ -85,6 +85,9 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     volume: Option<String>,
     goal: GoalSeconds,
+    /// Only for what is said.
+    #[serde(skip)]
+    any_moment: bool,
     capacity_bytes: u64,
     #[serde(flatten)]
     chosen: Row,
@@ -264,6 +267,7 @@ impl Arguments {
                 p99_slowdown_s: goal.p99_slowdown.map(Nanos::as_secs_f64),
                 max_slowdown_s: goal.max_slowdown.as_secs_f64(),
             },
+            any_moment: self.any_moment,
             volume,
             gentlest_for: self.aim.line(),
             capacity_bytes: self.capacity.0,
@@ -304,18 +308,23 @@ impl Arguments {
         }
         if let Some(path) = &self.report {
             let progress = Progress::new("frontier");
-            report.frontier = frontier(&rest, model, goal.max_slowdown, &|done| progress.share(done));
+            report.frontier = frontier(&rest, model, goal.max_slowdown, self.arrivals(), &|done| progress.share(done));
             drop(progress);
             let title = format!("A scrub of {}", report.source.trace);
             let summary = &report.chosen.summary;
-            let point = (summary.mean_slowdown_s, summary.throughput_bytes_per_s);
+            let mean = match schedule {
+                Schedule::Waiting(waiting) => mean_to_keep(&rest, model, waiting, self.arrivals()).as_secs_f64(),
+                Schedule::Shaped(_) => summary.mean_slowdown_s,
+            };
+            let point = (mean, summary.throughput_bytes_per_s);
             let page = page::page(
                 title,
                 text::lead(&report),
-                text::words(&report),
+                format!("{}\n({}.)", text::words(&report), text::columns(&report)),
                 text::table(&report),
                 &report.frontier,
                 point,
+                self.arrivals(),
             );
             output::file(path, &page.html())?;
         }

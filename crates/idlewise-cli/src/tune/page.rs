@@ -1,7 +1,7 @@
 //! The page of `tune --report`: throughput against slowdown (DSN 2012, figure 15 and table III).
 
 use idlewise::report::{Chart, Page, Scale, Section, Table};
-use idlewise::tune::{FrontierPoint, upper_edge};
+use idlewise::tune::{Arrivals, FrontierPoint, upper_edge};
 use idlewise::{Bytes, Rate};
 
 use crate::simulate::seconds;
@@ -17,6 +17,7 @@ pub fn page(
     plan: Table,
     frontier: &[FrontierPoint],
     point: (f64, f64),
+    arrivals: Arrivals,
 ) -> Page {
     let in_megabytes = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x, y / 1e6)).collect();
     let chart = Chart {
@@ -29,11 +30,18 @@ pub fn page(
     };
     let choice =
         Section { heading: "The plan and what is usual".into(), text: words, table: plan, ..Section::default() };
+    let safe = match arrivals {
+        Arrivals::Recorded => "",
+        Arrivals::AnyMoment => {
+            " Slowdowns are those that a goal must allow for foreground requests at other moments than recorded (--any-moment)."
+        }
+    };
     let figure = Section {
         heading: "Throughput against slowdown (DSN 2012, figure 15)".into(),
         text: "Each line is what one way of choosing sizes reaches with its wait well chosen; of growing sizes the best growth \
                of those tried. The larger the slowdown that is allowed, the larger the best size."
-            .into(),
+            .to_string()
+            + safe,
         table: table(frontier),
         drawings: vec![(String::new(), chart.html())],
         ..Section::default()

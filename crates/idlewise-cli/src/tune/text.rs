@@ -1,60 +1,51 @@
 //! A tuned plan as text for people.
 
-use idlewise::report::{Table, percent};
+use idlewise::report::Table;
 use idlewise::{Bytes, Nanos, Rate};
 
-use super::{Report, Row, StepSeconds, words};
+use super::{Named, Report, Row, StepSeconds, words};
 use crate::reliability::years;
 use crate::simulate::seconds;
 
-/// The plan and the baselines.
+/// The plan and the baselines, under what the columns are.
 pub fn table(report: &Report) -> Table {
     let asks_p99 = report.goal.p99_slowdown_s.is_some();
-    let p99 = asks_p99.then_some("p99 slowdown");
-    let slowdowns = ["mean slowdown"].into_iter().chain(p99).chain(["max slowdown"]);
-    let head = ["", "size", "idle wait", "throughput"].into_iter().chain(slowdowns);
-    let head = head.chain(["collisions", "idle used"]).map(String::from);
-    let head = head.chain([pass_over(std::slice::from_ref(report))]);
-    let mut table = Table { head: head.collect(), rows: Vec::new() };
+    let head = ["", "size", "wait", "rate", "mean"].into_iter().chain(asks_p99.then_some("p99")).chain(["max", "pass"]);
+    let mut table = Table { head: head.map(String::from).collect(), rows: Vec::new() };
     let mut add = |name: &str, row: &Row| {
         let summary = &row.summary;
         let mut cells = vec![
             name.into(),
             Bytes(row.request_size_bytes).to_string(),
-            if name.starts_with("fixed") { "-".into() } else { seconds(row.idle_wait_s) },
+            seconds(row.idle_wait_s),
             Rate(summary.throughput_bytes_per_s as u64).to_string(),
             seconds(summary.mean_slowdown_s),
         ];
         cells.extend(asks_p99.then(|| seconds(row.slowdown_p99_s)));
-        cells.extend([
-            seconds(summary.max_slowdown_s),
-            summary.collisions.to_string(),
-            percent(summary.utilised_idle),
-            pass(row),
-        ]);
+        cells.extend([seconds(summary.max_slowdown_s), pass(row)]);
         table.rows.push(cells);
     };
-    add(if report.steps.is_empty() { "plan" } else { "plan (its first step)" }, &report.chosen);
+    add(if report.steps.is_empty() { "plan" } else { "first step" }, &report.chosen);
     if let Some(exact) = &report.exact {
-        add("tuned on the rest", exact);
+        add("rest's plan", exact);
     }
-    for baseline in &report.baselines {
-        let (row, delay) = (&baseline.row, seconds(baseline.row.idle_wait_s));
-        match baseline.name {
-            "cfq-idle" => add("idle class", row),
-            "cfq-idle-plan-size" => add("idle class, plan's size", row),
-            "back-to-back-plan-size" => add("back-to-back, plan's size", row),
-            "fixed-delay-plan-slowdown" => add(&format!("fixed delay {delay}, plan's size"), row),
-            name => add(name, row),
-        }
+    for Named { name, row } in &report.baselines {
+        let name = match *name {
+            name if name.starts_with("fixed-delay") => "fixed delay",
+            name if name.starts_with("back-to-back") => "back to back",
+            name if name.starts_with("cfq-idle") => "idle class",
+            name => name,
+        };
+        add(name, row);
     }
     table
 }
 
-/// What the column of passes is called.
-pub fn pass_over(reports: &[Report]) -> String {
-    let capacity = reports.first().map(|report| Bytes(report.capacity_bytes).decimal());
-    format!("pass over {}", capacity.unwrap_or_default())
+/// What the columns of the table are.
+pub fn columns(report: &Report) -> String {
+    let p99 = if report.goal.p99_slowdown_s.is_some() { ", p99" } else { "" };
+    let delays = "a fixed delay waits between requests";
+    format!("mean{p99}, max: slowdown; pass: over {}; {delays}", Bytes(report.capacity_bytes).decimal())
 }
 
 /// How long a pass takes.
@@ -84,7 +75,10 @@ pub fn lead(report: &Report) -> String {
 }
 
 fn on_the_rest(report: &Report) -> &'static str {
-    if report.exact.is_some() { "; tuned on the first part of the trace, shown on the rest" } else { "" }
+    match report.exact {
+        Some(_) => "; tuned on the first part of the trace, shown on the rest (rest's plan: tuned on the rest itself)",
+        None => "",
+    }
 }
 
 /// All of it.
@@ -94,12 +88,17 @@ pub fn text(report: &Report) -> String {
         text += &format!("{}\n", steps_table(&report.steps));
     }
     text += &format!("{}\n", words(report));
-    text += &format!("\n{}", table(report));
+    text += &format!("\n{}\n{}", columns(report), table(report));
     if let Some(path) = &report.written {
         text += &format!("\nThe plan is in {path}: `idlewise scrub DEVICE --plan {path}` follows it.\n");
+        if !report.any_moment {
+            text += "It keeps its goal for foreground requests at the recorded moments; with --any-moment also at others.\n";
+        }
     } else if report.goal_needed_s.is_none() {
-        text +=
-            "\nTo follow the plan, write it with --out plan.toml and run `idlewise scrub DEVICE --plan plan.toml`.\n";
+        let safe = if report.any_moment { "" } else { "--any-moment " };
+        text += &format!(
+            "\nTo follow a plan, write it with {safe}--out plan.toml and run `idlewise scrub DEVICE --plan plan.toml`.\n"
+        );
     }
     if let Some(mttdl_s) = report.mttdl_s {
         text += &format!(

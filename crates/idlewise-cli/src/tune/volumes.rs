@@ -1,6 +1,6 @@
 //! `tune --by-volume`: a row for each volume.
 
-use idlewise::report::{Table, percent};
+use idlewise::report::Table;
 use idlewise::{Bytes, Rate};
 
 use super::{Report, text};
@@ -9,35 +9,27 @@ use crate::simulate::seconds;
 
 /// The plans of all volumes, in the order of their names.
 pub fn table(reports: &[Report]) -> Table {
-    let asks_p99 = reports.iter().any(|report| report.goal.p99_slowdown_s.is_some());
-    // A goal that is looked for differs from volume to volume.
-    let looked_for = reports.iter().any(|report| report.gentlest_for.is_some());
-    let head = ["volume", "size", "idle wait", "throughput"].into_iter();
-    let head = head.chain(looked_for.then_some("mean goal")).chain(["mean slowdown"]);
-    let head = head.chain(asks_p99.then_some("p99 slowdown")).chain(["max slowdown", "collisions", "idle used"]);
-    let mut table = Table { head: head.map(String::from).collect(), rows: Vec::new() };
-    table.head.extend([text::pass_over(reports), "notes".into()]);
+    let asks_p99 = asks_p99(reports);
+    let head = ["volume", "size", "wait", "rate", "mean"].into_iter().chain(asks_p99.then_some("p99"));
+    let mut table = Table { head: head.chain(["max", "pass"]).map(String::from).collect(), rows: Vec::new() };
     for report in reports {
         let (row, summary) = (&report.chosen, &report.chosen.summary);
         let mut cells = vec![
-            report.volume.clone().unwrap_or_default(),
-            Bytes(row.request_size_bytes).to_string() + if report.steps.is_empty() { "" } else { " first" },
+            report.volume.clone().unwrap_or_default() + if notes(report) > 0 { " *" } else { "" },
+            Bytes(row.request_size_bytes).to_string() + if report.steps.is_empty() { "" } else { " +" },
             seconds(row.idle_wait_s),
             Rate(summary.throughput_bytes_per_s as u64).to_string(),
+            seconds(summary.mean_slowdown_s),
         ];
-        cells.extend(looked_for.then(|| seconds(report.goal.mean_slowdown_s)));
-        cells.push(seconds(summary.mean_slowdown_s));
         cells.extend(asks_p99.then(|| seconds(row.slowdown_p99_s)));
-        cells.extend([
-            seconds(summary.max_slowdown_s),
-            summary.collisions.to_string(),
-            percent(summary.utilised_idle),
-            text::pass(row),
-            notes(report).to_string(),
-        ]);
+        cells.extend([seconds(summary.max_slowdown_s), text::pass(row)]);
         table.rows.push(cells);
     }
     table
+}
+
+fn asks_p99(reports: &[Report]) -> bool {
+    reports.iter().any(|report| report.goal.p99_slowdown_s.is_some())
 }
 
 /// What there is to be careful about.
@@ -48,9 +40,15 @@ fn notes(report: &Report) -> usize {
 /// All of it.
 pub fn text(reports: &[Report]) -> String {
     let Some(first) = reports.first() else { return String::new() };
-    let mut text = format!("{}{}\n\n{}", first.source.line(), text::lead_of_all(first), table(reports));
+    let p99 = if asks_p99(reports) { ", p99" } else { "" };
+    let capacity = Bytes(first.capacity_bytes).decimal();
+    let columns = format!("mean{p99}, max: slowdown; pass: over {capacity}");
+    let mut text = format!("{}{}\n\n{columns}\n{}", first.source.line(), text::lead_of_all(first), table(reports));
+    if reports.iter().any(|report| !report.steps.is_empty()) {
+        text += "\n+: the first of several steps; --json has all.\n";
+    }
     if reports.iter().any(|report| notes(report) > 0) {
-        text += "\nWhat the notes of a volume are, and why its plan is so: the same with --volume NAME, or --json.\n";
+        text += "\n*: there are notes; --volume NAME or --json shows them, and why the plan is so.\n";
     }
     text
 }

@@ -6,6 +6,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::compare::waits;
+use super::goal::Arrivals;
+use super::moments::{lowest, weighed};
 use super::waiting::Waits;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
@@ -16,6 +18,8 @@ use crate::{Bytes, Nanos};
 /// Waits tried for each fixed size, and for each way of growing.
 const WAITS: usize = 200;
 const FEWER_WAITS: usize = 40;
+/// Waits tried for each way of growing where each takes nine simulations.
+const FEWEST_WAITS: usize = 10;
 /// Fixed sizes shown, in KiB.
 const SIZES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 /// The factor a of exponential and linear growth, and the constant b of linear growth.
@@ -35,7 +39,7 @@ pub struct FrontierPoint {
     pub idle_wait_s: f64,
     /// Growth, as a name for people; empty where it is fixed.
     pub growth: String,
-    /// Mean slowdown of all foreground requests.
+    /// Mean slowdown of all foreground requests; with arrivals at any moment the one that a goal must allow.
     pub mean_slowdown_s: f64,
     /// Scrub throughput over the span.
     pub throughput_bytes_per_s: f64,
@@ -47,13 +51,15 @@ pub fn frontier(
     disks: &[Idleness],
     model: &DiskModel,
     longest: Nanos,
+    arrivals: Arrivals,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<FrontierPoint> {
     let fits = |kib: u64| model.verify_time(Bytes::from_kib(kib)) <= longest;
     let Some(largest) = (1..=64).map(|k| 64 * k).rfind(|&kib| fits(kib)).map(Bytes::from_kib) else {
         return Vec::new();
     };
-    let (close, waits) = (waits(disks, WAITS), waits(disks, FEWER_WAITS));
+    let few = if arrivals == Arrivals::Recorded { FEWER_WAITS } else { FEWEST_WAITS };
+    let (close, waits) = (waits(disks, WAITS), waits(disks, few));
     let first = Bytes::from_kib(SIZES[0]);
     let mut grown: Vec<(&str, Growth, String)> = Vec::new();
     for factor in FACTORS {
@@ -78,13 +84,15 @@ pub fn frontier(
     };
     let of_size = |&size: &Bytes| {
         let mut fast: Vec<Waits> = disks.iter().map(|disk| Waits::new(&disk.intervals)).collect();
+        let service = model.verify_time(size);
         let one = |&wait: &Nanos| {
-            let mut outcome = Outcome::default();
-            for disk in &mut fast {
-                disk.raise(wait);
-                outcome.add(&disk.outcome(wait, model.verify_time(size), size));
-            }
-            point("fixed", size, wait, "", &outcome)
+            fast.iter_mut().for_each(|disk| disk.raise(lowest(wait, service, arrivals)));
+            let run = |wait| {
+                let mut outcome = Outcome::default();
+                fast.iter().for_each(|disk| outcome.add(&disk.outcome(wait, service, size)));
+                outcome
+            };
+            point("fixed", size, wait, "", &weighed(wait, service, arrivals, run))
         };
         let points: Vec<FrontierPoint> = close.iter().map(one).collect();
         tick();
@@ -100,7 +108,9 @@ pub fn frontier(
         }
     }
     points.par_extend(runs.par_iter().map(|(policy, growth, name, wait)| {
-        let outcome = simulate(disks, model, |_| Box::new(Growing::new(*wait, first, largest, *growth)));
+        let run = |wait| simulate(disks, model, |_| Box::new(Growing::new(wait, first, largest, *growth)));
+        // Most of what they do is done in requests of the largest size.
+        let outcome = weighed(*wait, model.verify_time(largest), arrivals, run);
         tick();
         point(policy, first, *wait, name, &outcome)
     }));
@@ -144,7 +154,7 @@ mod tests {
         };
         let model = DiskModel::ultrastar_15k450();
         let disks = Idleness::of_trace(&shape.trace(4).unwrap(), &model).unwrap();
-        let points = frontier(&disks, &model, Nanos::from_millis(20), &|_| ());
+        let points = frontier(&disks, &model, Nanos::from_millis(20), Arrivals::Recorded, &|_| ());
         assert!(
             points.iter().all(|point| model.verify_time(Bytes(point.request_size_bytes)) <= Nanos::from_millis(20))
         );
@@ -153,6 +163,14 @@ mod tests {
             assert!(edge.len() > 5, "{policy}");
             assert!(edge.is_sorted_by(|a, b| a.throughput_bytes_per_s < b.throughput_bytes_per_s));
         }
-        assert!(frontier(&disks, &model, Nanos::from_millis(1), &|_| ()).is_empty());
+        // Where requests arrive otherwise, no wait costs less.
+        let safer = frontier(&disks, &model, Nanos::from_millis(20), Arrivals::AnyMoment, &|_| ());
+        let fixed = |point: &&FrontierPoint| point.policy == "fixed";
+        let pairs = || safer.iter().filter(fixed).zip(points.iter().filter(fixed));
+        assert!(pairs().count() > 100 && safer.iter().any(|point| !fixed(&point)));
+        assert!(pairs().all(|(safe, point)| safe.throughput_bytes_per_s == point.throughput_bytes_per_s));
+        assert!(pairs().all(|(safe, point)| safe.mean_slowdown_s >= point.mean_slowdown_s));
+        assert!(pairs().any(|(safe, point)| safe.mean_slowdown_s > 1.05 * point.mean_slowdown_s));
+        assert!(frontier(&disks, &model, Nanos::from_millis(1), Arrivals::Recorded, &|_| ()).is_empty());
     }
 }
