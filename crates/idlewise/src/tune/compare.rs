@@ -156,14 +156,14 @@ fn ratios([from, to]: [f64; 2], steps: usize) -> Vec<f64> {
     (0..=steps).map(|step| from * (to / from).powf(step as f64 / steps as f64)).collect()
 }
 
-/// Shares of the intervals for the oracle, and the lengths that these exceed: in closer steps than other policies have, and for each of
+/// Shares of the intervals for the oracle, and the lengths that these exceed: in equal ratios, and for each of
 /// the waits those longer than it, so that it can use whatever intervals a policy with these waits uses.
 fn longest(sorted: &[Nanos], waits: &[Nanos]) -> Vec<(f64, Nanos)> {
     let longer = |&wait: &Nanos| {
         let count = sorted.len() - sorted.partition_point(|&length| length <= wait);
         (count as f64 / sorted.len().max(1) as f64, wait)
     };
-    let steps = ratios([RAREST, 1.0], 4 * STEPS).into_iter().map(|share| (share, exceeded_by(sorted, share)));
+    let steps = ratios([RAREST, 1.0], STEPS).into_iter().map(|share| (share, exceeded_by(sorted, share)));
     let mut shares: Vec<(f64, Nanos)> = steps.chain(waits.iter().map(longer)).collect();
     shares.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     shares.dedup_by_key(|(_, length)| *length);
