@@ -35,6 +35,11 @@ impl<'a> Waits<'a> {
         self.longer.retain(|&index| self.intervals[index as usize].length > threshold);
     }
 
+    /// How many intervals are longer than the last threshold.
+    pub fn left(&self) -> usize {
+        self.longer.len()
+    }
+
     /// What Waiting(`wait`) with requests of `size` that take `service` does; `wait` is at least the last threshold.
     pub fn outcome(&self, wait: Nanos, service: Nanos, size: Bytes) -> Outcome {
         self.outcome_telling(wait, service, size, |_| true)

@@ -1,46 +1,30 @@
 //! The search over request sizes and, for each, idle waits.
 
+mod judge;
+mod one_size;
+
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::cost::{Cost, Ratio};
-use super::goal::{Allowed, Arrivals, Goal, TuneError};
+use super::goal::{Arrivals, Goal, TuneError};
 use super::plan::Plan;
 use super::sample::sample;
-use super::waiting::Waits;
+use crate::Bytes;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::simulate::Outcome;
-use crate::{Bytes, Nanos};
+use one_size::Search;
 
-/// Steps of the search grow with the wait, so that no step is more than this part of it: on all intervals, and on the
-/// sample that proposes waits.
-const COARSE: u64 = 16;
-const CLOSE: u64 = 1024;
-/// Waits beyond as many service times are looked at less closely: how they meet a timer's ticks is luck.
-const LONG: u64 = 32;
-const LESS_CLOSE: u64 = 128;
-/// Parts of the service time by which close steps are skipped where no wait so much longer can keep the goal.
-const AHEAD: [u64; 2] = [16, 4];
-/// Parts into which the last step is divided.
-const FINE: u64 = 32;
-/// Stretches of intervals in the sample that proposes waits.
+/// Stretches of intervals of each disk in the sample that proposes waits, and intervals in it of all disks: many thousand waits
+/// are tried on it.
 const FEW: usize = 16;
+const FEW_IN_ALL: usize = 2048;
 /// Sizes with this share of the best throughput on the part are tuned on all.
 const NEAR: f64 = 0.98;
 /// What the first wait of a coarse search scrubs, of what the waits before it do at least.
 const COARSELY: f64 = 0.9;
-/// Steps of the search around a wait are this part of it at first.
-const AROUND: u64 = 64;
-/// Parts into which its last step is divided.
-const LESS_FINE: u64 = 8;
-
-/// Shifts tried for [`Arrivals::AnyMoment`].
-const SHIFTS: u64 = 8;
-/// Share of the goal that [`Arrivals::AnyMoment`] plans for.
-const PLANNED: f64 = 0.9;
 
 /// Finds the request size and idle wait that scrub fastest while the slowdown stays within the goal.
 ///
@@ -51,8 +35,8 @@ const PLANNED: f64 = 0.9;
 /// on all intervals, so no plan breaks the goal on them.
 ///
 /// A size is given up once its throughput falls below the best found; so that there soon is a good one, all sizes are searched
-/// coarsely first. Where there are more than some hundred thousand
-/// intervals, every size is first tuned on a part of them; those that come near the best are then tuned on all, from the
+/// coarsely first. What a close search may look at is bounded: beyond that, the coarse one has found its wait. Where there
+/// are more than some hundred thousand intervals, every size is first tuned on a part of them; those that come near the best are then tuned on all, from the
 /// wait found on the part. `progress` is told the share done, 0 to 1.
 ///
 /// # Errors
@@ -95,7 +79,7 @@ pub fn tune_for(
     let plan = if intervals <= many {
         best(tuned(disks, model, goal, arrivals, &Enough::new(coarsely, 1.0), progress))
     } else {
-        from_part(disks, model, goal, arrivals, stretches, progress)
+        from_part(disks, model, goal, arrivals, (stretches, many), progress)
     };
     Ok(plan.filter(|plan| plan.outcome.scrubbed >= least))
 }
@@ -104,16 +88,17 @@ fn count(disks: &[Idleness]) -> usize {
     disks.iter().map(|disk| disk.intervals.len()).sum()
 }
 
-/// Every size on a part of the intervals, and those near the best on all.
+/// Every size on a part of the intervals, of so many stretches of each disk and so many intervals at most, and those near the
+/// best on all.
 fn from_part(
     disks: &[Idleness],
     model: &DiskModel,
     goal: &Goal,
     arrivals: Arrivals,
-    stretches: usize,
+    (stretches, many): (usize, usize),
     progress: &(dyn Fn(f64) + Sync),
 ) -> Option<Plan> {
-    let part = sample(disks, stretches);
+    let part = sample(disks, stretches, many);
     let near = tuned(&part, model, goal, arrivals, &Enough::new(Bytes(0), NEAR), &|done| progress(done / 4.0));
     let most = near.iter().map(|plan| plan.outcome.scrubbed.0).max().unwrap_or(0) as f64;
     let mut near: Vec<Plan> = near.into_iter().filter(|plan| plan.outcome.scrubbed.0 as f64 >= NEAR * most).collect();
@@ -163,7 +148,7 @@ fn tuned(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<Plan> {
     let sizes = model.sizes(goal.max_slowdown);
-    let (few, done) = (sample(disks, FEW), AtomicUsize::new(0));
+    let (few, done) = (sample(disks, FEW, FEW_IN_ALL), AtomicUsize::new(0));
     // All sizes take part in each of the three searches.
     let step = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / (3 * sizes.len()) as f64);
     let coarse = sizes.par_iter().map(|&(size, _)| {
@@ -193,247 +178,13 @@ fn best(plans: Vec<Plan>) -> Option<Plan> {
     plans.into_iter().max_by_key(rank)
 }
 
-struct Search<'a> {
-    disks: &'a [Idleness],
-    size: Bytes,
-    service: Nanos,
-    arrivals: Arrivals,
-    /// A wait that does nothing whatever the shift, and so keeps any goal.
-    longest: u64,
-    /// How finely waits are distinguished.
-    resolution: u64,
-    p99: Option<Nanos>,
-    allowed: Allowed,
-}
-
-/// A wait that keeps the goal, the one tried before it, which does not, and what it does.
-#[derive(Clone, Copy)]
-struct Found {
-    failed: u64,
-    /// What the one before it scrubs: no wait between them scrubs more.
-    most: Bytes,
-    wait: u64,
-    outcome: Outcome,
-}
-
-impl<'a> Search<'a> {
-    fn new(disks: &'a [Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals, size: Bytes) -> Self {
-        let service = model.verify_time(size);
-        let longest = disks.iter().flat_map(|disk| &disk.intervals).map(|interval| interval.length.0).max();
-        Self {
-            disks,
-            size,
-            service,
-            arrivals,
-            longest: longest.unwrap_or(0).saturating_add(service.0),
-            resolution: (goal.mean_slowdown.0.min(service.0) / 16).max(1_000),
-            p99: goal.p99_slowdown,
-            allowed: goal.allows(disks),
-        }
-    }
-
-    /// The plan with the smallest wait that keeps the goal before the one found; `None` if it cannot be enough.
-    fn smallest_wait(&self, found: Found, enough: &Enough) -> Option<Plan> {
-        if !enough.is(found.most) {
-            return None;
-        }
-        let plan = self.plan(self.refined(self.refined(found, FINE), FINE));
-        enough.found(&plan.outcome);
-        Some(plan)
-    }
-
-    /// The plan with the smallest wait that keeps the goal around a wait that nearly does.
-    fn around(&self, wait: u64) -> Plan {
-        let judged = |wait| {
-            let (outcome, cost) = self.judged(&mut self.waits(self.disks), wait);
-            (outcome, cost.is_within(&self.allowed))
-        };
-        let (mut step, mut wait) = ((wait / AROUND).max(self.resolution), wait);
-        let (mut outcome, mut keeps) = judged(wait);
-        let mut most = outcome.scrubbed;
-        if keeps {
-            // Down to the first that does not.
-            loop {
-                let lower = wait.saturating_sub(step);
-                let (next, kept) = judged(lower);
-                if !kept || lower == 0 {
-                    let found = if kept { (lower, next) } else { (wait, outcome) };
-                    return self.closer(Found { failed: lower, most: next.scrubbed, wait: found.0, outcome: found.1 });
-                }
-                (wait, outcome, step) = (lower, next, step + step / 2);
-            }
-        }
-        let mut failed = wait;
-        while !keeps {
-            (failed, most) = (wait, outcome.scrubbed);
-            wait = wait.saturating_add(step).min(self.longest);
-            (outcome, keeps) = judged(wait);
-            step = step.saturating_add(step / 2);
-        }
-        self.closer(Found { failed, most, wait, outcome })
-    }
-
-    fn closer(&self, found: Found) -> Plan {
-        self.plan(self.refined(self.refined(found, LESS_FINE), LESS_FINE))
-    }
-
-    fn plan(&self, found: Found) -> Plan {
-        Plan { request_size: self.size, idle_wait: Nanos(found.wait), outcome: found.outcome }
-    }
-
-    /// The first wait in growing steps that keeps the goal, or at which the throughput is not enough: then nothing.
-    fn coarse(&self, enough: &Enough) -> (u64, Option<Found>) {
-        let mut waits = self.waits(self.disks);
-        let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
-        loop {
-            let (outcome, cost) = self.judged(&mut waits, wait);
-            if !enough.is(outcome.scrubbed) {
-                return (wait, None);
-            }
-            if cost.is_within(&self.allowed) {
-                enough.found(&outcome);
-                return (wait, Some(Found { failed, most, wait, outcome }));
-            }
-            (failed, most) = (wait, outcome.scrubbed);
-            wait = wait.saturating_add((self.service.0 / 4).max(wait / COARSE)).min(self.longest);
-        }
-    }
-
-    /// The first wait below `limit` that keeps the goal, of those that the sample proposes.
-    fn proposed(&self, few: &[Idleness], limit: u64, enough: &Enough) -> Option<Found> {
-        // What so many intervals do need not be asked of all of them again.
-        let few_are_all = count(few) == count(self.disks);
-        let (mut few, mut all) = (self.waits(few), self.waits(self.disks));
-        // What it costs on all intervals over what it costs on the sample, where they were last compared.
-        let mut ratio = Ratio::default();
-        let limit = if few_are_all { self.not_enough(limit, enough) } else { limit };
-        let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
-        while wait < limit {
-            let step = |wait| {
-                let part = if wait < LONG * self.service.0 { CLOSE } else { LESS_CLOSE };
-                self.resolution.max(wait / part)
-            };
-            // What is ahead of a single step is not worth knowing.
-            let ahead = AHEAD.map(|part| Nanos(self.service.0 / part).max(Nanos(step(wait))));
-            let ahead = if ahead[1].0 <= step(wait) { [Nanos::ZERO; AHEAD.len()] } else { ahead };
-            let until = match self.guessed(&mut few, wait, ahead, self.allowed.delay_sum as f64 / ratio.delay) {
-                None => wait.saturating_add(ahead[1].0),
-                Some((guessed, left)) => {
-                    let guess = Cost::of(&guessed);
-                    if guess.times(ratio).is_within(&self.allowed) {
-                        let (outcome, cost) = if few_are_all { (guessed, guess) } else { self.judged(&mut all, wait) };
-                        if !enough.is(outcome.scrubbed) {
-                            return None;
-                        }
-                        if cost.is_within(&self.allowed) {
-                            enough.found(&outcome);
-                            return Some(Found { failed, most, wait, outcome });
-                        }
-                        ratio = cost.over(&guess);
-                    }
-                    // What a sample scrubs says little of what all do.
-                    most = if few_are_all { guessed.scrubbed } else { most };
-                    let hopeless = left[0] as f64 * ratio.delay > self.allowed.delay_sum as f64;
-                    wait.saturating_add(if hopeless { ahead[0].0 } else { 0 })
-                }
-            };
-            while {
-                failed = wait;
-                wait = wait.saturating_add(step(wait));
-                wait <= until && wait > failed
-            } {}
-        }
-        None
-    }
-
-    /// The smallest wait of a fine grid between the one that failed and the one found.
-    fn refined(&self, found: Found, parts: u64) -> Found {
-        let mut waits = self.waits(self.disks);
-        let step = (found.wait - found.failed).div_ceil(parts).max(1);
-        let tried = (found.failed..found.wait).step_by(step as usize).skip(1);
-        for wait in tried {
-            let (outcome, cost) = self.judged(&mut waits, wait);
-            if cost.is_within(&self.allowed) {
-                return Found { failed: wait - step, wait, outcome, ..found };
-            }
-        }
-        Found { failed: found.wait.saturating_sub(step).max(found.failed), ..found }
-    }
-
-    /// What the wait does, and the cost to hold against the goal. Waits must not fall from call to call.
-    fn judged(&self, waits: &mut [Waits], wait: u64) -> (Outcome, Cost) {
-        if self.arrivals == Arrivals::Recorded {
-            waits.iter_mut().for_each(|disk| disk.raise(Nanos(wait)));
-            let outcome = self.outcome(waits, wait);
-            return (outcome, Cost::of(&outcome));
-        }
-        let lowest = wait.saturating_sub(self.service.0 / 2);
-        waits.iter_mut().for_each(|disk| disk.raise(Nanos(lowest)));
-        let outcome = self.outcome(waits, wait);
-        let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.service.0 / SHIFTS));
-        let costs: [Cost; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
-        let own = Cost::of(&outcome);
-        let delay = own.delay.max(planned(costs.map(|cost| cost.delay as f64)) as u128);
-        let slowed = own.slowed.max(planned(costs.map(|cost| cost.slowed as f64)) as u64);
-        (outcome, Cost { delay, slowed })
-    }
-
-    /// The first wait below `limit`, about, whose throughput is not enough.
-    fn not_enough(&self, limit: u64, enough: &Enough) -> u64 {
-        let waits = self.waits(self.disks);
-        let (mut low, mut high) = (0, limit);
-        while high - low > self.resolution.max(high / CLOSE) {
-            let middle = low + (high - low) / 2;
-            if enough.is(self.outcome(&waits, middle).scrubbed) { low = middle } else { high = middle }
-        }
-        high
-    }
-
-    /// What the wait does, and the delay that is left of waits longer by each of `ahead`; `None` if that is more than `most`
-    /// for the last of them. Waits must not fall from call to call.
-    fn guessed(
-        &self,
-        waits: &mut [Waits],
-        wait: u64,
-        ahead: [Nanos; AHEAD.len()],
-        most: f64,
-    ) -> Option<(Outcome, [u128; AHEAD.len()])> {
-        let (mut total, mut left) = (Outcome::default(), [0; AHEAD.len()]);
-        for disk in waits {
-            disk.raise(Nanos(wait));
-            let rest = (most as u128).checked_sub(left[1])?;
-            let (outcome, own) = disk.outcome_ahead(Nanos(wait), self.service, self.size, ahead, rest)?;
-            total.add(&outcome);
-            left.iter_mut().zip(own).for_each(|(left, own)| *left += own);
-        }
-        Some((total, left))
-    }
-
-    fn waits<'b>(&self, disks: &'b [Idleness]) -> Vec<Waits<'b>> {
-        disks.iter().map(|disk| Waits::new(&disk.intervals).beyond(self.p99)).collect()
-    }
-
-    fn outcome(&self, waits: &[Waits], wait: u64) -> Outcome {
-        let mut total = Outcome::default();
-        for disk in waits {
-            total.add(&disk.outcome(Nanos(wait), self.service, self.size));
-        }
-        total
-    }
-}
-
-/// What [`Arrivals::AnyMoment`] plans for, of a number at each shift.
-fn planned(shifted: [f64; SHIFTS as usize]) -> f64 {
-    let mean = shifted.iter().sum::<f64>() / SHIFTS as f64;
-    let variance = shifted.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
-    (mean + 2.0 * variance.sqrt()) / PLANNED
-}
-
 #[cfg(all(test, feature = "files"))]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::waiting::Waits;
     use super::*;
+    use crate::Nanos;
     use crate::idle::IdlenessBuilder;
     use crate::idle::Interval;
     use crate::simulate::{Lane, Scrub, Service, naive, scrub};
@@ -513,12 +264,32 @@ mod tests {
         let disks = [disk(lengths)];
         for arrivals in [Arrivals::Recorded, Arrivals::AnyMoment] {
             let goal = goal(1_000, 50);
-            let plan = from_part(&disks, &model, &goal, arrivals, 64, &|_| ()).unwrap();
+            let plan = from_part(&disks, &model, &goal, arrivals, (64, 200_000), &|_| ()).unwrap();
             assert!(plan.outcome.delay_sum <= u128::from(goal.mean_slowdown.0) * u128::from(disks[0].requests));
             let whole = tune(&disks, &model, &goal, arrivals, &|_| ()).unwrap();
             let share = plan.outcome.scrubbed.0 as f64 / whole.outcome.scrubbed.0 as f64;
             assert!(share > 0.995, "{share} with seed {seed}");
         }
+    }
+
+    /// Many disks of few intervals each, of lengths of every magnitude: what the search looks at does not grow with their number.
+    #[test]
+    fn many_disks_take_no_longer_than_one() {
+        let mut random: rand_pcg::Pcg64 = rand::SeedableRng::seed_from_u64(7);
+        let mut length = || 10f64.powf(rand::RngExt::random_range(&mut random, 3.0..12.0)) as u64;
+        let lengths: Vec<Vec<u64>> = (0..400).map(|_| (0..50).map(|_| length()).collect()).collect();
+        let many: Vec<_> = lengths.iter().map(|lengths| disk(lengths.iter().copied())).collect();
+        let one = [disk(lengths.concat())];
+        let (model, goal) = (DiskModel::ultrastar_15k450(), goal(1_000, 50));
+        let took = |disks: &[Idleness]| {
+            let began = std::time::Instant::now();
+            let plan = tune(disks, &model, &goal, Arrivals::Recorded, &|_| ()).unwrap();
+            assert!(plan.outcome.delay_sum <= goal.allows(disks).delay_sum);
+            (began.elapsed().as_secs_f64(), plan.outcome.scrubbed.0 as f64)
+        };
+        let ((slow, of_many), (quick, of_one)) = (took(&many), took(&one));
+        assert!(slow < 6.0 * quick + 1.0, "{slow} s for many, {quick} s for one");
+        assert!(of_many > 0.97 * of_one, "{of_many} {of_one}");
     }
 
     proptest! {

@@ -1,0 +1,82 @@
+//! What a wait does with requests of one size, and what it costs the goal.
+
+use super::super::cost::Cost;
+use super::super::goal::Arrivals;
+use super::super::waiting::Waits;
+use crate::idle::Idleness;
+use crate::simulate::Outcome;
+use crate::{Bytes, Nanos};
+
+/// Shifts tried for [`Arrivals::AnyMoment`].
+const SHIFTS: u64 = 8;
+/// Share of the goal that [`Arrivals::AnyMoment`] plans for.
+const PLANNED: f64 = 0.9;
+
+/// Requests of one size, and how their cost is counted.
+pub(super) struct Judge {
+    pub size: Bytes,
+    pub service: Nanos,
+    pub arrivals: Arrivals,
+    pub p99: Option<Nanos>,
+}
+
+impl Judge {
+    /// Intervals, to be asked of growing waits.
+    pub fn waits<'b>(&self, disks: &'b [Idleness]) -> Vec<Waits<'b>> {
+        disks.iter().map(|disk| Waits::new(&disk.intervals).beyond(self.p99)).collect()
+    }
+
+    /// What the wait does, and the cost to hold against the goal. Waits must not fall from call to call.
+    pub fn judged(&self, waits: &mut [Waits], wait: u64) -> (Outcome, Cost) {
+        if self.arrivals == Arrivals::Recorded {
+            waits.iter_mut().for_each(|disk| disk.raise(Nanos(wait)));
+            let outcome = self.outcome(waits, wait);
+            return (outcome, Cost::of(&outcome));
+        }
+        let lowest = wait.saturating_sub(self.service.0 / 2);
+        waits.iter_mut().for_each(|disk| disk.raise(Nanos(lowest)));
+        let outcome = self.outcome(waits, wait);
+        let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.service.0 / SHIFTS));
+        let costs: [Cost; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
+        let own = Cost::of(&outcome);
+        let delay = own.delay.max(planned(costs.map(|cost| cost.delay as f64)) as u128);
+        let slowed = own.slowed.max(planned(costs.map(|cost| cost.slowed as f64)) as u64);
+        (outcome, Cost { delay, slowed })
+    }
+
+    /// What the wait does, and the delay that is left of waits longer by each of `ahead`; `None` if that is more than `most`
+    /// for the last of them. Waits must not fall from call to call.
+    pub fn guessed<const N: usize>(
+        &self,
+        waits: &mut [Waits],
+        wait: u64,
+        ahead: [Nanos; N],
+        most: f64,
+    ) -> Option<(Outcome, [u128; N])> {
+        let (mut total, mut left) = (Outcome::default(), [0; N]);
+        for disk in waits {
+            disk.raise(Nanos(wait));
+            let rest = (most as u128).checked_sub(left[N - 1])?;
+            let (outcome, own) = disk.outcome_ahead(Nanos(wait), self.service, self.size, ahead, rest)?;
+            total.add(&outcome);
+            left.iter_mut().zip(own).for_each(|(left, own)| *left += own);
+        }
+        Some((total, left))
+    }
+
+    /// What the wait does, which is at least the last one judged or guessed.
+    pub fn outcome(&self, waits: &[Waits], wait: u64) -> Outcome {
+        let mut total = Outcome::default();
+        for disk in waits {
+            total.add(&disk.outcome(Nanos(wait), self.service, self.size));
+        }
+        total
+    }
+}
+
+/// What [`Arrivals::AnyMoment`] plans for, of a number at each shift.
+fn planned(shifted: [f64; SHIFTS as usize]) -> f64 {
+    let mean = shifted.iter().sum::<f64>() / SHIFTS as f64;
+    let variance = shifted.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
+    (mean + 2.0 * variance.sqrt()) / PLANNED
+}
