@@ -49,6 +49,7 @@ impl Bad {
         let what = match &**kind {
             BadBlocks::DOUBTFUL => "unreadable on a disk of this name, maybe another one; not read again yet".into(),
             BadBlocks::RECOVERED => "unreadable at first, readable later".into(),
+            BadBlocks::SCATTERED => "with too many unreadable blocks to tell them one by one".into(),
             kind => format!("unreadable ({})", one_line(kind)),
         };
         format!(

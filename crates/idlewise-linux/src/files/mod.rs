@@ -17,7 +17,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Our own files are smaller: a checkpoint of half a million bad stretches is.
+/// Our own files are smaller: so is a checkpoint with as many bad runs as one may have.
 const LARGEST: u64 = 64 << 20;
 
 /// Reads a file like ours, whoever may have put something else there: no link is followed, no pipe waited for.

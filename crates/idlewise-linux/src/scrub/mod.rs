@@ -1,5 +1,6 @@
 //! The live scrubber: drives a policy and a scan order over a real device, and measures what it costs the foreground.
 
+mod bad_runs;
 mod checkpoint;
 mod claim;
 mod deadline;
@@ -17,11 +18,11 @@ mod run;
 mod so_far;
 mod spent;
 
+pub use bad_runs::BadBlocks;
 pub use checkpoint::{Begun, Checkpoint, CheckpointError};
 pub use claim::{Claim, Note, notes};
 pub use deadline::{InTime, in_time};
 pub use engine::{Report, ScrubError, Scrubber};
-pub use faults::BadBlocks;
 pub use folder::{Listed, StateFolder};
 pub use groups::{Groups, Leave};
 pub use learn::Watch;

@@ -4,6 +4,7 @@ use idlewise::Bytes;
 use idlewise::order::{Extent, Name, Order, Place, Surface};
 use serde::{Deserialize, Serialize};
 
+use super::bad_runs::{self, BadRuns};
 use super::process::Process;
 use super::{BadBlocks, RunSoFar};
 use crate::device::{Marks, Member};
@@ -177,7 +178,7 @@ impl Pass {
             keep(begin, end);
         }
         known.sort_by_key(|run| run.lba);
-        known
+        if known.len() > bad_runs::MOST { BadRuns::of(&known).list() } else { known }
     }
 
     /// Whether every byte was visited.
@@ -227,7 +228,7 @@ mod tests {
     use idlewise::policy::{Account, Terms};
     use proptest::prelude::*;
 
-    use super::super::Progress;
+    use super::super::{Progress, faults};
     use super::*;
 
     const VALID: &str = r#"{"version":5,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
@@ -300,6 +301,34 @@ mod tests {
             let changed = VALID.replacen(text, by, 1);
             assert!(changed != VALID && Pass::parse(changed.as_bytes()).is_err(), "{text} {by}");
         }
+    }
+
+    /// With as many unreadable runs and stretches left as there may be, it is still small enough to be read again.
+    #[test]
+    fn the_largest_checkpoint_can_be_read_again() {
+        let far = 1u64 << 63;
+        let runs = |count: usize| {
+            let run = |at: u64| BadBlocks { lba: far / 512 - 3 * at - 3, blocks: 1, kind: "protection".into() };
+            (0..count as u64).map(run).rev().collect::<Vec<_>>()
+        };
+        let skipped = (1..=faults::MOST_SKIPPED as u64).map(|at| (far - 4096 * at, far - 4096 * at + 512)).collect();
+        let before = runs(3 * bad_runs::MOST);
+        let list =
+            Pass { errors: runs(7), errors_before: before, ..Pass::parse(VALID.as_bytes()).unwrap() }.known_errors();
+        assert!(list.len() <= bad_runs::MOST && list.iter().any(|run| run.kind == BadBlocks::SCATTERED));
+        let pass = Pass {
+            device_bytes: far,
+            left: Left { narrowing: vec![(0, 512); 10_000], skipped },
+            errors: runs(bad_runs::MOST),
+            errors_before: runs(bad_runs::MOST),
+            order: Order::SEQUENTIAL,
+            place: Place::after(far),
+            ..Pass::parse(VALID.as_bytes()).unwrap()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pass.json");
+        crate::files::replace_file(&path, &serde_json::to_vec_pretty(&pass).unwrap()).unwrap();
+        assert_eq!(Pass::parse(&crate::files::read_file(&path).unwrap()).unwrap(), pass);
     }
 
     proptest! {

@@ -6,8 +6,7 @@ use idlewise::{Bytes, Nanos};
 use super::{Run, Settled};
 use crate::device::verify::Fault;
 use crate::monitor::now;
-use crate::scrub::faults::Narrowing;
-use crate::scrub::{BadBlocks, ScrubError};
+use crate::scrub::ScrubError;
 
 /// After as many failures in a row, or as long without a success, places that should be readable are tried: is it the
 /// medium, or is the device gone?
@@ -20,7 +19,6 @@ pub(super) struct Failing {
     count: u64,
     tried: Nanos,
     settled: Settled,
-    bad: Vec<BadBlocks>,
 }
 
 impl Run<'_, '_> {
@@ -70,13 +68,8 @@ impl Run<'_, '_> {
 
     /// Counts a failure, and remembers how things stood before the first of its row.
     fn count_failure(&mut self) {
-        let (settled, bad) = (&self.settled, self.narrowing.bad());
-        let failing = self.failing.get_or_insert_with(|| Failing {
-            count: 0,
-            tried: now(),
-            settled: settled.clone(),
-            bad: bad.to_vec(),
-        });
+        let settled = &self.settled;
+        let failing = self.failing.get_or_insert_with(|| Failing { count: 0, tried: now(), settled: settled.clone() });
         failing.count += 1;
     }
 
@@ -84,24 +77,31 @@ impl Run<'_, '_> {
     pub(super) fn device_is_gone_at_last(&mut self) -> Result<bool, ScrubError> {
         let gone = self.device_is_gone(true)?;
         self.failing = None;
+        self.narrowing.believe();
         Ok(gone)
     }
 
     /// Forgets what failed without a success after it: the next run begins there again.
     pub(super) fn forget_failures(&mut self) {
-        if let Some(Failing { settled, bad, .. }) = self.failing.take() {
-            self.narrowing = Narrowing::new(self.lane.device.block, self.lane.device.size, &bad, &settled.left);
+        if let Some(Failing { settled, .. }) = self.failing.take() {
+            self.narrowing.forget(&settled.left);
             self.settled = settled;
         }
     }
 
-    /// How things stood before failures of which it is not known yet whose they are, with the unreadable blocks; as they stand where
-    /// there are none.
-    pub(super) fn certain(&self) -> (&Settled, &[BadBlocks]) {
-        match &self.failing {
-            Some(failing) => (&failing.settled, &failing.bad),
-            None => (&self.settled, self.narrowing.bad()),
+    /// Puts a stretch off at which a request hung: the next run comes to it when all else is done.
+    pub(super) fn put_off(&mut self, hung: Extent) {
+        if self.failing.is_none() {
+            self.settled.place = self.order.place();
         }
+        self.forget_failures();
+        self.narrowing.hung(hung);
+        self.settled.left = self.narrowing.left();
+    }
+
+    /// How things stood before failures of which it is not known yet whose they are; as they stand where there are none.
+    pub(super) fn certain(&self) -> &Settled {
+        self.failing.as_ref().map_or(&self.settled, |failing| &failing.settled)
     }
 
     /// After many failures in a row, or when `suspected`, tries places that should be readable. If none is, what failed in that
@@ -123,8 +123,9 @@ impl Run<'_, '_> {
             if self.lane.verify(extent, &mut |_, _| Ok(()))?.0.is_ok() {
                 // What failed until now is the medium's.
                 if let Some(failing) = &mut self.failing {
-                    (failing.settled, failing.bad) = (self.settled.clone(), self.narrowing.bad().to_vec());
+                    failing.settled = self.settled.clone();
                 }
+                self.narrowing.believe();
                 return Ok(false);
             }
         }

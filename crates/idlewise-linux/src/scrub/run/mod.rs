@@ -37,6 +37,8 @@ pub struct Run<'r, 'a> {
     last_good: Option<Extent>,
     /// Failures since then, and how things stood before them.
     failing: Option<Failing>,
+    /// The stretch of a request that was never answered.
+    hung: Option<Extent>,
     retries: u64,
     /// When the rest is over: what could not be read is read once more.
     second_look: Option<SecondLook>,
@@ -81,6 +83,7 @@ impl<'r, 'a> Run<'r, 'a> {
             settled,
             last_good: None,
             failing: None,
+            hung: None,
             retries: 0,
             second_look: None,
             not_before: began,
@@ -111,6 +114,9 @@ impl<'r, 'a> Run<'r, 'a> {
             }
             other => other?,
         };
+        if let Some(hung) = self.hung.take() {
+            self.put_off(hung);
+        }
         self.forget_failures();
         if state == State::Complete
             && let Some(size) = self.lane.device.has_grown_to()
@@ -214,7 +220,7 @@ impl<'r, 'a> Run<'r, 'a> {
                 Some(extent) => self.narrowing.begin(extent),
                 None if self.narrowing.come_back() => {}
                 None => {
-                    let look = SecondLook::new(self.narrowing.bad(), self.lane.device.block);
+                    let look = SecondLook::new(&self.narrowing.bad(), self.lane.device.block);
                     return self.second_look.insert(look).next(size);
                 }
             }
@@ -228,11 +234,15 @@ impl<'r, 'a> Run<'r, 'a> {
             cap.take(extent.length, now());
         }
         let mut progress = self.progress(Doing::Verifying);
-        let (result, _) = self.lane.verify(extent, &mut |_, service| {
+        let verified = self.lane.verify(extent, &mut |_, service| {
             progress.doing = Doing::Hung(service);
             (self.watch)(&progress);
             Ok(())
-        })?;
+        });
+        if matches!(verified, Err(ScrubError::Hung { .. })) && self.second_look.is_none() {
+            self.hung = Some(extent);
+        }
+        let (result, _) = verified?;
         // Asked behind each request, so that all that was settled before is of the medium that was opened.
         if self.lane.device.has_another_medium() {
             return Ok(Some("its medium was exchanged for another one: run it again to scrub that".into()));
@@ -250,7 +260,7 @@ impl<'r, 'a> Run<'r, 'a> {
             failure: self.failure.clone(),
             verified: Bytes(self.settled.verified()),
             verified_now: Bytes(self.settled.verified().saturating_sub(self.resumed_at)),
-            errors: self.narrowing.bad().to_vec(),
+            errors: self.narrowing.bad(),
             retries: self.retries,
             elapsed: now().since(self.began),
             spent: self.spent.until(now()),

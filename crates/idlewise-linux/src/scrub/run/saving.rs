@@ -24,8 +24,7 @@ impl Run<'_, '_> {
     /// Saves the checkpoint. One that cannot be saved is told and tried again: a full disk elsewhere ends no scrub of days.
     pub(super) fn save(&mut self, state: State, doing: Doing) {
         let progress = self.progress(doing);
-        let (certain, bad) = self.certain();
-        let (certain, bad) = (certain.clone(), bad.to_vec());
+        let (certain, bad) = (self.certain().clone(), self.narrowing.certain());
         let saved = self.checkpoint.save(&certain.place, &certain.left, &bad, state, &progress);
         self.saved = now();
         self.unsaved = saved.err().map(|error| error.to_string());
@@ -57,7 +56,7 @@ impl Run<'_, '_> {
         self.spent.turn_to(&doing, now());
         let progress = self.progress(doing.clone());
         (self.watch)(&progress);
-        if now().since(self.saved) >= self.checkpoint.pause() && *self.certain().0 != self.kept {
+        if now().since(self.saved) >= self.checkpoint.pause() && *self.certain() != self.kept {
             self.save(State::Running, doing);
         }
     }
