@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -312,6 +312,13 @@ fn root_a_repair_log_is_no_device() {
     let Some(bench) = Bench::new(4 * MIB, std::slice::from_ref(&(64..65)), false) else { return };
     assert_eq!(bench.scrub(&PACE).0, 3);
     let mirror = Loop::of_size(&bench.folder.path().join("mirror"), 4 * MIB, &[]).unwrap();
+    // Data by which one is known to be the mirror of the other.
+    let data: Vec<u8> = (0..MIB).map(|at| (at * at / 512 % 251) as u8).collect();
+    for device in [bench.path(), mirror.path()] {
+        let file = fs::File::options().write(true).open(device).unwrap();
+        file.write_all_at(&data, 128 * 512).unwrap();
+        file.sync_all().unwrap();
+    }
     let log = Loop::of_size(&bench.folder.path().join("log"), MIB, &[]).unwrap();
     let state = bench.folder.path().to_str().unwrap();
     let repair = ["repair", bench.path(), "--mirror", mirror.path(), "--allow-writes", "--state-dir", state];

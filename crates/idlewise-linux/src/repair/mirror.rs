@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
+use super::alike::{Content, alike};
 use super::{Fate, Outcome, RepairError, RepairLog, each, note};
 use crate::device::{Device, DeviceError};
 use crate::memory::Buffer;
@@ -53,10 +54,8 @@ fn is_unreadable(error: &std::io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::NODATA | Errno::ILSEQ))
 }
 
-/// Readable blocks on either side of unreadable ones that must be the same on both.
-const NEIGHBOURS: u64 = 64;
-
-/// Whether `mirror` can be one: another disk of the same size, and the same data around the unreadable blocks.
+/// Whether `mirror` can be one: another disk of the same size, and the same data around the unreadable blocks, where these are not
+/// such as any disk may hold.
 ///
 /// # Errors
 /// [`RepairError::NoMirror`] if not.
@@ -77,24 +76,14 @@ pub fn check_mirror(device: &Device, mirror: &Device, bad: &[BadBlocks]) -> Resu
     }
     let block = u64::from(device.block);
     let (mut here, mut there) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
-    let mut compared = 0;
+    let mut compare = |lba: u64| {
+        let (here, there) = (here.bytes(device.block as usize), there.bytes(device.block as usize));
+        let read = |file: &File, into: &mut [u8]| file.read_exact_at(into, lba * block).is_ok();
+        let both = read(&device.file, here) && read(&mirror.file, there);
+        both.then(|| if here == there { Some(Content::of(here)) } else { None })
+    };
     for run in bad {
-        let end = run.lba + run.blocks;
-        let last = (end + NEIGHBOURS).min(device.size.0 / block);
-        for lba in (run.lba.saturating_sub(NEIGHBOURS)..run.lba).chain(end..last) {
-            let (here, there) = (here.bytes(device.block as usize), there.bytes(device.block as usize));
-            let read = |file: &File, into: &mut [u8]| file.read_exact_at(into, lba * block).is_ok();
-            if !(read(&device.file, here) && read(&mirror.file, there)) {
-                continue;
-            }
-            if here != there {
-                return Err(no_mirror(format!("they differ at block {lba}")));
-            }
-            compared += 1;
-        }
-    }
-    if compared == 0 {
-        return Err(no_mirror("no block near the unreadable ones could be compared".into()));
+        alike(run, device.size.0 / block, &mut compare).map_err(no_mirror)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Repair of unreadable blocks, by rewriting them with what redundancy still holds. The only part, but for replay, that changes
 //! data on a device; it does so only when told to, on devices that nobody uses or through md's own machinery.
 
+mod alike;
 mod log;
 mod md;
 mod mirror;
@@ -112,10 +113,18 @@ pub fn left(bad: &[BadBlocks], outcomes: &[Outcome]) -> Vec<BadBlocks> {
     left
 }
 
-/// Those whose medium was at fault. What was in the way of the others may be gone, and is no reason to write.
+/// Those whose medium was at fault. What was in the way of the others may be gone, and is no reason to write; and of scattered ones it
+/// is not known which they are.
 pub fn of_the_medium(bad: Vec<BadBlocks>) -> Vec<BadBlocks> {
-    const OTHERS: [&str; 6] =
-        ["timeout", "transport", "aborted", "not-ready", BadBlocks::RECOVERED, BadBlocks::DOUBTFUL];
+    const OTHERS: [&str; 7] = [
+        "timeout",
+        "transport",
+        "aborted",
+        "not-ready",
+        BadBlocks::RECOVERED,
+        BadBlocks::DOUBTFUL,
+        BadBlocks::SCATTERED,
+    ];
     bad.into_iter().filter(|run| !OTHERS.contains(&run.kind.as_str())).collect()
 }
 
