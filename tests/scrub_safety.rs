@@ -10,29 +10,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, Loop, MIB, PACE, Running, bad_block, system};
+use common::bench::{Bench, Loop, MIB, Mounted, PACE, Running, bad_block, system};
 use common::{ends_within, idlewise, stderr, stdout};
 use idlewise_linux::device::Device;
 use idlewise_linux::monitor::{self, Choice};
 use rustix::process::Signal;
 use serde_json::Value;
-
-/// A folder that a file system is mounted on, until it is dropped.
-struct Mounted<'a>(&'a Path);
-
-impl<'a> Mounted<'a> {
-    fn new(what: &[&str], folder: &'a Path) -> Self {
-        fs::create_dir_all(folder).unwrap();
-        system("mount", &[what, &[folder.to_str().unwrap()]].concat());
-        Self(folder)
-    }
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        system("umount", &[self.0.to_str().unwrap()]);
-    }
-}
 
 /// The state folder lies on the disk that is scrubbed: its checkpoints are no foreground, and the disk stays idle.
 #[test]

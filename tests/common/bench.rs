@@ -140,6 +140,23 @@ impl Drop for Loop {
     }
 }
 
+/// A folder that a file system is mounted on, until it is dropped.
+pub struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    pub fn new(what: &[&str], folder: &'a Path) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        system("mount", &[what, &[folder.to_str().unwrap()]].concat());
+        Self(folder)
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        system("umount", &[self.0.to_str().unwrap()]);
+    }
+}
+
 /// Runs a command of the system, which must succeed.
 #[track_caller]
 pub fn system(command: &str, arguments: &[&str]) {

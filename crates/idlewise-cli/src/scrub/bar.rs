@@ -60,13 +60,18 @@ impl Bar {
     pub fn show(&mut self, progress: &Progress) {
         let done = progress.verified.0 as f64 / progress.size.0.max(1) as f64;
         self.tell(done, &how_far(progress, unix_now()), &why(progress));
-        if self.unsaved != progress.unsaved {
-            self.unsaved.clone_from(&progress.unsaved);
-            let line = match &self.unsaved {
-                Some(error) => format!("cannot be saved, going on and trying again: {error}"),
-                None => "its checkpoint is saved again".into(),
-            };
-            self.warn(&line);
+        self.saved(progress.unsaved.as_deref());
+    }
+
+    /// Says when a checkpoint cannot be saved, and why, and when one can again.
+    pub fn saved(&mut self, unsaved: Option<&str>) {
+        if self.unsaved.as_deref() == unsaved {
+            return;
+        }
+        self.unsaved = unsaved.map(Into::into);
+        match unsaved {
+            Some(error) => self.warn(&format!("its checkpoint cannot be saved, going on and trying again: {error}")),
+            None => self.warn("its checkpoint is saved again"),
         }
     }
 

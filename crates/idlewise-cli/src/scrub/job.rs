@@ -294,10 +294,9 @@ fn measure(
 }
 
 /// Saves how a run stands before its first request. That it cannot be saved ends no scrub: it is tried again.
-fn mark(checkpoint: &mut Checkpoint, state: State, failure: Option<String>, bar: &Bar) {
-    if let Err(error) = checkpoint.mark(state, failure) {
-        bar.warn(&format!("its checkpoint cannot be saved, going on and trying again: {error}"));
-    }
+fn mark(checkpoint: &mut Checkpoint, state: State, failure: Option<String>, bar: &mut Bar) {
+    let saved = checkpoint.mark(state, failure);
+    bar.saved(saved.err().map(|error| error.to_string()).as_deref());
 }
 
 /// Says what a run goes on with, and what its checkpoints cost.

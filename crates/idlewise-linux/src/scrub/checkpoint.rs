@@ -1,19 +1,16 @@
 //! The checkpoint of a scrub: one small file, replaced atomically, locked while a scrub runs.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::order::Place;
 use idlewise::{Bytes, Nanos};
-use rustix::fs::Mode;
 
+use super::home::Home;
 use super::process::Process;
 use super::so_far::AccountSoFar;
 use super::{BadBlocks, Doing, Left, Pass, Progress, RunSoFar, State};
 use crate::device::{Device, shares_disk};
-use crate::files::{Folder, Hold};
 use crate::monitor::Announcement;
 
 /// Time between two checkpoints; where each disturbs a disk that is scrubbed, longer.
@@ -23,17 +20,11 @@ const PAUSE_ON_THE_DISK: Nanos = Nanos::from_secs(60);
 /// A checkpoint in its locked file.
 #[derive(Debug)]
 pub struct Checkpoint {
-    pub(super) folder: Folder,
-    pub(super) name: OsString,
-    /// For messages.
-    pub(super) path: PathBuf,
+    pub(super) home: Home,
     pub(super) pass: Pass,
     pub(super) begun: Begun,
-    /// Number of the file system that it is on.
-    pub(super) file_system: u64,
     /// How long to wait before the next save.
     pub(super) pause: Nanos,
-    pub(super) _hold: Hold,
 }
 
 /// How a run of a scrub begins.
@@ -138,7 +129,7 @@ impl Checkpoint {
 
     /// Whether it may lie on the disk of this device.
     pub fn is_on_the_disk_of(&self, device: &Device) -> bool {
-        shares_disk(self.file_system, device.disk_numbers())
+        self.home.file_system().is_some_and(|file_system| shares_disk(file_system, device.disk_numbers()))
     }
 
     /// How long to wait before the next save.
@@ -214,11 +205,12 @@ impl Checkpoint {
 
     fn write(&mut self) -> Result<(), CheckpointError> {
         let text = serde_json::to_vec_pretty(&self.pass).expect("a checkpoint has only text and numbers");
-        let announced = Announcement::of(self.file_system);
-        self.pause = if announced.reaches_none() { PAUSE } else { PAUSE_ON_THE_DISK };
-        // For everyone to read: `status` needs no privilege.
-        let written = self.folder.replace(&self.name, &text, Mode::from_raw_mode(0o644), true);
-        written.map_err(|error| CheckpointError::Io { path: self.path.display().to_string(), error })
+        self.pause = PAUSE;
+        let mut announced = None;
+        self.home.replace(&text, |file_system| {
+            let announcement = announced.insert(Announcement::of(file_system));
+            self.pause = if announcement.reaches_none() { PAUSE } else { PAUSE_ON_THE_DISK };
+        })
     }
 }
 

@@ -4,14 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use idlewise::order::{Name, Order, Place};
-use idlewise::{Bytes, Nanos};
+use idlewise::Nanos;
+use idlewise::order::Order;
 
-use super::checkpoint::unix_now;
+use super::home::Home;
 use super::process::Process;
-use super::{BadBlocks, Begun, Checkpoint, CheckpointError, Left, Pass, State};
-use crate::device::{Device, Marks, Member};
-use crate::files::{Folder, Hold, read_file};
+use super::subject::{Subject, doubtful};
+use super::{Begun, Checkpoint, CheckpointError, Pass, State};
+use crate::device::Device;
+use crate::files::{Folder, read_file};
 
 /// Where root's checkpoints are.
 const SYSTEM: &str = "/var/lib/idlewise";
@@ -80,9 +81,13 @@ impl StateFolder {
     pub fn pass(&self, device: &Device) -> Result<Option<Pass>, CheckpointError> {
         let subject = Subject::of(device, Order::SEQUENTIAL);
         let path = self.file(&device.identity);
-        let io_error = |error| CheckpointError::Io { path: self.0.display().to_string(), error };
-        let Some(folder) = Folder::own_if_there(&self.0).map_err(io_error)? else { return Ok(None) };
-        let Some(pass) = read(&folder, &path, &subject)? else { return Ok(None) };
+        let io_error = |path: &Path, error| CheckpointError::Io { path: path.display().to_string(), error };
+        let folder = Folder::own_if_there(&self.0).map_err(|error| io_error(&self.0, error))?;
+        let pass = match folder.map(|folder| folder.read(path.file_name().unwrap_or_default())) {
+            None => return Ok(None),
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Some(text) => parse(&text.map_err(|error| io_error(&path, error))?, &subject, &path)?,
+        };
         match subject.is_other(&pass) {
             Some(why) => Err(CheckpointError::OtherDisk { path: path.display().to_string(), why }),
             None => subject.check_size(&pass, &path).map(|()| Some(pass)),
@@ -108,18 +113,10 @@ impl StateFolder {
     }
 
     fn open_for(&self, subject: &Subject, restart: bool) -> Result<Checkpoint, CheckpointError> {
-        let io_error = |path: &Path| {
-            let path = path.display().to_string();
-            move |error| CheckpointError::Io { path, error }
-        };
-        let folder = Folder::own(&self.0).map_err(io_error(&self.0))?;
-        let path = self.file(subject.identity);
-        let (name, lock) = (file_name(subject.identity) + ".json", path.with_extension("lock"));
-        let held = Hold::take(&folder, lock.file_name().unwrap_or_default()).map_err(io_error(&lock))?;
-        let busy = || CheckpointError::Busy { device: subject.device.into(), lock: lock.display().to_string() };
-        let hold = held.ok_or_else(busy)?;
+        let home = Home::open(&self.0, (file_name(subject.identity) + ".json").into(), subject.device)?;
+        let path = home.path();
         // What a damaged checkpoint knew is lost when a new pass is asked for.
-        let kept = if restart { read(&folder, &path, subject).ok().flatten() } else { read(&folder, &path, subject)? };
+        let kept = if restart { read(&home, subject).ok().flatten() } else { read(&home, subject)? };
         let (begun, pass) = match kept {
             None => (Begun::Anew, subject.new_pass(None)),
             Some(before) => match subject.is_other(&before) {
@@ -134,8 +131,7 @@ impl StateFolder {
                 None => (Begun::Resumed, subject.resumed(before, &path)?),
             },
         };
-        let file_system = folder.device().map_err(io_error(&self.0))?;
-        Ok(Checkpoint { folder, name: name.into(), path, pass, begun, file_system, pause: Nanos::ZERO, _hold: hold })
+        Ok(Checkpoint { home, pass, begun, pause: Nanos::ZERO })
     }
 }
 
@@ -146,138 +142,21 @@ fn of_user() -> PathBuf {
     user.map_or_else(|| PathBuf::from(SYSTEM), |base| base.join("idlewise"))
 }
 
-/// What a checkpoint is of.
-#[derive(Clone)]
-struct Subject<'a> {
-    identity: &'a str,
-    device: &'a str,
-    marks: &'a Marks,
-    /// Whether another disk may be called so as well.
-    ambiguous: bool,
-    member_of: Option<Member>,
-    size: u64,
-    block: u32,
-    order: Order,
+/// Reads the checkpoint that is there.
+fn read(home: &Home, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
+    let name = || home.path().display().to_string();
+    let text = home.read().map_err(|error| CheckpointError::Io { path: name(), error })?;
+    text.map(|text| parse(&text, subject, &home.path())).transpose()
 }
 
-impl<'a> Subject<'a> {
-    fn of(device: &'a Device, order: Order) -> Self {
-        Self {
-            identity: &device.identity,
-            device: device.path.to_str().unwrap_or(&device.identity),
-            marks: &device.marks,
-            ambiguous: device.ambiguous,
-            member_of: device.member(),
-            size: device.size.0,
-            block: device.block,
-            order,
-        }
-    }
-
-    /// Why a pass is of another disk, if it is or may be.
-    fn is_other(&self, pass: &Pass) -> Option<String> {
-        match &pass.marks {
-            Some(before) => self.marks.other_than(before, self.ambiguous),
-            None => self.ambiguous.then(|| "it does not say which disk of this name it is of".into()),
-        }
-    }
-
-    /// Whether a pass of another disk, as it seems, may be of this one all the same: nothing tells disks of this name from each other.
-    fn may_be(&self, pass: &Pass) -> bool {
-        let same = pass.marks.as_ref().is_none_or(|before| self.marks.other_than(before, false).is_none());
-        self.ambiguous && same
-    }
-
-    /// What is known of a device that is smaller now, or has other blocks: the unreadable bytes that it still has.
-    fn fitting(&self, pass: Pass) -> Pass {
-        let (was, is) = (u64::from(pass.block_bytes), u64::from(self.block.max(1)));
-        let fit = |run: BadBlocks| {
-            let (begin, end) =
-                (run.lba.saturating_mul(was), run.lba.saturating_add(run.blocks).saturating_mul(was).min(self.size));
-            let lba = begin / is;
-            (begin < end).then(|| BadBlocks { lba, blocks: end.div_ceil(is) - lba, ..run })
-        };
-        let errors_before = pass.known_errors().into_iter().filter_map(fit).collect();
-        let whole = pass.device_bytes <= self.size;
-        Pass { errors: Vec::new(), errors_before, completed_unix_s: pass.completed_unix_s.filter(|_| whole), ..pass }
-    }
-
-    /// A device that has grown is the same; of one that has shrunk, places are gone.
-    fn check_size(&self, pass: &Pass, path: &Path) -> Result<(), CheckpointError> {
-        if pass.device_bytes <= self.size && pass.block_bytes == self.block {
-            return Ok(());
-        }
-        let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
-        Err(CheckpointError::Changed { path: path.display().to_string(), was, is })
-    }
-
-    /// An unfinished pass, to go on with.
-    fn resumed(&self, pass: Pass, path: &Path) -> Result<Pass, CheckpointError> {
-        self.check_size(&pass, path)?;
-        let path = || path.display().to_string();
-        if pass.order != self.order {
-            return Err(CheckpointError::Order { path: path(), was: pass.order.to_string() });
-        }
-        // What is new lies behind, where only the sequential order is not disturbed by it.
-        if pass.device_bytes != self.size && pass.order.name != Name::SEQUENTIAL {
-            let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
-            return Err(CheckpointError::Changed { path: path(), was, is });
-        }
-        Ok(Pass {
-            device: self.device.into(),
-            marks: Some(self.marks.clone()),
-            member_of: self.member_of.clone(),
-            device_bytes: self.size,
-            ..pass
-        })
-    }
-
-    fn new_pass(&self, before: Option<&Pass>) -> Pass {
-        Pass {
-            version: Pass::VERSION,
-            identity: self.identity.into(),
-            marks: Some(self.marks.clone()),
-            device: self.device.into(),
-            member_of: self.member_of.clone(),
-            device_bytes: self.size,
-            block_bytes: self.block,
-            order: self.order,
-            place: Place::default(),
-            left: Left::default(),
-            state: State::Running,
-            errors: Vec::new(),
-            errors_before: before.map_or_else(Vec::new, Pass::known_errors),
-            started_unix_s: unix_now(),
-            saved_unix_s: unix_now(),
-            completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
-            run: None,
-            process: None,
-        }
-    }
-}
-
-/// What is known of a disk that may be another one: its unreadable blocks, which are not forgotten until their places are read again.
-fn doubtful(before: Pass) -> Pass {
-    let mut errors_before = before.known_errors();
-    errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
-    errors_before.iter_mut().for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
-    Pass { errors: Vec::new(), errors_before, completed_unix_s: None, ..before }
-}
-
-/// Reads the checkpoint at `path`, which is in `folder`.
-fn read(folder: &Folder, path: &Path, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
-    let name = || path.display().to_string();
-    let text = match folder.read(path.file_name().unwrap_or_default()) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(CheckpointError::Io { path: name(), error }),
-    };
-    let damaged = |problem: String| CheckpointError::Damaged { path: name(), problem };
-    let pass = Pass::parse(&text).map_err(damaged)?;
+/// What a checkpoint at `path` says of a device.
+fn parse(text: &[u8], subject: &Subject, path: &Path) -> Result<Pass, CheckpointError> {
+    let damaged = |problem: String| CheckpointError::Damaged { path: path.display().to_string(), problem };
+    let pass = Pass::parse(text).map_err(damaged)?;
     if pass.identity != subject.identity {
         return Err(damaged(format!("it is of {}", pass.identity)));
     }
-    Ok(Some(pass))
+    Ok(pass)
 }
 
 /// An identity as a file name.
@@ -293,8 +172,12 @@ fn file_name(identity: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Progress;
+    use idlewise::Bytes;
+    use idlewise::order::Place;
+
+    use super::super::{BadBlocks, Left, Progress};
     use super::*;
+    use crate::device::Marks;
 
     const MARKS: Marks = Marks { start_bytes: 0, partition_uuid: None, boot_id: String::new(), diskseq: Some(27) };
     const SUBJECT: Subject = Subject {
@@ -316,7 +199,7 @@ mod tests {
         let mut checkpoint = open(folder, &SUBJECT, true).unwrap();
         let bad = BadBlocks { lba: 7, blocks: 2, kind: "io".into() };
         checkpoint.save(&Place::after(8192), &Left::default(), &[bad], state, &Progress::default()).unwrap();
-        checkpoint.path.clone()
+        checkpoint.home.path()
     }
 
     #[test]

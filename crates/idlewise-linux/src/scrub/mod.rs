@@ -8,6 +8,7 @@ mod engine;
 mod faults;
 mod folder;
 mod groups;
+mod home;
 pub(crate) mod lane;
 mod learn;
 mod pacing;
@@ -17,6 +18,7 @@ mod rate_cap;
 mod run;
 mod so_far;
 mod spent;
+mod subject;
 
 pub use bad_runs::BadBlocks;
 pub use checkpoint::{Begun, Checkpoint, CheckpointError};

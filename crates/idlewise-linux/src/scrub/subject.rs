@@ -1,0 +1,128 @@
+//! What a checkpoint is of, and what a pass before says of it.
+
+use std::path::Path;
+
+use idlewise::Bytes;
+use idlewise::order::{Name, Order, Place};
+
+use super::checkpoint::unix_now;
+use super::{BadBlocks, CheckpointError, Left, Pass, State};
+use crate::device::{Device, Marks, Member};
+
+/// What a checkpoint is of.
+#[derive(Clone)]
+pub struct Subject<'a> {
+    pub identity: &'a str,
+    pub device: &'a str,
+    pub marks: &'a Marks,
+    /// Whether another disk may be called so as well.
+    pub ambiguous: bool,
+    pub member_of: Option<Member>,
+    pub size: u64,
+    pub block: u32,
+    pub order: Order,
+}
+
+impl<'a> Subject<'a> {
+    pub fn of(device: &'a Device, order: Order) -> Self {
+        Self {
+            identity: &device.identity,
+            device: device.path.to_str().unwrap_or(&device.identity),
+            marks: &device.marks,
+            ambiguous: device.ambiguous,
+            member_of: device.member(),
+            size: device.size.0,
+            block: device.block,
+            order,
+        }
+    }
+
+    /// Why a pass is of another disk, if it is or may be.
+    pub fn is_other(&self, pass: &Pass) -> Option<String> {
+        match &pass.marks {
+            Some(before) => self.marks.other_than(before, self.ambiguous),
+            None => self.ambiguous.then(|| "it does not say which disk of this name it is of".into()),
+        }
+    }
+
+    /// Whether a pass of another disk, as it seems, may be of this one all the same: nothing tells disks of this name from each other.
+    pub fn may_be(&self, pass: &Pass) -> bool {
+        let same = pass.marks.as_ref().is_none_or(|before| self.marks.other_than(before, false).is_none());
+        self.ambiguous && same
+    }
+
+    /// What is known of a device that is smaller now, or has other blocks: the unreadable bytes that it still has.
+    pub fn fitting(&self, pass: Pass) -> Pass {
+        let (was, is) = (u64::from(pass.block_bytes), u64::from(self.block.max(1)));
+        let fit = |run: BadBlocks| {
+            let (begin, end) =
+                (run.lba.saturating_mul(was), run.lba.saturating_add(run.blocks).saturating_mul(was).min(self.size));
+            let lba = begin / is;
+            (begin < end).then(|| BadBlocks { lba, blocks: end.div_ceil(is) - lba, ..run })
+        };
+        let errors_before = pass.known_errors().into_iter().filter_map(fit).collect();
+        let whole = pass.device_bytes <= self.size;
+        Pass { errors: Vec::new(), errors_before, completed_unix_s: pass.completed_unix_s.filter(|_| whole), ..pass }
+    }
+
+    /// A device that has grown is the same; of one that has shrunk, places are gone.
+    pub fn check_size(&self, pass: &Pass, path: &Path) -> Result<(), CheckpointError> {
+        if pass.device_bytes <= self.size && pass.block_bytes == self.block {
+            return Ok(());
+        }
+        let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
+        Err(CheckpointError::Changed { path: path.display().to_string(), was, is })
+    }
+
+    /// An unfinished pass, to go on with.
+    pub fn resumed(&self, pass: Pass, path: &Path) -> Result<Pass, CheckpointError> {
+        self.check_size(&pass, path)?;
+        let path = || path.display().to_string();
+        if pass.order != self.order {
+            return Err(CheckpointError::Order { path: path(), was: pass.order.to_string() });
+        }
+        // What is new lies behind, where only the sequential order is not disturbed by it.
+        if pass.device_bytes != self.size && pass.order.name != Name::SEQUENTIAL {
+            let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
+            return Err(CheckpointError::Changed { path: path(), was, is });
+        }
+        Ok(Pass {
+            device: self.device.into(),
+            marks: Some(self.marks.clone()),
+            member_of: self.member_of.clone(),
+            device_bytes: self.size,
+            ..pass
+        })
+    }
+
+    pub fn new_pass(&self, before: Option<&Pass>) -> Pass {
+        Pass {
+            version: Pass::VERSION,
+            identity: self.identity.into(),
+            marks: Some(self.marks.clone()),
+            device: self.device.into(),
+            member_of: self.member_of.clone(),
+            device_bytes: self.size,
+            block_bytes: self.block,
+            order: self.order,
+            place: Place::default(),
+            left: Left::default(),
+            state: State::Running,
+            errors: Vec::new(),
+            errors_before: before.map_or_else(Vec::new, Pass::known_errors),
+            started_unix_s: unix_now(),
+            saved_unix_s: unix_now(),
+            completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
+            run: None,
+            process: None,
+        }
+    }
+}
+
+/// What is known of a disk that may be another one: its unreadable blocks, which are not forgotten until their places are read again.
+pub fn doubtful(before: Pass) -> Pass {
+    let mut errors_before = before.known_errors();
+    errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
+    errors_before.iter_mut().for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
+    Pass { errors: Vec::new(), errors_before, completed_unix_s: None, ..before }
+}

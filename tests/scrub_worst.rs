@@ -1,0 +1,119 @@
+//! The worst that disks and file systems do to a scrub or a repair. On real block devices.
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use common::bench::{Bench, Loop, MIB, Mounted, PACE, Running};
+use common::{idlewise, run, stderr};
+use idlewise::Bytes;
+use idlewise_testbed::Options;
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Without a free inode for its folder, its lock or its checkpoint, a first scrub says so in a line, goes on, and saves its end when
+/// there is one.
+#[test]
+fn root_no_inode_for_a_checkpoint_ends_no_scrub() {
+    let Some(bench) = Bench::new(128 * MIB, &[], true) else { return };
+    let mount = bench.folder.path().join("small");
+    let _mounted = Mounted::new(&["-t", "tmpfs", "-o", "nr_inodes=8,mode=755", "none"], &mount);
+    for folder in ["", "no/such/yet"] {
+        let state = mount.join(folder);
+        let fill = || {
+            (0..9)
+                .map(|at| mount.join(format!("full{at}")))
+                .filter(|path| File::create(path).is_ok())
+                .collect::<Vec<_>>()
+        };
+        let full = fill();
+        assert!(full.len() < 8);
+        let scrub = ["scrub", bench.path(), "--state-dir", state.to_str().unwrap(), "--json", "--restart"];
+        let pace = ["--request-size", "64KiB", "--idle-wait", "1ms"];
+        let running = Running::new(idlewise(&[&scrub[..], &pace].concat()));
+        std::thread::sleep(Duration::from_millis(700));
+        full.iter().for_each(|path| fs::remove_file(path).unwrap());
+        let output = running.end();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let expected = "its checkpoint cannot be saved, going on and trying again: ";
+        let lines: Vec<_> = said.lines().filter(|line| line.contains(expected)).collect();
+        assert!(lines.len() == 1 && lines[0].contains("no inode is free on its file system"), "{said}");
+        assert!(said.contains("its checkpoint is saved again"), "{said}");
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["verified_bytes"], 128 * MIB);
+        let status: Value =
+            serde_json::from_slice(&run(&["status", "--state-dir", state.to_str().unwrap(), "--json"]).stdout).unwrap();
+        assert_eq!(status[0]["state"], "complete", "{status}");
+        // None of what this one left keeps the next from being the first.
+        fs::read_dir(&mount).unwrap().for_each(|entry| {
+            let path = entry.unwrap().path();
+            fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).unwrap();
+        });
+    }
+}
+
+/// Where a request is never answered, the next run looks at all else first, and then there once more.
+#[test]
+fn root_a_stretch_that_hangs_is_met_last() {
+    const STRETCH: u64 = 512 << 10;
+    let options = Options { size: Bytes(64 * MIB), hang: Some(20_000), ..Options::default() };
+    let Some(bench) = Bench::of(&options) else { return };
+    let at = 20_000 * 512 / STRETCH * STRETCH;
+    for verified in [at, 64 * MIB - STRETCH, 64 * MIB - STRETCH] {
+        let scrub = bench.start(&PACE);
+        let until = Instant::now() + Duration::from_secs(60);
+        let hangs = || bench.checkpoint().is_some_and(|saved| saved["run"]["doing"] == "hung");
+        // The note of a run that hangs is told at once, the checkpoint when there is anything new.
+        let state = bench.folder.path().to_str().unwrap();
+        let told = || {
+            serde_json::from_slice::<Value>(&run(&["status", "--state-dir", state, "--json"]).stdout)
+                .unwrap_or_default()
+        };
+        while !hangs() && told()[0]["doing"] != "hung" {
+            assert!(Instant::now() < until, "{}", told());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        scrub.signal(Signal::TERM);
+        let output = scrub.end();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        assert_eq!(
+            (&result["verified_bytes"], &result["errors"]),
+            (&verified.into(), &serde_json::json!([])),
+            "{result}"
+        );
+        let left = serde_json::json!([[at, at + STRETCH]]);
+        assert_eq!(bench.checkpoint().unwrap()["left"]["skipped"], left);
+    }
+}
+
+/// Zeros around unreadable blocks tell no mirror; data further away do, or tell that it is none.
+#[test]
+fn root_blank_neighbours_are_no_mirror() {
+    const SIZE: u64 = 64 * MIB;
+    let Some(bench) = Bench::new(SIZE, std::slice::from_ref(&(100_000..100_002)), false) else { return };
+    assert_eq!(bench.scrub(&PACE).0, 3);
+    let mirror = Loop::of_size(&bench.folder.path().join("mirror"), SIZE, &[]).unwrap();
+    let state = bench.folder.path().to_str().unwrap();
+    let repair = ["repair", bench.path(), "--mirror", mirror.path(), "--state-dir", state];
+    let refused = |why: &str| {
+        let output = run(&[&repair[..], &["--allow-writes"]].concat());
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        assert!(said.contains("cannot be a mirror of") && said.contains(why), "{said}");
+    };
+    refused("too few blocks hold data of their own on both");
+    let data: Vec<u8> = (0..MIB).map(|at| (at * at / 512 % 251) as u8).collect();
+    let write = |path: &str, data: &[u8]| {
+        let file = File::options().write(true).open(path).unwrap();
+        file.write_all_at(data, 0).unwrap();
+        file.sync_all().unwrap();
+    };
+    write(bench.path(), &data);
+    refused("they differ at block");
+    write(mirror.path(), &data);
+    let output = run(&repair);
+    assert!(stderr(&output).contains("2 blocks would be rewritten"), "{}", stderr(&output));
+}
