@@ -13,7 +13,8 @@ use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{
-    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
+    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder,
+    affordable, in_time,
 };
 
 use super::bar::Bar;
@@ -271,7 +272,7 @@ fn measure(
     const HOPELESS: u64 = 10;
     for left in (0..TRIES).rev() {
         let Some(model) =
-            scrubber.curve("this device", goal.max_slowdown, &mut |doing, done| watch(bar, doing, done))?
+            scrubber.curve("this device", affordable(goal), &mut |doing, done| watch(bar, doing, done))?
         else {
             return Ok(None);
         };

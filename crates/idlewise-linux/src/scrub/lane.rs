@@ -8,8 +8,8 @@ use idlewise::order::Extent;
 use idlewise::policy::{Account, Budget, Decision, Policy, Waiting};
 use idlewise::{Bytes, Nanos};
 
-use super::{Doing, RateCap};
 use super::engine::ScrubError;
+use super::{Doing, RateCap};
 use crate::device::verify::{Fault, Verifier};
 use crate::device::{Device, occupied};
 use crate::monitor::{Event, EventKind, Monitor, Own, now};

@@ -2,6 +2,7 @@
 
 use idlewise::disk::{DiskModel, Point};
 use idlewise::order::Extent;
+use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
 use super::Doing;
@@ -10,18 +11,15 @@ use super::lane::{Lane, TICK, Timed};
 use crate::monitor::now;
 
 /// The sizes measured.
-const SIZES: [Bytes; 7] = {
-    const fn kib(kib: u64) -> Bytes {
-        Bytes::from_kib(kib)
-    }
-    [kib(64), kib(128), kib(256), kib(512), kib(1024), kib(2048), kib(4096)]
-};
+const SIZES: [Bytes; 4] = [Bytes::from_kib(64), Bytes::from_kib(256), Bytes::from_kib(1024), Bytes::from_kib(4096)];
+/// A request of which little is known takes no longer than so many foreground requests earn.
+const AFFORDABLE: u64 = 20;
 /// Requests of each size whose times count; one before them brings the head there.
 const ROUNDS: usize = 5;
 /// Of them, at least.
 const ENOUGH: usize = 3;
 /// Requests of each size in all, where the foreground keeps coming between.
-const TRIES: usize = 15;
+const TRIES: usize = 9;
 /// After so many unreadable ones, each of which may take seconds, no more are tried.
 const MOST_UNREADABLE: usize = 8;
 /// Calibration begins at a multiple of this.
@@ -29,6 +27,11 @@ const ALIGNED: u64 = 1 << 20;
 
 /// Watches what is learnt; told what is being done and the share done.
 pub type Watch<'a> = &'a mut dyn FnMut(Doing, f64);
+
+/// How long a request may take of which little is known.
+pub fn affordable(goal: &Goal) -> Nanos {
+    goal.max_slowdown.min(Nanos(goal.mean_slowdown.0.saturating_mul(AFFORDABLE)))
+}
 
 /// Watches the foreground for a while; stops early when asked to. Nothing of ours runs, so it does not count as measured.
 pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool, ScrubError> {

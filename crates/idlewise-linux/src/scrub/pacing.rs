@@ -1,18 +1,20 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
-use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
+use idlewise::disk::{DiskModel, Point, SMALLEST_REQUEST};
 use idlewise::drive::SecondClock;
 use idlewise::policy::{Account, Adaptive, Budget, Policy, Waiting};
 use idlewise::simulate::{Summary, scrub};
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
 use idlewise::{Bytes, Nanos};
 
+use super::learn::affordable;
+
 /// Idle wait on a disk on which no foreground was seen yet.
 const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
 /// Largest request on such a disk.
 const UNKNOWN_SIZE: Bytes = Bytes::from_kib(1024);
-/// There, a request takes no longer than so many others earn.
-const UNKNOWN_COST: u64 = 20;
+/// Times of requests larger than those measured at the beginning, of which the median counts.
+const TIMES: usize = 5;
 /// Fewer idle intervals say nothing yet.
 pub const ENOUGH: usize = 20;
 /// Time between two tunings.
@@ -35,6 +37,8 @@ struct Retune {
     goal: Goal,
     model: DiskModel,
     next: Nanos,
+    /// Times of requests of a size that is not in the model.
+    times: (Bytes, Vec<Nanos>),
 }
 
 impl Pacing {
@@ -63,12 +67,16 @@ impl Pacing {
         foreground: &SecondClock,
         now: Nanos,
     ) -> Result<Self, idlewise::tune::TuneError> {
-        let longest = goal.max_slowdown.min(Nanos(goal.mean_slowdown.0.saturating_mul(UNKNOWN_COST)));
-        let fits = model.sizes(longest).into_iter().map(|(size, _)| size).filter(|&size| size <= UNKNOWN_SIZE);
+        let fits =
+            model.sizes(affordable(&goal)).into_iter().map(|(size, _)| size).filter(|&size| size <= UNKNOWN_SIZE);
         let request_size = fits.max().unwrap_or(SMALLEST_REQUEST);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size };
         let how = How::Schedule(Schedule::Waiting(waiting));
-        let mut pacing = Self { how, retune: Some(Retune { goal, model, next: now }), predicted: None };
+        let mut pacing = Self {
+            how,
+            retune: Some(Retune { goal, model, next: now, times: (Bytes(0), Vec::new()) }),
+            predicted: None,
+        };
         pacing.again(foreground, now)?;
         Ok(pacing)
     }
@@ -118,6 +126,22 @@ impl Pacing {
         }
     }
 
+    /// A request of this size was verified in so much time: beyond the largest one that was measured, the model learns from it.
+    pub fn took(&mut self, size: Bytes, time: Nanos) {
+        let Some(Retune { model, times, .. }) = &mut self.retune else { return };
+        let Some(last) = model.verify.last().filter(|last| last.size < size) else { return };
+        if times.0 != size {
+            *times = (size, Vec::new());
+        }
+        times.1.push(time);
+        if times.1.len() == TIMES {
+            times.1.sort_unstable();
+            // A curve never falls.
+            let time = times.1[TIMES / 2].max(last.time);
+            model.verify.push(Point { size, time });
+        }
+    }
+
     /// What the last tuning predicted.
     pub fn predicted(&self) -> Option<Predicted> {
         self.predicted
@@ -129,5 +153,25 @@ impl Pacing {
             How::Schedule(schedule) => Some(schedule.first()),
             How::Adaptive(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_requests_are_measured_as_they_are_verified() {
+        let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
+        let point = |kib, ms| Point { size: Bytes::from_kib(kib), time: Nanos::from_millis(ms) };
+        let model = DiskModel { name: "d".into(), verify: vec![point(64, 8), point(256, 10)], read: None, write: None };
+        let mut pacing = Pacing::tuned(goal, model, &SecondClock::new(Nanos(0)), Nanos(0)).unwrap();
+        assert_eq!(pacing.parameters().map(|(size, _)| size), Some(Bytes::from_kib(1024)));
+        assert_eq!(pacing.longest(), Nanos::from_millis(18));
+        for ms in [30, 21, 90, 20, 22] {
+            pacing.took(Bytes::from_kib(128), Nanos::from_millis(1));
+            pacing.took(Bytes::from_kib(1024), Nanos::from_millis(ms));
+        }
+        assert_eq!(pacing.longest(), Nanos::from_millis(22));
     }
 }

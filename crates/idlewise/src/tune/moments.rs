@@ -8,7 +8,7 @@ use crate::policy::Waiting;
 use crate::simulate::{Outcome, simulate};
 
 /// Shifts of the wait that are tried.
-const SHIFTS: u64 = 8;
+pub const SHIFTS: u64 = 8;
 /// Share of the goal that is planned for.
 const PLANNED: f64 = 0.9;
 
@@ -29,11 +29,15 @@ pub fn weighed(wait: Nanos, service: Nanos, arrivals: Arrivals, run: impl Fn(Nan
     }
     let lowest = lowest(wait, service, arrivals);
     let shifted = |shift: u64| run(lowest + Nanos(shift * service.0 / SHIFTS)).delay_sum as f64;
-    let sums: [f64; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
-    let mean = sums.iter().sum::<f64>() / SHIFTS as f64;
-    let variance = sums.iter().map(|sum| (sum - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
-    let planned = ((mean + 2.0 * variance.sqrt()) / PLANNED) as u128;
-    Outcome { delay_sum: outcome.delay_sum.max(planned), ..outcome }
+    let planned = planned(std::array::from_fn(|shift| shifted(shift as u64)));
+    Outcome { delay_sum: outcome.delay_sum.max(planned as u128), ..outcome }
+}
+
+/// What [`Arrivals::AnyMoment`] plans for, of a number at each shift.
+pub fn planned(shifted: [f64; SHIFTS as usize]) -> f64 {
+    let mean = shifted.iter().sum::<f64>() / SHIFTS as f64;
+    let variance = shifted.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
+    (mean + 2.0 * variance.sqrt()) / PLANNED
 }
 
 /// The mean slowdown of waiting that is held against a goal.

@@ -242,7 +242,10 @@ impl<'r, 'a> Run<'r, 'a> {
         if matches!(verified, Err(ScrubError::Hung { .. })) && self.second_look.is_none() {
             self.hung = Some(extent);
         }
-        let (result, _) = verified?;
+        let (result, time) = verified?;
+        if result.is_ok() {
+            self.pacing.took(extent.length, time);
+        }
         // Asked behind each request, so that all that was settled before is of the medium that was opened.
         if self.lane.device.has_another_medium() {
             return Ok(Some("its medium was exchanged for another one: run it again to scrub that".into()));

@@ -2,15 +2,11 @@
 
 use super::super::cost::Cost;
 use super::super::goal::Arrivals;
+use super::super::moments::{SHIFTS, planned};
 use super::super::waiting::Waits;
 use crate::idle::Idleness;
 use crate::simulate::Outcome;
 use crate::{Bytes, Nanos};
-
-/// Shifts tried for [`Arrivals::AnyMoment`].
-const SHIFTS: u64 = 8;
-/// Share of the goal that [`Arrivals::AnyMoment`] plans for.
-const PLANNED: f64 = 0.9;
 
 /// Requests of one size, and how their cost is counted.
 pub(super) struct Judge {
@@ -72,11 +68,4 @@ impl Judge {
         }
         total
     }
-}
-
-/// What [`Arrivals::AnyMoment`] plans for, of a number at each shift.
-fn planned(shifted: [f64; SHIFTS as usize]) -> f64 {
-    let mean = shifted.iter().sum::<f64>() / SHIFTS as f64;
-    let variance = shifted.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (SHIFTS - 1) as f64;
-    (mean + 2.0 * variance.sqrt()) / PLANNED
 }
