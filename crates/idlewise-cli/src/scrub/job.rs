@@ -13,8 +13,7 @@ use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{
-    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder,
-    affordable, in_time,
+    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
 };
 
 use super::bar::Bar;
@@ -271,9 +270,7 @@ fn measure(
     /// That much too slow is no disk's passing mood.
     const HOPELESS: u64 = 10;
     for left in (0..TRIES).rev() {
-        let Some(model) =
-            scrubber.curve("this device", affordable(goal), &mut |doing, done| watch(bar, doing, done))?
-        else {
+        let Some(model) = scrubber.curve("this device", goal, &mut |doing, done| watch(bar, doing, done))? else {
             return Ok(None);
         };
         match goal.check(&model) {

@@ -140,13 +140,12 @@ impl<'a> Scrubber<'a> {
         learn::observe(&mut self.lane, time, watch)
     }
 
-    /// Measures the disk's verify curve, in its idle times and with requests that take about `longest` at most; `None`
-    /// when asked to stop.
+    /// Measures the disk's verify curve, in its idle times and with requests that the goal can afford; `None` when asked to stop.
     ///
     /// # Errors
     /// If the monitor or the device fails.
-    pub fn curve(&mut self, name: &str, longest: Nanos, watch: Watch) -> Result<Option<DiskModel>, ScrubError> {
-        learn::curve(&mut self.lane, name, longest, watch)
+    pub fn curve(&mut self, name: &str, goal: &Goal, watch: Watch) -> Result<Option<DiskModel>, ScrubError> {
+        learn::curve(&mut self.lane, name, goal, watch)
     }
 
     /// Scrubs in `order` from where it stands, paced by `pacing`, until the pass is over, the device fails or it is asked

@@ -57,22 +57,22 @@ pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool
 }
 
 /// Measures the disk's verify curve: for each size the median of some requests that follow one another, as in a scan,
-/// from a tenth into the device. Each waits until the disk is idle. Sizes that would take longer than `longest` are not
-/// tried. `None` when asked to stop.
-pub(super) fn curve(
-    lane: &mut Lane,
-    name: &str,
-    longest: Nanos,
-    watch: Watch,
-) -> Result<Option<DiskModel>, ScrubError> {
+/// from a tenth into the device. Each waits until the disk is idle. Sizes of which one request would cost too much are not
+/// tried: they are measured when the plan has come to use them. `None` when asked to stop.
+pub(super) fn curve(lane: &mut Lane, name: &str, goal: &Goal, watch: Watch) -> Result<Option<DiskModel>, ScrubError> {
     let mut model = DiskModel { name: name.into(), verify: Vec::new(), read: None, write: None };
     let mut place = lane.device.size.0 / 10 / ALIGNED * ALIGNED;
     for (index, size) in SIZES.into_iter().enumerate() {
-        if model.verify.len() >= 2 && model.verify_time(size) > longest {
+        let expected = match model.verify[..] {
+            [] => Nanos::ZERO,
+            [one] if one.time > goal.max_slowdown => break,
+            [one] => Nanos(2 * one.time.0),
+            _ => model.verify_time(size),
+        };
+        if model.verify.len() >= 2 && expected > affordable(goal) {
             break;
         }
         let share = |done: f64| (index as f64 + done) / SIZES.len() as f64;
-        let expected = model.verify.last().map_or(Nanos::ZERO, |last| Nanos(last.time.0 * size.0 / last.size.0));
         let watch = &mut |doing, done| watch(doing, share(done));
         let time = match median(lane, size, expected, &mut place, watch)? {
             Times::Stopped => return Ok(None),
@@ -129,7 +129,8 @@ fn median(
             Some(Timed::Good { time, follows }) => {
                 let times = if follows && !at_end { &mut in_place } else { &mut others };
                 times.push(time);
-                expected = expected.max(time);
+                // Of the smallest nothing is expected: on a disk that nobody uses they need not wait for an account that is small.
+                expected = if expected == Nanos::ZERO { expected } else { expected.max(time) };
             }
             Some(Timed::Bad) => {
                 unreadable += 1;

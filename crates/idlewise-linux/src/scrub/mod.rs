@@ -27,7 +27,7 @@ pub use deadline::{InTime, in_time};
 pub use engine::{Report, ScrubError, Scrubber};
 pub use folder::{Listed, StateFolder};
 pub use groups::{Groups, Leave};
-pub use learn::{Watch, affordable};
+pub use learn::Watch;
 pub use pacing::Pacing;
 pub use pass::{Left, Pass, State};
 pub use process::Process;
