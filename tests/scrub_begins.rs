@@ -107,3 +107,25 @@ fn change_file(device: &str, file: &File) {
     // SAFETY: the command takes the number of a descriptor and writes to no memory of this process.
     unsafe { rustix::ioctl::ioctl(&device, rustix::ioctl::IntegerSetter::<CHANGE>::new_usize(fd)).unwrap() };
 }
+
+/// The requests that measure the disk before a scrub are within its goal as well, but for one collision.
+#[test]
+fn root_measuring_the_disk_keeps_the_goal() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let trace = bench.folder.path().join("foreground.csv");
+    // One in 20 ms, for 8 s.
+    let lines = (0..400u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 200_000, k * 1_228_800));
+    std::fs::write(&trace, lines.collect::<String>()).unwrap();
+    let scrub = bench.start(&["--mean-slowdown", "200us", "--max-slowdown", "100ms", "--observe", "1s"]);
+    let output = common::run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    scrub.signal(Signal::INT);
+    let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+    let measured = &result["measured"];
+    let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
+    let requests = measured["foreground_requests"].as_f64().unwrap();
+    // Of the earnings of 100 requests that the account begins with those of 40 are left after 300; one collision delays the request
+    // that it met and, where they queue up, a few behind it.
+    assert!(requests > 300.0 && mean * requests <= 0.0002 * (requests + 40.0) + 4.0 * max, "{result}");
+    assert!(result["account"]["requests"].as_f64() >= Some(requests), "{result}");
+}

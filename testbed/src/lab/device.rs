@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use idlewise::Bytes;
+use idlewise::order::Extent;
 use rustix::fs::OFlags;
 
 /// Unit of the kernel's counters and of a random place, whatever the disk's block.
@@ -25,16 +26,14 @@ pub struct Device {
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,
-    length: usize,
 }
 
 impl Buffer {
     /// Memory for requests of `length`.
     pub fn new(length: Bytes) -> Self {
-        let length = length.0 as usize;
-        let memory = vec![0; length + ALIGNMENT];
+        let memory = vec![0; length.0 as usize + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT);
-        Self { memory, start, length }
+        Self { memory, start }
     }
 }
 
@@ -58,10 +57,11 @@ impl Device {
         Self::open(&self.path)
     }
 
-    /// Reads one request from `offset` on.
-    pub fn read(&self, buffer: &mut Buffer, offset: Bytes) -> anyhow::Result<()> {
-        let memory = &mut buffer.memory[buffer.start..buffer.start + buffer.length];
-        self.file.read_exact_at(memory, offset.0).with_context(|| format!("the emulated disk at byte {}", offset.0))
+    /// Reads one request, no longer than the buffer.
+    pub fn read(&self, buffer: &mut Buffer, extent: Extent) -> anyhow::Result<()> {
+        let memory = &mut buffer.memory[buffer.start..buffer.start + extent.length.0 as usize];
+        let place = || format!("the emulated disk at byte {}", extent.offset.0);
+        self.file.read_exact_at(memory, extent.offset.0).with_context(place)
     }
 
     fn attribute(&self, name: &str) -> anyhow::Result<PathBuf> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use idlewise::Bytes;
+use idlewise::order::Extent;
 
 use super::device::{Buffer, Device, SECTOR};
 use super::foreground::{Foreground, Played};
@@ -81,7 +82,7 @@ impl Foreground for Synthetic<'_> {
             ensure!(!self.stop.load(Ordering::Relaxed), "interrupted");
             thread::sleep(*think);
             let issued = Instant::now();
-            self.device.read(&mut buffer, *place)?;
+            self.device.read(&mut buffer, Extent { offset: *place, length: REQUEST })?;
             responses.push(issued.elapsed().as_secs_f64());
         }
         let bytes = turns.len() as u64 * REQUEST.0;

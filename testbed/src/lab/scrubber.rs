@@ -156,8 +156,8 @@ fn scrub(device: &Device, order: Order, from: u64, size: Bytes, pace: Pace, stop
             course = make(&Place::default())?;
             continue;
         };
-        device.read(&mut buffer, extent.offset)?;
-        read += size.0 as f64;
+        device.read(&mut buffer, extent)?;
+        read += extent.length.0 as f64;
         let wait = match pace {
             Pace::Delay(delay) => Duration::from_millis(delay),
             Pace::Rate(rate) => Duration::from_secs_f64(read / rate.0.max(1) as f64).saturating_sub(began.elapsed()),

@@ -5,7 +5,7 @@ use crate::Nanos;
 
 /// Lets a policy work only while its account holds what one more collision may cost. Every foreground request earns the target mean
 /// slowdown, and every delay spends what it cost. What a collision may cost is learnt: the longest delay of late, for as many
-/// requests as it would have reached, but for one time in twenty.
+/// requests as it would have reached, but for one time in ten.
 ///
 /// It begins with what 100 requests earn, which is taken back while the first 500 are served. Once a day it may work in an idle interval
 /// though the account holds too little, when the device has been idle for five minutes: a disk that nobody uses earns nothing.
@@ -19,7 +19,7 @@ use crate::Nanos;
 /// end. Until the delay of that collision is absorbed no other interval is used. So at any time the sum is at most what T N + O was
 /// when such work last started, and one C for that and for each exception since.
 ///
-/// As work starts only if the account holds what a collision costs in 19 of 20 cases, the sum is mostly at most T N.
+/// As work starts only if the account holds what nearly every collision costs at most, the sum is mostly at most T N.
 ///
 /// Where a 99th percentile is to be kept as well, one request in a hundred may be slowed by more than that, by an account of the
 /// same kind: with S requests slowed by more and C of them by one collision at most, 100 (S - (1 + E) C) is at most N + 100.
