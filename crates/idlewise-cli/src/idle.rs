@@ -165,7 +165,11 @@ fn text(reports: &[Report]) -> String {
         all[0].0 = if report.volumes.len() > 1 { "all".into() } else { report.profile.sequence_volume.clone() };
         if report.volumes.len() > 1 {
             let volumes = report.volumes.iter().map(|volume| (volume.volume.clone(), &volume.statistics, None));
-            of_volumes = "\n".to_string() + &rows(volumes.collect());
+            of_volumes = format!(
+                "The rows from autocorrelation to burstiness are of the volume {} alone, which has most idle intervals.\n\n{}",
+                report.profile.sequence_volume,
+                rows(volumes.collect())
+            );
         }
     }
     table(&all).folded(TERMINAL) + &verdicts(reports) + &of_volumes
@@ -299,10 +303,10 @@ fn table(columns: &[Column]) -> Table {
     row("usable after waiting 1 s", &|s, _| s.usable_after_1s.map(percent));
     row("strongest period", &|_, p| p.map(period));
     row("autocorrelation, lag 1", &|_, p| Some(format!("{:.3}", p?.autocorrelation.as_ref()?.lags[0])));
-    row("  strongest", &|_, p| {
+    row("  the largest", &|_, p| {
         let acf = p?.autocorrelation.as_ref()?;
         let (lag, r) = acf.strongest();
-        Some(format!("{}, {r:.2} at {lag}", if acf.strong { "strong" } else { "weak" }))
+        Some(format!("{r:.2} at lag {lag} ({})", if acf.strong { "strong" } else { "weak" }))
     });
     row("variance that AR explains", &|_, p| {
         let model = p?.autoregression.as_ref()?;

@@ -10,7 +10,7 @@ use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Doing, Progress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::words::{doing, fit, named};
+use super::words::{doing, fit};
 use crate::dates::{date, unix_now};
 use crate::output::say;
 
@@ -52,8 +52,13 @@ impl Bar {
     }
 
     /// Shows what is learnt before the scrub, of which nothing is done yet.
-    pub fn learn(&mut self, doing: &Doing, done: f64) {
-        self.tell(0.0, &["not yet begun".into()], &[format!("{}: {}", named(doing.name()), percent(done))]);
+    pub fn learn(&mut self, progress: &Progress, done: f64) {
+        let mut pieces = doing(progress);
+        match progress.doing {
+            Doing::Overdrawn { .. } => pieces.push(format!("{} of the disk's times measured", percent(done))),
+            _ => pieces[0] += &format!(": {}", percent(done)),
+        }
+        self.tell(0.0, &["not yet begun".into()], &pieces);
     }
 
     /// Shows where the scrub stands.
@@ -118,7 +123,7 @@ fn how_far(progress: &Progress, now_unix_s: u64) -> Vec<String> {
     let left_s = progress.size.0.saturating_sub(progress.verified.0) as f64 / rate;
     // A cast of what is not finite is the largest number, which is beyond the calendar.
     let end = date(now_unix_s.saturating_add(left_s as u64)).filter(|_| rate > 0.0 && progress.doing.goes_on());
-    pieces.push(end.map_or("end unknown".into(), |end| format!("done {end}")));
+    pieces.push(end.map_or("end unknown".into(), |end| format!("ends about {end}")));
     if progress.bad_blocks > 0 {
         pieces.push(format!("{} bad blocks", progress.bad_blocks));
     }
@@ -184,11 +189,14 @@ mod tests {
         let shown = |device, width| lines(device, 0.4, &how_far(&progress, 1_795_322_940), &why(&progress), width);
         let [first, second] = shown("/dev/sda", 200);
         // 320,000 s at 30 MB/s; the time of day is that of the machine's zone.
-        assert!(first.starts_with("/dev/sda [========            ] 40.0 %, 30.0 MB/s, done 2026-11-2"), "{first}");
+        assert!(
+            first.starts_with("/dev/sda [========            ] 40.0 %, 30.0 MB/s, ends about 2026-11-2"),
+            "{first}"
+        );
         assert!(first.ends_with(", 11 bad blocks, 5.82 TiB of 14.6 TiB"), "{first}");
         assert_eq!(second, "  waiting, not idle for long enough, slowdown 142 us mean 184 us max");
         let [first, _] = shown("/dev/sda", 80);
-        assert!(first.contains("done 2026") && !first.contains("TiB"), "{first}");
+        assert!(first.contains("ends about 2026") && !first.contains("TiB"), "{first}");
         let long = "/dev/disk/by-id/ata-ST16000NM001G-2KK103_ZL2XXXXX";
         for (device, width) in [("/dev/sda", 80), ("/dev/sda", 40), (long, 80), (long, 160), ("/dev/sda", 10), ("x", 0)]
         {

@@ -13,7 +13,7 @@ use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{
-    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
+    Begun, Checkpoint, Claim, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
 };
 
 use super::bar::Bar;
@@ -206,9 +206,9 @@ impl Job {
     ) -> anyhow::Result<Option<(Goal, Pacing)>> {
         let goal = self.wanted.goal(device.kind());
         let verified = checkpoint.verified();
-        let mut watch = |bar: &mut Bar, doing: Doing, done| {
-            bar.learn(&doing, done);
-            claim.tell(&Progress { doing, verified, ..Progress::default() });
+        let mut watch = |bar: &mut Bar, progress: Progress, done| {
+            bar.learn(&progress, done);
+            claim.tell(&Progress { verified, size: device.size, ..progress });
         };
         let measured = match model {
             Some(model) => {
@@ -218,7 +218,7 @@ impl Job {
             None => measure(scrubber, &goal, &mut watch, bar)?,
         };
         let Some(model) = measured else { return Ok(None) };
-        let stopped = scrubber.observe(self.observe, &mut |doing, done| watch(bar, doing, done))?;
+        let stopped = scrubber.observe(self.observe, &mut |progress, done| watch(bar, progress, done))?;
         if stopped {
             return Ok(None);
         }
@@ -262,7 +262,7 @@ impl Job {
 fn measure(
     scrubber: &mut Scrubber,
     goal: &Goal,
-    watch: &mut dyn FnMut(&mut Bar, Doing, f64),
+    watch: &mut dyn FnMut(&mut Bar, Progress, f64),
     bar: &mut Bar,
 ) -> anyhow::Result<Option<DiskModel>> {
     const TRIES: u32 = 15;
@@ -270,7 +270,7 @@ fn measure(
     /// That much too slow is no disk's passing mood.
     const HOPELESS: u64 = 10;
     for left in (0..TRIES).rev() {
-        let Some(model) = scrubber.curve("this device", goal, &mut |doing, done| watch(bar, doing, done))? else {
+        let Some(model) = scrubber.curve("this device", goal, &mut |progress, done| watch(bar, progress, done))? else {
             return Ok(None);
         };
         match goal.check(&model) {
@@ -281,7 +281,7 @@ fn measure(
                         "its smallest requests take {service}, more than the {max} of the maximum slowdown: measuring again in a minute"
                     ));
                 }
-                if scrubber.observe(PAUSE, &mut |doing, done| watch(bar, doing, done))? {
+                if scrubber.observe(PAUSE, &mut |progress, done| watch(bar, progress, done))? {
                     return Ok(None);
                 }
             }

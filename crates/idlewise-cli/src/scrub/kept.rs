@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use idlewise::Bytes;
 use idlewise::drive::Measured;
 use idlewise::report::percent;
 use idlewise::tune::{Goal, Predicted};
@@ -20,7 +21,7 @@ const NOT_PREDICTED: [&str; 7] = [Doing::OVERDRAWN, "control", "others", "retryi
 /// Part of the fields of `scrub --json`.
 #[derive(Serialize)]
 pub struct Kept {
-    /// Whether the measured slowdowns are within the goal; null where there is no goal, or no foreground request.
+    /// Whether the measured slowdowns are within the goal; null where there is no goal, no foreground request, or nothing was scrubbed.
     mean_slowdown_kept: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_slowdown_kept: Option<bool>,
@@ -34,13 +35,17 @@ pub struct Kept {
     /// Measured rate by the predicted one.
     #[serde(skip)]
     of_predicted: Option<f64>,
+    /// Nothing was verified.
+    #[serde(skip)]
+    nothing: bool,
 }
 
 impl Kept {
     /// Of a run.
     pub fn new(report: &Report, goal: Option<Goal>, predicted: Option<Predicted>) -> Self {
         let measured = report.measured;
-        let goal = goal.filter(|_| measured.foreground_requests > 0);
+        let idle = report.verified_now == Bytes(0) && measured.slowdown_sum == 0;
+        let goal = goal.filter(|_| measured.foreground_requests > 0 && !idle);
         let rate = report.verified_now.0 as f64 / report.elapsed.as_secs_f64().max(1e-9);
         let predicted = predicted.map(|predicted| predicted.throughput.0 as f64).filter(|rate| *rate > 0.0);
         Self {
@@ -51,12 +56,16 @@ impl Kept {
             goal,
             measured,
             of_predicted: predicted.map(|predicted| rate / predicted),
+            nothing: report.verified_now == Bytes(0),
         }
     }
 
     /// For people: lines, or nothing where nothing was done.
     pub fn text(&self) -> String {
         let mut text = String::new();
+        if self.nothing {
+            text += "Nothing was scrubbed in this run.\n";
+        }
         if let Some(goal) = &self.goal {
             let kept = |kept| if kept { "kept" } else { "not kept" };
             let line =
@@ -84,7 +93,7 @@ impl Kept {
                 shares.iter().map(|(name, share)| format!("{} {}", percent(*share), named(name))).collect();
             text += &format!("time: {}\n", shares.join(", "));
         }
-        if let Some(of_predicted) = self.of_predicted.filter(|share| *share < BELOW) {
+        if let Some(of_predicted) = self.of_predicted.filter(|share| *share < BELOW && !self.nothing) {
             let lost = self.shares().into_iter().filter(|(name, _)| NOT_PREDICTED.contains(name));
             let lost: f64 = lost.map(|(_, share)| share).sum();
             text += &format!("The rate is {} of the predicted one. ", percent(of_predicted));
@@ -93,7 +102,7 @@ impl Kept {
                     "The prediction knows nothing of {} of the time: pauses for the goal, unused intervals, --max-rate, other checks, errors.\n",
                     percent(lost)
                 ),
-                false => "The foreground left less idle time than predicted, or verifying took longer.\n".into(),
+                false => "The foreground left less idle time than predicted, verifying took longer, or the run was too short to tell.\n".into(),
             };
         }
         text
@@ -204,7 +213,7 @@ mod tests {
         let slower = Kept::new(&report(&[("verifying", 100)], Nanos(1)), None, Some(predicted(2_000_000)));
         assert_eq!(slower.mean_slowdown_kept, None);
         assert!(slower.text().ends_with(
-            "50.0 % of the predicted one. The foreground left less idle time than predicted, or verifying took longer.\n"
+            "50.0 % of the predicted one. The foreground left less idle time than predicted, verifying took longer, or the run was too short to tell.\n"
         ));
     }
 }

@@ -54,7 +54,10 @@ fn paused(progress: &Progress, left: Nanos) -> Vec<String> {
     }
     if account.lacks() > Nanos::ZERO {
         let cost = Nanos(u64::try_from(account.reserve.cost()).unwrap_or(u64::MAX));
-        pieces.push(format!("the account lacks {} (a collision may cost {cost})", account.lacks()));
+        pieces.push(format!(
+            "the account lacks {} (one collision may delay requests by {cost} together)",
+            account.lacks()
+        ));
     }
     pieces
 }
@@ -104,16 +107,16 @@ mod tests {
         let measured = Measured { foreground_requests: 600, slowdown_sum: 60_500_000, ..Measured::default() };
         let doing_now = Doing::Overdrawn { left: Nanos::from_secs(246) };
         let mut progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };
-        let line = fit(&doing(&progress), 180);
+        let line = fit(&doing(&progress), 200);
         assert_eq!(
             line,
             "paused: mean 101 us, goal 100 us, goes on after 25 foreground requests, or after 4.10 min more of idle time, the \
-             account lacks 2.50 ms (a collision may cost 2.00 ms)"
+             account lacks 2.50 ms (one collision may delay requests by 2.00 ms together)"
         );
         account.goal = Nanos::ZERO;
         progress.account = Some(account);
         let line = fit(&doing(&progress), 80);
-        assert_eq!(line, "paused: mean 101 us, goal 0, goes on after 4.10 min more of idle time");
+        assert_eq!(line, "paused: mean 101 us, goal 0 s, goes on after 4.10 min more of idle time");
     }
 
     #[test]

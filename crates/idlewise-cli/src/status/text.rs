@@ -68,7 +68,7 @@ fn pace(one: &Status, run: &RunSoFar) -> String {
     let goal = run.account.as_ref().map(|account| format!(" (goal {})", seconds(account.goal_mean_slowdown_s)));
     let slowed = format!("mean slowdown {}{}", seconds(run.mean_slowdown_s), goal.unwrap_or_default());
     let slowed = (run.foreground_requests > 0).then_some(slowed);
-    let pieces = [doing.or(Some("its last run".into())), rate, end.map(|end| format!("done {end}")), slowed];
+    let pieces = [doing.or(Some("its last run".into())), rate, end.map(|end| format!("ends about {end}")), slowed];
     pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -83,7 +83,7 @@ fn paused(run: &RunSoFar, account: &AccountSoFar) -> String {
     if account.lacks_s > 0.0 {
         let [mean, goal] = [run.mean_slowdown_s, account.goal_mean_slowdown_s].map(seconds);
         let [lacks, cost] = [account.lacks_s, account.reserve_s].map(seconds);
-        why.push(format!("mean slowdown {mean}, goal {goal}, the account lacks {lacks} (a collision may cost {cost})"));
+        why.push(format!("mean slowdown {mean}, goal {goal}, the account lacks {lacks} (one collision may delay requests by {cost} together)"));
     }
     if let (Some(p99), Some(slowed)) = (account.goal_p99_slowdown_s, run.slowed_requests)
         && account.lacks_requests.is_some_and(|requests| requests > 0)
@@ -119,8 +119,8 @@ mod tests {
         };
         assert_eq!(
             paused(&run, &account),
-            "paused for the goal: mean slowdown 142 us, goal 100 us, the account lacks 1.20 ms (a collision may cost 2.40 ms); \
-             goes on after 12 foreground requests without delay, or once the disk is idle for 5.00 min; paused 71.0 % of this run"
+            "paused for the goal: mean slowdown 142 us, goal 100 us, the account lacks 1.20 ms (one collision may delay requests by 2.40 ms \
+             together); goes on after 12 foreground requests without delay, or once the disk is idle for 5.00 min; paused 71.0 % of this run"
         );
         let run = RunSoFar { foreground_requests: 200, slowed_requests: Some(3), ..run };
         account = AccountSoFar { lacks_s: 0.0, goal_p99_slowdown_s: Some(0.01), lacks_requests: Some(100), ..account };

@@ -52,7 +52,11 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
         ),
         Schedule::Shaped(_) => format!("Sizes change with the time that the disk has been idle; {met}."),
     };
-    format!("{first} {second}")
+    let together = match disks.len() {
+        1 => String::new(),
+        many => format!(" The rates in the table are those of {many} disks together."),
+    };
+    format!("{first} {second}{together}")
 }
 
 /// What to be careful about, a line each.

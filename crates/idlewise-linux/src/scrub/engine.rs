@@ -16,7 +16,7 @@ use super::run::Run;
 use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, State};
 use crate::device::Device;
 use crate::device::verify::Verifier;
-use crate::monitor::{Monitor, MonitorError};
+use crate::monitor::{Monitor, MonitorError, now};
 
 /// A scrub cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -174,8 +174,8 @@ impl Report {
             verified_now: Bytes(0),
             errors: checkpoint.errors().to_vec(),
             retries: 0,
-            elapsed: Nanos::ZERO,
-            spent: BTreeMap::new(),
+            elapsed: scrubber.lane.elapsed(),
+            spent: scrubber.lane.spent.until(now()),
             measured: *scrubber.foreground().measured(),
             plan: None,
             account: scrubber.account(),

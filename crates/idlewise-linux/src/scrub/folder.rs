@@ -56,6 +56,10 @@ impl StateFolder {
     pub fn list(&self) -> Result<Vec<Listed>, CheckpointError> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            // Of `sudo -u` and the like: the home is another user's, and so is what lies there.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && self.0 == of_user() => {
+                return Ok(Vec::new());
+            }
             other => other.map_err(|error| CheckpointError::Io { path: self.0.display().to_string(), error })?,
         };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

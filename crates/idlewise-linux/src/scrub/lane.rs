@@ -9,7 +9,8 @@ use idlewise::policy::{Account, Budget, Decision, Policy, Waiting};
 use idlewise::{Bytes, Nanos};
 
 use super::engine::ScrubError;
-use super::{Doing, RateCap};
+use super::spent::Spent;
+use super::{Doing, Progress, RateCap};
 use crate::device::verify::{Fault, Verifier};
 use crate::device::{Device, occupied};
 use crate::monitor::{Event, EventKind, Monitor, Own, now};
@@ -62,6 +63,9 @@ pub struct Lane<'a> {
     timed: Option<Nanos>,
     /// How long it must have been before the next.
     quiet: Nanos,
+    /// When it began, and on what its time went before the first request of the scrub.
+    began: Nanos,
+    pub spent: Spent,
 }
 
 impl<'a> Lane<'a> {
@@ -83,12 +87,32 @@ impl<'a> Lane<'a> {
             lost: 0,
             timed: None,
             quiet: QUIET,
+            began: now(),
+            spent: Spent::new(&Doing::Calibrating, now()),
         }
     }
 
     /// Whether to stop.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Where it stands before the first request of the scrub.
+    pub fn progress(&mut self, doing: Doing) -> Progress {
+        self.spent.turn_to(&doing, now());
+        Progress {
+            doing,
+            elapsed: self.elapsed(),
+            paused: self.spent.paused(now()),
+            account: self.driver.account(),
+            measured: *self.driver.measured(),
+            ..Progress::default()
+        }
+    }
+
+    /// How long it has been there.
+    pub fn elapsed(&self) -> Nanos {
+        now().since(self.began)
     }
 
     /// Takes in what the foreground did, and waits up to `wait` for it to do something.
@@ -172,7 +196,7 @@ impl<'a> Lane<'a> {
         &mut self,
         extent: Extent,
         expected: Nanos,
-        pause: &mut dyn FnMut(Doing),
+        pause: &mut dyn FnMut(Progress),
     ) -> Result<Option<Timed>, ScrubError> {
         let Some(since) = self.quiet_since(extent.length, expected, pause)? else { return Ok(None) };
         let follows = self.timed.replace(since) == Some(since);
@@ -194,7 +218,7 @@ impl Lane<'_> {
         &mut self,
         size: Bytes,
         expected: Nanos,
-        pause: &mut dyn FnMut(Doing),
+        pause: &mut dyn FnMut(Progress),
     ) -> Result<Option<Nanos>, ScrubError> {
         let mut waiting = now();
         self.wait_for(size, expected);
@@ -214,7 +238,8 @@ impl Lane<'_> {
             let until = match self.driver.next(at) {
                 Next::Step(_) => return Ok(Some(since)),
                 Next::Paused { until } => {
-                    pause(Doing::Overdrawn { left: until.since(at) });
+                    self.driver.tell();
+                    pause(self.progress(Doing::Overdrawn { left: until.since(at) }));
                     // It waits for the account, not for a gap.
                     waiting = at;
                     until

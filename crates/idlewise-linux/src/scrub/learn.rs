@@ -5,9 +5,9 @@ use idlewise::order::Extent;
 use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
-use super::Doing;
 use super::engine::ScrubError;
 use super::lane::{Lane, TICK, Timed};
+use super::{Doing, Progress};
 use crate::monitor::now;
 
 /// The sizes measured.
@@ -25,8 +25,8 @@ const MOST_UNREADABLE: usize = 8;
 /// Calibration begins at a multiple of this.
 const ALIGNED: u64 = 1 << 20;
 
-/// Watches what is learnt; told what is being done and the share done.
-pub type Watch<'a> = &'a mut dyn FnMut(Doing, f64);
+/// Watches what is learnt; told how things stand and the share done.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress, f64);
 
 /// How long a request may take of which little is known.
 pub fn affordable(goal: &Goal) -> Nanos {
@@ -51,7 +51,7 @@ pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool
             lane.watch_only(account);
             return Ok(lane.stopped());
         }
-        watch(Doing::Observing, elapsed.0 as f64 / time.0.max(1) as f64);
+        watch(lane.progress(Doing::Observing), elapsed.0 as f64 / time.0.max(1) as f64);
         lane.poll(TICK)?;
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn curve(lane: &mut Lane, name: &str, goal: &Goal, watch: Watch) -> R
     for (index, size) in SIZES.into_iter().enumerate() {
         let expected = match model.verify[..] {
             [] => Nanos::ZERO,
-            [one] if one.time > goal.max_slowdown => break,
+            [one] if 2 * one.time.0 > affordable(goal).0 => break,
             [one] => Nanos(2 * one.time.0),
             _ => model.verify_time(size),
         };
@@ -73,7 +73,7 @@ pub(super) fn curve(lane: &mut Lane, name: &str, goal: &Goal, watch: Watch) -> R
             break;
         }
         let share = |done: f64| (index as f64 + done) / SIZES.len() as f64;
-        let watch = &mut |doing, done| watch(doing, share(done));
+        let watch = &mut |progress, done| watch(progress, share(done));
         let time = match median(lane, size, expected, &mut place, watch)? {
             Times::Stopped => return Ok(None),
             Times::Refused | Times::Unreadable => break,
@@ -111,13 +111,13 @@ fn median(
     size: Bytes,
     mut expected: Nanos,
     place: &mut u64,
-    watch: &mut dyn FnMut(Doing, f64),
+    watch: &mut dyn FnMut(Progress, f64),
 ) -> Result<Times, ScrubError> {
     let (mut in_place, mut others) = (Vec::new(), Vec::new());
     let (mut at_end, mut unreadable) = (true, 0);
     while in_place.len() < ROUNDS && in_place.len() + others.len() < TRIES && unreadable < MOST_UNREADABLE {
         let done = in_place.len().max(others.len() / (TRIES / ROUNDS)) as f64 / ROUNDS as f64;
-        watch(Doing::Calibrating, done);
+        watch(lane.progress(Doing::Calibrating), done);
         if *place + size.0 > lane.device.size.0 {
             (*place, at_end) = (0, true);
         }

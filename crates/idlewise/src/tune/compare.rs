@@ -121,6 +121,13 @@ impl Past {
             };
             grid = grid.iter().flat_map(with).collect();
         }
+        // Without a wait it is the policy that predicts alone, and no worse than that.
+        let predicts = entry.parameters.iter().find(|parameter| matches!(parameter.tried, Tried::Predictions));
+        if let Some(&threshold) = predicts.filter(|_| entry.takes(IDLE_WAIT.name)) {
+            let alone = Parameters::default().with(REQUEST_SIZE, size).with(IDLE_WAIT, Nanos::ZERO);
+            let thresholds = exceeded_by_shares(&self.predicted, RAREST, STEPS);
+            grid.extend(thresholds.into_iter().map(|one| alone.clone().with(threshold, one)));
+        }
         grid
     }
 
@@ -266,16 +273,24 @@ mod tests {
         Idleness::of_trace(&shape.trace(seed).unwrap(), &DiskModel::ultrastar_15k450()).unwrap()
     }
 
-    /// AR + Waiting with a threshold of zero is Waiting, so that it is never worse.
+    /// AR + Waiting with a threshold of zero is Waiting, and with a wait of zero AR, so that it is worse than neither.
     #[test]
-    fn thresholds_begin_at_zero() {
+    fn thresholds_and_waits_begin_at_zero() {
         let (disks, model) = (shaped(2_000, 3), DiskModel::ultrastar_15k450());
         let points = compare(&disks, &model, Bytes::from_kib(64), &|_| ());
         let zero = |point: &&Point| point.parameters.time(THRESHOLD) == Some(Nanos::ZERO);
         let of = |name: &str| points.iter().filter(|point| point.policy == name).collect::<Vec<_>>();
-        let both: Vec<_> = of("ar-waiting").into_iter().filter(zero).collect();
-        assert_eq!(both.len(), of("waiting").len());
-        for (both, waiting) in both.iter().zip(of("waiting")) {
+        let at_once = |point: &&Point| point.parameters.time(IDLE_WAIT) == Some(Nanos::ZERO);
+        let (alone, both): (Vec<_>, Vec<_>) = of("ar-waiting").into_iter().partition(at_once);
+        for ar in of("ar") {
+            let same = |point: &&&Point| point.parameters.time(THRESHOLD) == ar.parameters.time(THRESHOLD);
+            let alone = alone.iter().find(same).unwrap();
+            assert_eq!((alone.utilised_idle, alone.collision_rate), (ar.utilised_idle, ar.collision_rate));
+        }
+        let both: Vec<_> = both.into_iter().filter(zero).collect();
+        let waiting: Vec<_> = of("waiting").into_iter().filter(|point| !at_once(point)).collect();
+        assert_eq!(both.len(), waiting.len());
+        for (both, waiting) in both.iter().zip(waiting) {
             assert_eq!((both.utilised_idle, both.collision_rate), (waiting.utilised_idle, waiting.collision_rate));
         }
         assert_eq!(of("ar").iter().filter(|point| zero(point)).count(), 1);

@@ -67,14 +67,17 @@ fn request(line: &[u8]) -> Result<Request, Mistake> {
 #[derive(Default)]
 struct Out {
     began: bool,
+    volume: Option<u16>,
 }
 
 impl Writer for Out {
     fn write(&mut self, requests: &Columns, out: &mut dyn Write) -> io::Result<()> {
-        if requests.volumes.len() > 1 {
-            return Err(io::Error::other(
-                "blkreplay's format holds one volume: choose it with --volume, or --by-volume",
-            ));
+        for request in requests.requests() {
+            if *self.volume.get_or_insert(request.volume) != request.volume {
+                return Err(io::Error::other(
+                    "blkreplay's format holds one volume: choose it with --volume, or --by-volume",
+                ));
+            }
         }
         if !std::mem::replace(&mut self.began, true) {
             writeln!(out, "start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0")?;
