@@ -247,13 +247,13 @@ fn adaptive(disks: &[Idleness], test: &[Idleness], model: &DiskModel, us: u64) -
         total.add(&simulation.outcome);
     }
     let requests: u64 = test.iter().map(|disk| disk.requests).sum();
-    (total.scrubbed.0 as f64, total.delay_sum as f64 / requests.max(1) as f64 / target.0 as f64)
+    (total.scrubbed.0 as f64, total.delay_sum.0 as f64 / requests.max(1) as f64 / target.0 as f64)
 }
 
 /// Bytes of the best of many Oracles that keep the goal.
 fn oracle(test: &[Idleness], model: &DiskModel, us: u64) -> f64 {
     let requests: u64 = test.iter().map(|disk| disk.requests).sum();
-    let allowed = u128::from(us * 1_000) * u128::from(requests);
+    let allowed = Nanos::from_micros(us) * requests;
     let mut lengths: Vec<Nanos> =
         test.iter().flat_map(|disk| disk.intervals.iter().map(|interval| interval.length)).collect();
     lengths.sort_unstable();

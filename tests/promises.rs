@@ -9,7 +9,7 @@ use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
 use idlewise::simulate::{Lane, Scrub, Service, Simulation, simulate};
 use idlewise::trace::{ReadOptions, open};
 use idlewise::tune::{Goal, best_within, compare, shaped};
-use idlewise::{Bytes, Nanos};
+use idlewise::{Bytes, Nanos, TotalTime};
 
 const TRACES: [&str; 20] = [
     "hplajw.1week.srt",
@@ -49,21 +49,21 @@ fn keeps_its_bound(name: &str, disk: &Idleness, model: &DiskModel, target: Nanos
     let work = Box::new(Scrub::new(Service::OfSize(model.clone())));
     let lane = Lane::new(Box::new(Budget::new(policy, target)), work);
     let mut simulation = Simulation::new(disk, vec![lane]);
-    let mut requests = u128::from(disk.leading_requests());
-    let (mut costliest, mut before, mut collisions, mut passed) = (0, 0, 0, Nanos::ZERO);
+    let mut requests = disk.leading_requests();
+    let (mut costliest, mut before, mut collisions, mut passed) = (TotalTime::ZERO, TotalTime::ZERO, 0, Nanos::ZERO);
     for interval in &disk.intervals {
         simulation.interval(interval, std::iter::empty());
-        requests += u128::from(interval.followers);
+        requests += interval.followers;
         let outcome = &simulation.outcome;
         if outcome.collisions > collisions {
-            let own = u128::from(simulation.carried().0) * u128::from(interval.followers);
-            (before, collisions) = (outcome.delay_sum - own, outcome.collisions);
+            let own = simulation.carried() * interval.followers;
+            (before, collisions) = (outcome.delay_sum.saturating_sub(own), outcome.collisions);
         }
-        costliest = costliest.max(outcome.delay_sum - before);
+        costliest = costliest.max(outcome.delay_sum.saturating_sub(before));
         passed.0 += interval.busy_before.0 + interval.length.0;
         let days = 1 + passed.0 / Nanos::from_secs(24 * 3_600).0;
         let opening = 100 * (500 - requests.min(500)) / 500;
-        let bound = u128::from(target.0) * (requests + opening) + costliest * u128::from(1 + days);
+        let bound = target * (requests + opening) + costliest * (1 + days);
         assert!(outcome.delay_sum <= bound, "{name}: {} of {bound} at {target}", outcome.delay_sum);
     }
 }
@@ -93,7 +93,7 @@ fn shaped_keeps_its_goal_on_every_trace() {
             let Some((policy, told)) = shaped(&disks, &model, &goal, context) else { continue };
             let outcome = simulate(&disks, &model, |_| Box::new(policy.clone()));
             assert_eq!(outcome, told, "{name}");
-            assert!(outcome.delay_sum <= u128::from(target.0) * u128::from(requests), "{name} at {target}");
+            assert!(outcome.delay_sum <= target * requests, "{name} at {target}");
             assert!(outcome.longest_delay <= LONGEST, "{name}: {}", outcome.longest_delay);
         }
     }

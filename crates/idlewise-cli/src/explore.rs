@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use idlewise::Bytes;
 use idlewise::idle::Idleness;
 use idlewise::policy::restrained::Amount;
 use idlewise::report::{HeatMap, Page, Section, Shape, Table, number, percent};
 use idlewise::tune::{PairPoint, Penalty, Plane, Question};
+use idlewise::{Bytes, TotalTime};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
@@ -125,12 +125,12 @@ impl Arguments {
         drop(progress);
         let [no_wait, service_wait] = asked.practices();
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
-        let responses: u128 = disks.iter().map(|disk| disk.response_sum).sum();
+        let responses: TotalTime = disks.iter().map(|disk| disk.response_sum).sum();
         Report {
             source: input.source.clone(),
             work: self.work.line(),
             target: self.relative_delay,
-            mean_response_s: responses as f64 / 1e9 / requests.max(1) as f64,
+            mean_response_s: responses.as_secs_f64() / requests.max(1) as f64,
             foreground_requests: requests,
             chosen: asked.chosen(),
             trained: first.and_then(|first| Some(asked.point(question(first).chosen()?.pair()))),

@@ -174,7 +174,7 @@ impl Arguments {
         let requests = disks.iter().map(|disk| disk.requests).sum();
         let quantile = |share| run.slowdown_quantile(share, requests).as_secs_f64();
         let tally = run.tallies.first().copied().unwrap_or_default();
-        let mean_response_s = tally.response_sum as f64 / 1e9 / tally.completed.max(1) as f64;
+        let mean_response_s = tally.response_sum.as_secs_f64() / tally.completed.max(1) as f64;
         let Tally { came, completed, lost, .. } = tally;
         Row {
             summary: Summary::new(&run.outcome, disks),

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outcome = simulate::simulate(&disks, &model, |_| Box::new(plan.policy()));
     let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
     println!("{} scrubbed, {} of {requests} foreground requests met", outcome.scrubbed, outcome.collisions);
-    assert!(outcome.delay_sum <= u128::from(goal.mean_slowdown.0) * u128::from(requests));
+    assert!(outcome.delay_sum <= goal.mean_slowdown * requests);
     Ok(())
 }
 

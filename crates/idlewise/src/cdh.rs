@@ -1,7 +1,7 @@
 //! The cumulative data histogram (SIGMETRICS 2009, section 2.1): a distribution of times in at most 1,000 pairs, that can be
 //! updated online and merged.
 
-use crate::Nanos;
+use crate::{Nanos, TotalTime};
 
 /// Bins in each doubling of time.
 const BINS: u64 = 24;
@@ -18,7 +18,7 @@ pub struct Cdh {
     /// Of each bin; empty before the first time, as the histograms of most of many disks are.
     counts: Vec<u64>,
     count: u64,
-    total: u128,
+    total: TotalTime,
     longest: Nanos,
 }
 
@@ -37,7 +37,7 @@ impl Cdh {
         let count = &mut self.counts[bin(time)];
         *count = count.saturating_add(times);
         self.count = self.count.saturating_add(times);
-        self.total += u128::from(time.0) * u128::from(times);
+        self.total += time * times;
         self.longest = self.longest.max(time);
     }
 
@@ -55,8 +55,8 @@ impl Cdh {
         self.count
     }
 
-    /// Their sum in nanoseconds, exact.
-    pub fn total(&self) -> u128 {
+    /// Their sum, exact.
+    pub fn total(&self) -> TotalTime {
         self.total
     }
 
@@ -180,7 +180,7 @@ mod tests {
             let exact = times[((share * times.len() as f64).ceil() as usize).max(1) - 1];
             let found = histogram.quantile(share).0;
             prop_assert!(found >= exact && found as f64 <= exact as f64 * (1.0 + 1.0 / 24.0) + 1024.0, "{found} for {exact}");
-            prop_assert_eq!(histogram.total(), times.iter().map(|&t| u128::from(t)).sum::<u128>());
+            prop_assert_eq!(histogram.total(), times.iter().map(|&t| Nanos(t)).sum::<TotalTime>());
         }
 
         #[test]

@@ -20,4 +20,4 @@ pub mod tune;
 mod units;
 
 pub use cdh::Cdh;
-pub use units::{Bytes, Nanos, Rate, UnitError};
+pub use units::{Bytes, Nanos, Rate, TotalTime, UnitError};

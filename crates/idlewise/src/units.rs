@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::Add;
+use std::ops::{Add, AddAssign, Mul};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -11,6 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A time in nanoseconds, since the start of a trace or of an idle interval, or a duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
+
+/// Times added up, in nanoseconds: exact where [`Nanos`] would come to the end of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TotalTime(pub u128);
 
 /// A size or a place in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +125,26 @@ impl Nanos {
     }
 }
 
+impl TotalTime {
+    /// Zero.
+    pub const ZERO: Self = Self(0);
+
+    /// Seconds as a number, as in `--json`.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The mean of so many times, cut to whole nanoseconds; zero of none.
+    pub fn mean(self, count: u64) -> Nanos {
+        Self(self.0.checked_div(count.into()).unwrap_or(0)).into()
+    }
+
+    /// The difference, or zero where `other` is more.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
 /// Whether so many decimals are all.
 fn exact(value: f64, decimals: usize) -> bool {
     (value * 10f64.powi(decimals as i32)).fract() == 0.0
@@ -157,6 +181,70 @@ impl Add for Nanos {
     }
 }
 
+impl Mul<u64> for Nanos {
+    type Output = TotalTime;
+
+    /// So many times as long, exactly.
+    fn mul(self, times: u64) -> TotalTime {
+        TotalTime(u128::from(self.0) * u128::from(times))
+    }
+}
+
+impl From<Nanos> for TotalTime {
+    fn from(time: Nanos) -> Self {
+        Self(time.0.into())
+    }
+}
+
+impl From<TotalTime> for Nanos {
+    /// Totals of more than 584 years are cut short.
+    fn from(total: TotalTime) -> Self {
+        Self(u64::try_from(total.0).unwrap_or(u64::MAX))
+    }
+}
+
+impl Add for TotalTime {
+    type Output = Self;
+
+    /// The sum, or the largest there is.
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for TotalTime {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl AddAssign<Nanos> for TotalTime {
+    fn add_assign(&mut self, time: Nanos) {
+        *self += Self::from(time);
+    }
+}
+
+impl Mul<u64> for TotalTime {
+    type Output = Self;
+
+    /// So many times as long, or the largest there is.
+    fn mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times.into()))
+    }
+}
+
+impl Sum for TotalTime {
+    fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
+        times.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl Sum<Nanos> for TotalTime {
+    fn sum<I: Iterator<Item = Nanos>>(times: I) -> Self {
+        times.map(Self::from).sum()
+    }
+}
+
 impl Add for Bytes {
     type Output = Self;
 
@@ -180,6 +268,13 @@ impl Sum for Bytes {
 
 impl fmt::Display for Nanos {
     /// Three significant digits and a unit: `4.80 ms`, `88.1 ms`, `1.20 h`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        TotalTime::from(*self).fmt(f)
+    }
+}
+
+impl fmt::Display for TotalTime {
+    /// As a single time is printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, factor): (_, u64) = match self.0 {
             0 => return f.pad("0 s"),
@@ -358,6 +453,23 @@ mod tests {
         let expected = "1.00 MiB, 1.25 MiB, 1.125 MiB, 1.0625 MiB, 4.00 MiB, 4.00 MiB, 7.9375 MiB, 12.5 MiB";
         assert_eq!(printed(&requests), expected);
         assert_eq!(Rate(38_750_000).to_string(), "38.8 MB/s");
+    }
+
+    #[test]
+    fn a_total_outlasts_the_end_of_time() {
+        let longest = Nanos(u64::MAX);
+        let mut total: TotalTime = [longest, longest].into_iter().sum();
+        assert_eq!((total, total.mean(2), total.mean(1), total.mean(0)), (longest * 2, longest, longest, Nanos::ZERO));
+        total += Nanos(1);
+        total += TotalTime(2);
+        assert_eq!(total.saturating_sub(longest * 2), TotalTime(3));
+        assert_eq!((longest * 1).saturating_sub(total), TotalTime::ZERO);
+        assert_eq!(
+            (TotalTime(u128::MAX) + TotalTime(1), TotalTime(u128::MAX) * 2),
+            (TotalTime(u128::MAX), TotalTime(u128::MAX))
+        );
+        assert_eq!([TotalTime(4_800_000), longest * 2].map(|total| total.to_string()), ["4.80 ms", "427008 d"]);
+        assert_eq!((Nanos::from_millis(250) * 3 + TotalTime(0)).as_secs_f64(), 0.75);
     }
 
     /// The same digit by digit, as on paper: numbers of any length.

@@ -1,5 +1,6 @@
 //! `simulate`: any policy with any parameters on any work; sums of disks are those of all.
 
+use idlewise::TotalTime;
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::{Idleness, Keep};
 use idlewise::policy::{REQUEST_SIZE, Setting, build};
@@ -44,8 +45,8 @@ fn check(run: &Run, disks: &[Idleness], per_write: bool) {
     let intervals = disks.iter().map(|disk| disk.intervals.len() as u64).sum::<u64>();
     assert!(outcome.collisions <= outcome.background_requests && outcome.collisions <= intervals);
     assert!(outcome.used_idle <= run.foreground.idle && run.foreground.idle <= run.foreground.span);
-    assert!(u128::from(outcome.longest_delay.0) <= outcome.delay_sum);
-    assert!(outcome.delay_sum <= u128::from(outcome.longest_delay.0) * u128::from(requests));
+    assert!(TotalTime::from(outcome.longest_delay) <= outcome.delay_sum);
+    assert!(outcome.delay_sum <= outcome.longest_delay * requests);
     assert!(run.slowdowns.count() <= requests && run.foreground.requests == requests);
     assert_eq!(run.responses.count(), requests);
     assert!((0.0..=1.0).contains(&run.utilisation()));

@@ -312,7 +312,7 @@ impl Row {
                 dirty: updates.dirty,
                 times: updates.times.clone(),
             }),
-            mean_slowdown_s: run.outcome.delay_sum as f64 / 1e9 / run.foreground.requests.max(1) as f64,
+            mean_slowdown_s: run.outcome.delay_sum.as_secs_f64() / run.foreground.requests.max(1) as f64,
             max_slowdown_s: run.outcome.longest_delay.as_secs_f64(),
             relative_delay: run.relative_delay(),
             utilisation: run.utilisation(),

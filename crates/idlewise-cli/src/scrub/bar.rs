@@ -161,7 +161,7 @@ fn lines(device: &str, done: f64, how_far: &[String], why: &[String], width: usi
 #[cfg(test)]
 mod tests {
     use idlewise::drive::Measured;
-    use idlewise::{Bytes, Nanos};
+    use idlewise::{Bytes, Nanos, TotalTime};
 
     use super::*;
 
@@ -175,7 +175,7 @@ mod tests {
             bad_blocks: 11,
             measured: Measured {
                 foreground_requests: 2,
-                slowdown_sum: 284_000,
+                slowdown_sum: TotalTime(284_000),
                 max_slowdown: Nanos(184_000),
                 ..Measured::default()
             },

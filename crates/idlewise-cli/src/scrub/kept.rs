@@ -124,7 +124,7 @@ fn keeps_p99(goal: &Goal, measured: &Measured) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use idlewise::{Bytes, Nanos, Rate};
+    use idlewise::{Bytes, Nanos, Rate, TotalTime};
     use idlewise_linux::scrub::State;
 
     use super::*;
@@ -132,7 +132,7 @@ mod tests {
     fn report(spent: &[(&'static str, u64)], slowdown: Nanos) -> Report {
         let measured = Measured {
             foreground_requests: 10,
-            slowdown_sum: 10 * u128::from(slowdown.0),
+            slowdown_sum: slowdown * 10,
             max_slowdown: Nanos::from_millis(20),
             ..Measured::default()
         };
@@ -185,8 +185,8 @@ mod tests {
         let goal = Goal { p99_slowdown: Some(Nanos(10_000_000)), ..GOAL };
         let kept = |slowed| {
             let mut report = report(&[], Nanos(90_000));
-            (report.measured.foreground_requests, report.measured.slowdown_sum) = (1_000, 90_000_000);
-            report.measured.slowed = (slowed, 0);
+            (report.measured.foreground_requests, report.measured.slowdown_sum) = (1_000, Nanos(90_000) * 1_000);
+            report.measured.slowed = (slowed, TotalTime::ZERO);
             Kept::new(&report, Some(goal), None)
         };
         let (ten, eleven) = (kept(10), kept(11));

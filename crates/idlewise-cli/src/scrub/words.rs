@@ -98,13 +98,15 @@ mod tests {
     use idlewise::policy::{Account, Terms};
 
     use super::*;
+    use idlewise::TotalTime;
 
     #[test]
     fn a_pause_says_the_mean_the_goal_and_when_it_ends() {
         let mut account = Account::new(Nanos(100_000), Terms::default());
         account.reserve.expect(Nanos(2_000_000));
         account.served(600, Nanos(60_500_000));
-        let measured = Measured { foreground_requests: 600, slowdown_sum: 60_500_000, ..Measured::default() };
+        let measured =
+            Measured { foreground_requests: 600, slowdown_sum: TotalTime(60_500_000), ..Measured::default() };
         let doing_now = Doing::Overdrawn { left: Nanos::from_secs(246) };
         let mut progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };
         let line = fit(&doing(&progress), 200);
@@ -124,7 +126,7 @@ mod tests {
         let mut account = Account::new(Nanos(100_000), Terms::default()).and_tail(Nanos(10_000_000));
         account.served(6, Nanos(66_000_000));
         account.served(594, Nanos(0));
-        let measured = Measured { foreground_requests: 600, slowed: (6, 66_000_000), ..Measured::default() };
+        let measured = Measured { foreground_requests: 600, slowed: (6, TotalTime(66_000_000)), ..Measured::default() };
         let doing_now = Doing::Overdrawn { left: Nanos::from_secs(3_000) };
         account.reserve.expect(Nanos(11_000_000));
         let progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };

@@ -36,7 +36,7 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
             "1 in {:.0} foreground requests collides with a scrub request, which adds {} on average, summed over all requests that it \
              delays",
             requests as f64 / collisions as f64,
-            Nanos((outcome.delay_sum / u128::from(collisions)) as u64)
+            outcome.delay_sum.mean(collisions)
         ),
     };
     let rate = Rate((size.0 as f64 / model.verify_time(size).as_secs_f64()) as u64);

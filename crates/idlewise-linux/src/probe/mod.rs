@@ -12,7 +12,7 @@ pub use service::{Service, disk_model, service};
 use std::sync::atomic::AtomicBool;
 
 use idlewise::order::Extent;
-use idlewise::{Bytes, Nanos};
+use idlewise::{Bytes, Nanos, TotalTime};
 
 use crate::device::Device;
 use crate::device::verify::Verifier;
@@ -81,7 +81,7 @@ impl<'a> Probe<'a> {
 
 /// The mean of some times.
 fn mean(times: &[Nanos]) -> Nanos {
-    Nanos((times.iter().map(|time| u128::from(time.0)).sum::<u128>() / times.len().max(1) as u128) as u64)
+    times.iter().copied().sum::<TotalTime>().mean(times.len() as u64)
 }
 
 /// Their median; zero of none.

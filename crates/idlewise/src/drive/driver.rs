@@ -221,7 +221,7 @@ impl<P: Policy> Driver<P> {
         let measured = *self.clock.measured();
         for (requests, slowdowns) in measured.since(&self.told) {
             if requests > 0 {
-                self.policy.foreground_served(requests, Nanos(u64::try_from(slowdowns).unwrap_or(u64::MAX)));
+                self.policy.foreground_served(requests, slowdowns.into());
             }
         }
         self.told = measured;

@@ -1,6 +1,6 @@
 //! What foreground requests suffered, as measured.
 
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// What foreground requests suffered, and what was done meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,14 +9,14 @@ pub struct Measured {
     pub foreground_requests: u64,
     /// Steps of background work in service when a foreground request arrived.
     pub collisions: u64,
-    /// Sum of slowdowns, in nanoseconds.
-    pub slowdown_sum: u128,
+    /// Sum of slowdowns.
+    pub slowdown_sum: TotalTime,
     /// Longest slowdown.
     pub max_slowdown: Nanos,
     /// Requests slowed by more than a limit, if one is set, and the sum of their slowdowns.
-    pub slowed: (u64, u128),
-    /// Sum of response times, in nanoseconds.
-    pub response_sum: u128,
+    pub slowed: (u64, TotalTime),
+    /// Sum of response times.
+    pub response_sum: TotalTime,
     /// Steps of background work that began.
     pub steps: u64,
     /// Their sizes together.
@@ -26,7 +26,7 @@ pub struct Measured {
 impl Measured {
     /// Mean slowdown over all foreground requests; zero without any.
     pub fn mean_slowdown(&self) -> Nanos {
-        self.mean(self.slowdown_sum)
+        self.slowdown_sum.mean(self.foreground_requests)
     }
 
     /// Share of the foreground requests that were slowed by more than the limit; zero without any.
@@ -35,7 +35,7 @@ impl Measured {
     }
 
     /// The foreground requests since an earlier state, and the sum of their slowdowns: those within the limit, then those beyond.
-    pub fn since(&self, before: &Self) -> [(u64, u128); 2] {
+    pub fn since(&self, before: &Self) -> [(u64, TotalTime); 2] {
         let requests = self.foreground_requests.saturating_sub(before.foreground_requests);
         let sum = self.slowdown_sum.saturating_sub(before.slowdown_sum);
         let slowed = (self.slowed.0.saturating_sub(before.slowed.0), self.slowed.1.saturating_sub(before.slowed.1));
@@ -44,10 +44,6 @@ impl Measured {
 
     /// Mean response time of a foreground request; zero without any.
     pub fn mean_response(&self) -> Nanos {
-        self.mean(self.response_sum)
-    }
-
-    fn mean(&self, sum: u128) -> Nanos {
-        Nanos(u64::try_from(sum / u128::from(self.foreground_requests.max(1))).unwrap_or(u64::MAX))
+        self.response_sum.mean(self.foreground_requests)
     }
 }

@@ -115,13 +115,13 @@ impl SecondClock {
             self.intervals.keep_last(REMEMBERED);
         }
         self.measured.foreground_requests += 1;
-        self.measured.slowdown_sum += u128::from(slowdown.0);
+        self.measured.slowdown_sum += slowdown;
         self.measured.max_slowdown = self.measured.max_slowdown.max(slowdown);
         if self.limit.is_some_and(|limit| slowdown > limit) {
             self.measured.slowed.0 += 1;
-            self.measured.slowed.1 += u128::from(slowdown.0);
+            self.measured.slowed.1 += slowdown;
         }
-        self.measured.response_sum += u128::from(at.since(arrival).0);
+        self.measured.response_sum += at.since(arrival);
         (self.served, self.undisturbed, self.idle_since) = (at, undisturbed, at);
         // A request that was under way when watching began has no arrival.
         self.outstanding = self.outstanding.saturating_sub(1);
@@ -196,6 +196,7 @@ impl SecondClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TotalTime;
     use proptest::prelude::*;
 
     #[derive(Clone, Copy)]
@@ -247,9 +248,9 @@ mod tests {
         let measured = clock.measured();
         assert_eq!((measured.collisions, measured.foreground_requests), (2, 3));
         // 60 + 5 for 45, and from 80 to 110 again: 115 for 105.
-        assert_eq!((measured.slowdown_sum, measured.max_slowdown), (20 + 10, Nanos(20)));
-        assert_eq!((measured.slowed, measured.slowed_share()), ((1, 20), 1.0 / 3.0));
-        assert_eq!(measured.since(&Measured::default()), [(2, 10), (1, 20)]);
+        assert_eq!((measured.slowdown_sum, measured.max_slowdown), (TotalTime(20 + 10), Nanos(20)));
+        assert_eq!((measured.slowed, measured.slowed_share()), ((1, TotalTime(20)), 1.0 / 3.0));
+        assert_eq!(measured.since(&Measured::default()), [(2, TotalTime(10)), (1, TotalTime(20))]);
         let lengths: Vec<u64> = clock.undisturbed().intervals.iter().map(|i| i.length.0).collect();
         assert_eq!(lengths, [25, 55]);
     }
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!((clock.displacement(), measured.collisions, measured.max_slowdown), (Nanos(4), 0, Nanos(4)));
         // Every request after a step was delayed by 4; the first dozens of them before that was known.
         let expected = 4 * (2_000 - held);
-        let counted = measured.slowdown_sum as u64;
+        let counted = measured.slowdown_sum.0 as u64;
         assert!(counted <= expected && counted > expected * 8 / 10, "{counted} of {expected}");
     }
 
@@ -294,10 +295,10 @@ mod tests {
                 clock
             };
             let (with, without) = (run(events(&requests, wait, own)), run(events(&requests, u64::MAX / 2, own)));
-            let difference = with.measured().response_sum - without.measured().response_sum;
-            prop_assert_eq!(with.measured().slowdown_sum, difference);
+            let both = without.measured().response_sum + with.measured().slowdown_sum;
+            prop_assert_eq!(with.measured().response_sum, both);
             prop_assert_eq!(&with.undisturbed().intervals, &without.undisturbed().intervals);
-            prop_assert_eq!(without.measured().slowdown_sum, 0);
+            prop_assert_eq!(without.measured().slowdown_sum, TotalTime::ZERO);
         }
     }
 }

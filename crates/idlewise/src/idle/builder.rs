@@ -39,7 +39,7 @@ impl IdlenessBuilder {
             _ => disk.requests_per_hour.push((hour, 1)),
         }
         disk.end = disk.end.max(completion);
-        disk.response_sum += u128::from(completion.since(arrival).0);
+        disk.response_sum += completion.since(arrival);
     }
 
     /// Keeps the response time of the request added last.
@@ -78,6 +78,7 @@ impl IdlenessBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TotalTime;
 
     #[test]
     fn overlapping_requests_are_one_busy_period_and_touching_ones_too() {
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(disk.intervals, [interval(20, 2, 40), interval(5, 1, 10)]);
         assert_eq!((disk.requests, disk.leading_requests()), (6, 3));
         assert_eq!((disk.span(), disk.idle(), disk.busy()), (Nanos(75), Nanos(25), Nanos(50)));
-        assert_eq!(disk.response_sum, 60);
+        assert_eq!(disk.response_sum, TotalTime(60));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Idleness;
+use crate::TotalTime;
 
 /// Up to this coefficient of variation intervals are of similar lengths; 1 is exponential, and the papers' T1 has 0.98.
 const VARIES: f64 = 1.2;
@@ -39,9 +40,9 @@ pub struct Verdict {
 /// (1 - P(long)), which is the autocorrelation at lag 1 of being long. 0 if intervals are independent, 1 if all long ones
 /// come together. `None` if fewer than two are long or short.
 pub fn burstiness(disk: &Idleness) -> Option<f64> {
-    let count = disk.intervals.len() as u128;
-    let total: u128 = disk.intervals.iter().map(|interval| u128::from(interval.length.0)).sum();
-    let long: Vec<bool> = disk.intervals.iter().map(|i| u128::from(i.length.0) * count > total).collect();
+    let count = disk.intervals.len() as u64;
+    let total: TotalTime = disk.intervals.iter().map(|interval| interval.length).sum();
+    let long: Vec<bool> = disk.intervals.iter().map(|i| i.length * count > total).collect();
     let longs = long.iter().filter(|&&long| long).count();
     if longs < 2 || long.len() - longs < 2 {
         return None;

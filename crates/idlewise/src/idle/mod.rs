@@ -28,7 +28,7 @@ pub use statistics::Statistics;
 
 use crate::disk::DiskModel;
 use crate::trace::Trace;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// The busy and idle times of one disk.
 ///
@@ -48,8 +48,8 @@ pub struct Idleness {
     /// What is added to times on the trace's clock for those on the source's, whose zero is a midnight in most formats; zero where
     /// the source has no clock.
     pub origin: Nanos,
-    /// Sum of response times in nanoseconds.
-    pub response_sum: u128,
+    /// Sum of response times.
+    pub response_sum: TotalTime,
     /// Whether any response time was recorded; if not, all are a model's.
     pub responses_recorded: bool,
     /// The hours of the trace's clock in which requests arrived, in their order, with how many.
@@ -158,7 +158,7 @@ impl Idleness {
 
     /// Mean response time of the foreground; zero without requests.
     pub fn mean_response(&self) -> Nanos {
-        Nanos((self.response_sum / u128::from(self.requests.max(1))) as u64)
+        self.response_sum.mean(self.requests)
     }
 
     /// Requests in the first busy period, which no interval precedes.

@@ -116,6 +116,7 @@ impl<'a> Reducer<'a> {
 #[cfg(all(test, feature = "files"))]
 mod tests {
     use super::*;
+    use crate::TotalTime;
     use crate::trace::{ReadOptions, parse_bytes};
 
     const LOAD: &str = "0.000 ; 0 ; 8 ; R\n0.001 ; 8 ; 8 ; W\n0.100 ; 0 ; 8 ; R\n";
@@ -151,7 +152,7 @@ mod tests {
         let disk = reducer.finish(trace.provenance.origin).remove(0);
         let lengths: Vec<u64> = disk.intervals.iter().map(|interval| interval.length.0).collect();
         assert_eq!(lengths, [98_000_000, 100_000_000 - 4_045_511]);
-        assert_eq!((disk.response_sum, disk.responses_recorded), (3_000_000 + 4_045_511, true));
+        assert_eq!((disk.response_sum, disk.responses_recorded), (TotalTime(3_000_000 + 4_045_511), true));
     }
 
     #[test]

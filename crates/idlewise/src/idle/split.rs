@@ -1,7 +1,7 @@
 //! Two parts of a disk's time: one to learn from, one to test on.
 
 use super::{Idleness, Write};
-use crate::Nanos;
+use crate::{Nanos, TotalTime};
 
 impl Idleness {
     /// What came before and after `share` (0 to 1) of the span. The interval at the border belongs to neither; hourly counts
@@ -31,7 +31,7 @@ impl Idleness {
             end: Nanos(end),
             origin: self.origin,
             // Without each response, the mean of all stands for both parts'.
-            response_sum: self.response_sum * u128::from(requests) / u128::from(self.requests.max(1)),
+            response_sum: TotalTime((self.response_sum * requests).0 / u128::from(self.requests.max(1))),
             responses_recorded: self.responses_recorded,
             requests_per_hour: Vec::new(),
             intervals: intervals.to_vec(),
@@ -63,7 +63,7 @@ impl Idleness {
 
     fn with_own_responses(mut self) -> Self {
         if !self.responses.is_empty() {
-            self.response_sum = self.responses.iter().map(|response| u128::from(response.0)).sum();
+            self.response_sum = self.responses.iter().copied().sum();
         }
         self
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Idleness;
-use crate::Nanos;
+use crate::{Nanos, TotalTime};
 
 /// The summary that `idlewise idle` prints. Names are those of `--json`; times are in seconds; numbers that do not
 /// exist (a mean of no intervals) are `None`.
@@ -44,8 +44,8 @@ impl Statistics {
     pub fn of(disks: &[Idleness]) -> Self {
         let begin = disks.iter().map(|disk| disk.begin).min().unwrap_or_default();
         let end = disks.iter().map(|disk| disk.end).max().unwrap_or_default();
-        let spans: u128 = disks.iter().map(|disk| u128::from(disk.span().0)).sum();
-        let busy: u128 = disks.iter().map(|disk| u128::from(disk.busy().0)).sum();
+        let spans: TotalTime = disks.iter().map(Idleness::span).sum();
+        let busy: TotalTime = disks.iter().map(Idleness::busy).sum();
         let mut lengths: Vec<u64> = disks.iter().flat_map(|d| d.intervals.iter().map(|i| i.length.0)).collect();
         lengths.sort_unstable();
 
@@ -60,7 +60,7 @@ impl Statistics {
         Self {
             requests: disks.iter().map(|disk| disk.requests).sum(),
             span_s: end.since(begin).as_secs_f64(),
-            utilisation: (spans > 0).then(|| busy as f64 / spans as f64),
+            utilisation: (spans > TotalTime::ZERO).then(|| busy.0 as f64 / spans.0 as f64),
             idle_intervals: count as u64,
             idle_mean_s: mean,
             idle_variance_s2: variance,

@@ -4,7 +4,7 @@
 //! slowed by more than the 99th percentile spends a hundred.
 
 use super::Reserve;
-use crate::Nanos;
+use crate::{Nanos, TotalTime};
 
 /// On what terms an account is kept. The default ones are those of [`super::Budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Tail {
     const PRICE: i128 = 100;
 
     fn served(&mut self, requests: u64, delays: Nanos) {
-        let slowed = u128::from(delays.0) > u128::from(self.goal.0) * u128::from(requests);
+        let slowed = TotalTime::from(delays) > self.goal * requests;
         self.balance += i128::from(requests) * if slowed { 1 - Self::PRICE } else { 1 };
     }
 

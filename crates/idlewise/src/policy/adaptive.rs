@@ -107,7 +107,7 @@ impl Adaptive {
             longer.retain(|&index| intervals[index as usize].length > wait);
             for &(size, service) in &self.sizes {
                 let done = on_intervals(intervals, &longer, wait, service, None, |_| true);
-                let (bytes, delay) = (done.requests.saturating_mul(size.0), done.delay_sum as f64);
+                let (bytes, delay) = (done.requests.saturating_mul(size.0), done.delay_sum.0 as f64);
                 if delay <= allowed && bytes > best.0 {
                     best = (bytes, delay, wait, size);
                 }
@@ -193,6 +193,7 @@ mod tests {
 
     use super::super::Budget;
     use super::*;
+    use crate::TotalTime;
     use crate::idle::{Idleness, IdlenessBuilder};
     use crate::simulate::simulate;
 
@@ -214,7 +215,7 @@ mod tests {
     }
 
     /// Bytes that the best fixed pair verifies with at most so much delay.
-    fn hindsight(disks: &[Idleness], model: &DiskModel, delay: u128) -> f64 {
+    fn hindsight(disks: &[Idleness], model: &DiskModel, delay: TotalTime) -> f64 {
         let intervals = &disks[0].intervals;
         let mut longer: Vec<u32> = (0..intervals.len() as u32).collect();
         let mut best = 0;
@@ -242,9 +243,9 @@ mod tests {
             for target in [250_000, MS, 4 * MS].map(Nanos) {
                 let adaptive = || Budget::new(Adaptive::new(target, Nanos(51 * MS), &model), target);
                 let adapted = simulate(&disks, &model, |_| Box::new(adaptive()));
-                let allowed = |disks: &[Idleness]| u128::from(target.0) * u128::from(disks[0].requests);
-                let costliest = 20 * 51 * u128::from(MS);
-                assert!(adapted.delay_sum <= allowed(&disks) + 1_000 * u128::from(target.0) + costliest);
+                let allowed = |disks: &[Idleness]| target * disks[0].requests;
+                let costliest = Nanos(MS) * (20 * 51);
+                assert!(adapted.delay_sum <= allowed(&disks) + target * 1_000 + costliest);
                 let best = if let [one] = parts {
                     hindsight(&disk(&[*one]), &model, adapted.delay_sum)
                 } else {

@@ -129,6 +129,7 @@ mod tests {
 
     use super::*;
     use crate::Bytes;
+    use crate::TotalTime;
     use crate::disk::DiskModel;
     use crate::idle::{Idleness, Interval};
     use crate::policy::Waiting;
@@ -198,10 +199,10 @@ mod tests {
     }
 
     /// What may be promised of an account after so many requests: twice the opening, as an integer.
-    fn earned(target: u64, terms: Terms, requests: u128) -> u128 {
-        let left = u128::from(terms.taken_back_over).saturating_sub(requests);
-        let opening = u128::from(terms.opening) * left / u128::from(terms.taken_back_over.max(1));
-        u128::from(target) * (requests + opening) + u128::from(target)
+    fn earned(target: Nanos, terms: Terms, requests: u64) -> TotalTime {
+        let left = terms.taken_back_over.saturating_sub(requests);
+        let opening = terms.opening * left / terms.taken_back_over.max(1);
+        target * (requests + opening + 1)
     }
 
     proptest! {
@@ -224,26 +225,26 @@ mod tests {
             let lane = Lane::new(Box::new(policy), Box::new(Scrub::new(Service::OfSize(DiskModel::in_proportion(service)))));
             let mut simulation = Simulation::new(&Idleness::default(), vec![lane]);
             simulation.limit = p99.map(Nanos);
-            let (mut requests, mut costliest, mut before, mut collisions) = (0u128, 0, 0, 0);
+            let (mut requests, mut costliest, mut before, mut collisions) = (0, TotalTime::ZERO, TotalTime::ZERO, 0);
             let (mut most_slowed, mut slowed_before, mut clock) = (0, 0, 0);
             for (length, followers) in intervals {
                 let interval = Interval { length: Nanos(length), followers, busy_before: Nanos(1) };
                 simulation.interval(&interval, std::iter::empty());
-                requests += u128::from(followers);
+                requests += followers;
                 clock += length + 1;
                 if simulation.outcome.collisions > collisions {
                     (before, collisions) = (simulation.outcome.delay_sum, simulation.outcome.collisions);
                     // The delays of this interval's busy period are this collision's already.
-                    before -= u128::from(simulation.carried().0) * u128::from(followers);
+                    before = before.saturating_sub(simulation.carried() * followers);
                     let slowed = p99.is_some_and(|p99| simulation.carried() > Nanos(p99));
                     slowed_before = simulation.outcome.slowed - if slowed { followers } else { 0 };
                 }
                 let exceptions = if patience == u64::MAX { 0 } else { 1 + clock / once_in };
                 most_slowed = most_slowed.max(simulation.outcome.slowed - slowed_before);
-                let allowed = requests + u128::from(opening) + 100 * u128::from(most_slowed) * u128::from(1 + exceptions);
-                prop_assert!(100 * u128::from(simulation.outcome.slowed) <= allowed);
-                costliest = costliest.max(simulation.outcome.delay_sum - before);
-                let bound = earned(target, terms, requests) + costliest * u128::from(1 + exceptions);
+                let allowed = requests + opening + 100 * most_slowed * (1 + exceptions);
+                prop_assert!(100 * simulation.outcome.slowed <= allowed);
+                costliest = costliest.max(simulation.outcome.delay_sum.saturating_sub(before));
+                let bound = earned(Nanos(target), terms, requests) + costliest * (1 + exceptions);
                 prop_assert!(simulation.outcome.delay_sum <= bound);
             }
         }

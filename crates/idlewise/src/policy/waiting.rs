@@ -2,7 +2,7 @@
 
 use super::{Decision, Entry, Kind, Parameter, Policy, REQUEST_SIZE, Tried};
 use crate::idle::Interval;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Waits until the device has been idle for `idle_wait`, then issues requests back to back until foreground work
 /// arrives. Decreasing hazard rates make that the best time to stop (DSN 2012, section V-A).
@@ -62,12 +62,12 @@ pub(crate) struct Done {
     pub requests: u64,
     /// Requests in service when foreground work arrived.
     pub collisions: u64,
-    /// Sum of the delays of foreground requests, in nanoseconds.
-    pub delay_sum: u128,
+    /// Sum of the delays of foreground requests.
+    pub delay_sum: TotalTime,
     /// Longest delay of one.
     pub longest_delay: Nanos,
-    /// Idle time in which a request was in service, in nanoseconds.
-    pub used_idle: u128,
+    /// Idle time in which a request was in service.
+    pub used_idle: TotalTime,
     /// Foreground requests delayed by more than the limit.
     pub slowed: u64,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Done {
 impl Done {
     /// A busy period of so many requests is delayed.
     fn delayed(&mut self, delay: u64, requests: u64, limit: Option<Nanos>) {
-        self.delay_sum += u128::from(delay) * u128::from(requests);
+        self.delay_sum += Nanos(delay) * requests;
         self.slowed += if limit.is_some_and(|limit| delay > limit.0) { requests } else { 0 };
     }
 }
@@ -119,7 +119,7 @@ pub(crate) fn on_intervals(
         while length > wait {
             let issued = (length - wait).div_ceil(service);
             done.requests += issued;
-            done.used_idle += u128::from(length - wait);
+            done.used_idle += Nanos(length - wait);
             let mut delay = wait.saturating_add(issued.saturating_mul(service)) - length;
             if delay == 0 {
                 break;

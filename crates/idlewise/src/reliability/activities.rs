@@ -207,8 +207,8 @@ impl Activities {
             // Nor has a trace of no time a rate.
             return f64::INFINITY;
         }
-        let rate = run.outcome.scrubbed.0 as f64 / (run.foreground.span as f64 / 1e9);
-        times.map_or(self.capacity.0 as f64 / rate, |times| times.total() as f64 / 1e9 / times.count() as f64)
+        let rate = run.outcome.scrubbed.0 as f64 / run.foreground.span.as_secs_f64();
+        times.map_or(self.capacity.0 as f64 / rate, |times| times.total().as_secs_f64() / times.count() as f64)
     }
 
     /// Both in two lanes, of which the scrub's may delay the foreground by a share of what it does alone: the share at which both
@@ -222,7 +222,7 @@ impl Activities {
         watch: &dyn Fn(f64),
     ) -> Activity {
         let share = |activity: &Activity| {
-            let delays = |run: &Run| run.outcome.delay_sum as f64 / run.foreground.requests.max(1) as f64;
+            let delays = |run: &Run| run.outcome.delay_sum.0 as f64 / run.foreground.requests.max(1) as f64;
             delays(&activity.run) / delays(&scrub.run).max(f64::MIN_POSITIVE)
         };
         let run = |left: f64, tries: u32| {
@@ -243,14 +243,14 @@ impl Activities {
     }
 
     fn activity(&self, run: Run, running: Running, times: u64, passes: impl FnOnce(Cdh) -> Passes) -> Activity {
-        let span_s = run.foreground.span as f64 / 1e9;
+        let span_s = run.foreground.span.as_secs_f64();
         let segments = self.capacity.0 as f64 / self.segment.0.max(1) as f64;
         let updates = |(detail, tally): (&Detail, &Tally)| Updates {
             writes: *tally,
             times: detail.times.clone(),
             hits: detail.hits.clone(),
             // Spans add up over disks, as dirty times do.
-            dirty: (detail.dirty as f64 / 1e9 / span_s.max(1e-9) / segments).min(1.0),
+            dirty: (detail.dirty.as_secs_f64() / span_s.max(1e-9) / segments).min(1.0),
         };
         let scrub = run.details.last().filter(|_| running != Running::Parity).map(|detail| detail.times.clone());
         let parity = run.details.first().zip(run.tallies.first()).filter(|_| running != Running::Scrub);
@@ -262,7 +262,7 @@ impl Updates {
     /// Mean time from a WRITE to the update of its segment, in seconds, of those that were updated.
     pub fn mean_s(&self) -> Option<f64> {
         let Tally { completed, response_sum, .. } = self.writes;
-        (completed > 0).then(|| response_sum as f64 / 1e9 / completed as f64)
+        (completed > 0).then(|| response_sum.as_secs_f64() / completed as f64)
     }
 
     /// Updates that were done, as a share of WRITEs: the paper's completed ratio (table 6).

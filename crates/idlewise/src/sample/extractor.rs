@@ -1,7 +1,7 @@
 //! From requests to the intervals of a trace, in one pass and flat memory.
 
-use crate::Nanos;
 use crate::trace::{Columns, Op};
+use crate::{Nanos, TotalTime};
 
 use super::entropy::{Entropy, LEVELS};
 use super::travel::{RANDOM_BEYOND, Travel};
@@ -30,14 +30,14 @@ pub struct Interval {
     pub arrival_entropy: f64,
     /// Requests whose response time is known.
     pub responses: u64,
-    /// Sum of their response times in nanoseconds.
-    pub response_sum: u128,
+    /// Sum of their response times.
+    pub response_sum: TotalTime,
 }
 
 impl Interval {
     /// Mean response time in seconds, if one is known.
     pub fn mean_response(&self) -> Option<f64> {
-        (self.responses > 0).then(|| self.response_sum as f64 / self.responses as f64 / 1e9)
+        (self.responses > 0).then(|| self.response_sum.0 as f64 / self.responses as f64 / 1e9)
     }
 }
 
@@ -88,7 +88,7 @@ impl Extractor {
             interval.traffic += u64::from(request.length);
             if let Some(response) = request.response {
                 interval.responses += 1;
-                interval.response_sum += u128::from(response.0);
+                interval.response_sum += response;
             }
 
             let since = request.arrival.0 - interval.index * self.length.0;

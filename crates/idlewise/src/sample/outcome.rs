@@ -115,6 +115,7 @@ pub fn sample(intervals: &[Interval], settings: &Settings, done: &(dyn Fn(f64) +
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TotalTime;
 
     fn settings() -> Settings {
         let features = "CntRdMss".parse().unwrap();
@@ -131,7 +132,7 @@ mod tests {
                 reads: requests / 2,
                 traffic: requests * 4096,
                 responses: requests,
-                response_sum: u128::from(requests * ms * 1_000_000),
+                response_sum: Nanos::from_millis(ms) * requests,
                 ..Interval::default()
             }
         };
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn without_response_times_there_are_representatives_all_the_same() {
         let mut silent = intervals(60);
-        silent.iter_mut().for_each(|interval| (interval.responses, interval.response_sum) = (0, 0));
+        silent.iter_mut().for_each(|interval| (interval.responses, interval.response_sum) = (0, TotalTime::ZERO));
         let outcome = sample(&silent, &settings(), &|_| ()).unwrap();
         assert_eq!(outcome.representatives.len(), 3);
         assert_eq!((outcome.chosen.estimate_mean_response_s, outcome.chosen.error), (None, None));

@@ -29,6 +29,7 @@ pub fn phases(intervals: &[Interval], all: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Nanos;
 
     #[test]
     fn a_phase_ends_where_two_of_its_intervals_would_differ() {
@@ -36,7 +37,7 @@ mod tests {
             index,
             requests: 1,
             responses: 1,
-            response_sum: u128::from(us) * 1000,
+            response_sum: Nanos::from_micros(us).into(),
             ..Interval::default()
         };
         let of = |times: &[(u64, u64)], all| phases(&times.iter().copied().map(interval).collect::<Vec<_>>(), all);

@@ -72,7 +72,7 @@ mod tests {
 
     fn interval((index, requests, ms): (u64, u64, Option<u64>)) -> Interval {
         let responses = ms.map_or(0, |_| requests);
-        let response_sum = u128::from(ms.unwrap_or(0) * 1_000_000 * requests);
+        let response_sum = Nanos::from_millis(ms.unwrap_or(0)) * requests;
         Interval { index, requests, responses, response_sum, ..Interval::default() }
     }
 

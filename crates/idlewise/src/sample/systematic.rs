@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Interval, mean_response, relative_error};
+use crate::TotalTime;
 
 /// The response time may be off by this share of it ...
 const MARGIN: f64 = 0.15;
@@ -85,7 +86,7 @@ struct Run {
     offset: u64,
     requests: u64,
     responses: u64,
-    response_sum: u128,
+    response_sum: TotalTime,
 }
 
 impl Run {
@@ -96,13 +97,14 @@ impl Run {
     }
 
     fn mean_response(&self) -> Option<f64> {
-        (self.responses > 0).then(|| self.response_sum as f64 / self.responses as f64 / 1e9)
+        (self.responses > 0).then(|| self.response_sum.0 as f64 / self.responses as f64 / 1e9)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Nanos;
 
     /// One request an interval, with these response times in milliseconds; 0 for no request.
     fn intervals(times: &[u64]) -> Vec<Interval> {
@@ -110,7 +112,7 @@ mod tests {
             index: index as u64,
             requests: 1,
             responses: 1,
-            response_sum: u128::from(ms) * 1_000_000,
+            response_sum: Nanos::from_millis(ms).into(),
             ..Interval::default()
         };
         times.iter().enumerate().filter(|(_, ms)| **ms > 0).map(of).collect()

@@ -4,7 +4,7 @@ use super::{Detail, Tally, Work};
 use crate::cdh::Cdh;
 use crate::idle::{Idleness, Interval};
 use crate::policy::{Decision, Policy};
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// What background work did and cost, in exact integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,12 +15,12 @@ pub struct Outcome {
     pub background_requests: u64,
     /// Background requests in service when foreground work arrived.
     pub collisions: u64,
-    /// Sum of the delays of foreground requests, in nanoseconds.
-    pub delay_sum: u128,
+    /// Sum of the delays of foreground requests.
+    pub delay_sum: TotalTime,
     /// Longest delay of a foreground request.
     pub longest_delay: Nanos,
-    /// Idle time, before the foreground's arrival, in which a background request was in service, in nanoseconds.
-    pub used_idle: u128,
+    /// Idle time, before the foreground's arrival, in which a background request was in service.
+    pub used_idle: TotalTime,
     /// Foreground requests delayed by more than a limit, where there is one.
     pub slowed: u64,
 }
@@ -125,9 +125,9 @@ impl Simulation {
 
     /// So many foreground requests have the present delay.
     fn served(&mut self, requests: u64) {
-        let delays = u128::from(self.carried) * u128::from(requests);
+        let delays = Nanos(self.carried) * requests;
         // As long as the universe, as far as a policy is told.
-        let told = Nanos(u64::try_from(delays).unwrap_or(u64::MAX));
+        let told = Nanos::from(delays);
         self.lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(requests, told));
         if self.carried > 0 {
             self.outcome.delay_sum += delays;
@@ -186,7 +186,7 @@ impl Simulation {
                 };
                 self.outcome.background_requests = self.outcome.background_requests.saturating_add(served.requests);
                 self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(served.bytes.0);
-                self.outcome.used_idle += u128::from(served.time.min(room).0 - served.paused.0);
+                self.outcome.used_idle += Nanos(served.time.min(room).0 - served.paused.0);
                 next = elapsed.saturating_add(served.time.0);
                 break;
             }
@@ -258,9 +258,9 @@ mod tests {
         assert_eq!(outcome.background_requests, 6);
         assert_eq!(outcome.scrubbed, Bytes(6_000));
         assert_eq!(outcome.collisions, 2);
-        assert_eq!(outcome.delay_sum, 6 + 2 * 3 + 19);
+        assert_eq!(outcome.delay_sum, TotalTime(6 + 2 * 3 + 19));
         assert_eq!(outcome.longest_delay, Nanos(19));
-        assert_eq!(outcome.used_idle, 60 + 47);
+        assert_eq!(outcome.used_idle, TotalTime(60 + 47));
     }
 
     /// The end of the clock is the end of every time.
@@ -274,14 +274,14 @@ mod tests {
             )]
         };
         let outcome = run(&[disk], |_| lane()).outcome;
-        assert_eq!((outcome.background_requests, outcome.used_idle), (1, 60));
+        assert_eq!((outcome.background_requests, outcome.used_idle), (1, TotalTime(60)));
         assert_eq!(outcome.longest_delay, Nanos(u64::MAX - 90));
     }
 
     #[test]
     fn a_request_that_ends_as_the_foreground_arrives_is_no_collision() {
         let outcome = simulate(&[reads(&[(0, 10), (100, 10)])], &DiskModel::in_proportion(20), |_| boxed(waiting(30)));
-        assert_eq!((outcome.background_requests, outcome.collisions, outcome.delay_sum), (3, 0, 0));
+        assert_eq!((outcome.background_requests, outcome.collisions, outcome.delay_sum), (3, 0, TotalTime::ZERO));
     }
 
     /// Two WRITEs before the first interval, one before the second; a job takes 30.
@@ -294,14 +294,14 @@ mod tests {
         };
         let all = finite(None, 20);
         // At 30 to 60 and 60 to 90, 10 from the WRITEs' end; then at 130 to 160, 50 from it.
-        let done = Tally { came: 3, completed: 3, lost: 0, response_sum: 50 + 80 + 50 };
-        assert_eq!((all.tallies[0], all.outcome.collisions, all.outcome.delay_sum), (done, 0, 0));
+        let done = Tally { came: 3, completed: 3, lost: 0, response_sum: TotalTime(50 + 80 + 50) };
+        assert_eq!((all.tallies[0], all.outcome.collisions, all.outcome.delay_sum), (done, 0, TotalTime::ZERO));
         let one_place = finite(Some(1), 20);
         assert_eq!((one_place.tallies[0].completed, one_place.tallies[0].lost), (2, 1));
         // The second job starts at 95 and delays by 25; the WRITE at 100 ends at 135, its job goes from 190 to 220.
         let late = finite(None, 55);
-        assert_eq!((late.outcome.collisions, late.outcome.delay_sum), (2, 45));
-        assert_eq!(late.tallies[0].response_sum, 85 + 115 + 85);
+        assert_eq!((late.outcome.collisions, late.outcome.delay_sum), (2, TotalTime(45)));
+        assert_eq!(late.tallies[0].response_sum, TotalTime(85 + 115 + 85));
         assert_eq!(late.slowdown_quantile(0.59, 5), Nanos::ZERO);
         assert_eq!(late.slowdown_quantile(0.81, 5), Nanos(25));
     }
@@ -316,7 +316,7 @@ mod tests {
         };
         let run = run(&[disk], |_| lanes());
         // Scrub at 20, 40; at 60 the job; scrub at 70, 90. Then from 120: scrub at 130, 150; at 170 the job; scrub from 180.
-        assert_eq!(run.tallies[0], Tally { came: 2, completed: 2, lost: 0, response_sum: 60 + 60 });
+        assert_eq!(run.tallies[0], Tally { came: 2, completed: 2, lost: 0, response_sum: TotalTime(60 + 60) });
         assert_eq!((run.tallies[1].completed, run.outcome.collisions), (4 + 2 + 6, 0));
     }
 

@@ -43,7 +43,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane], limit: Option
             work_began = arrival;
         }
         lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(1, Nanos(delay)));
-        outcome.delay_sum += u128::from(delay);
+        outcome.delay_sum += Nanos(delay);
         outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
         outcome.slowed += u64::from(limit.is_some_and(|limit| delay > limit.0));
         recorded_end = recorded_end.max(Some(arrival + response));
@@ -84,7 +84,7 @@ fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome
                 let served = work.serve(Nanos(now), size, 1, Nanos(arrival - now));
                 outcome.background_requests += served.requests;
                 outcome.scrubbed.0 += served.bytes.0;
-                outcome.used_idle += u128::from((now + served.time.0).min(arrival) - now);
+                outcome.used_idle += Nanos((now + served.time.0).min(arrival) - now);
                 now += served.time.0;
             }
             continue 'again;

@@ -5,7 +5,7 @@ use crate::cdh::Cdh;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::policy::Policy;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// What happened on all disks together.
 #[derive(Clone, Debug, Default)]
@@ -31,12 +31,12 @@ pub struct Run {
 pub struct Foreground {
     /// Requests.
     pub requests: u64,
-    /// Sum of their response times without background work, in nanoseconds.
-    pub response_sum: u128,
-    /// Time, in nanoseconds.
-    pub span: u128,
-    /// Idle time without background work, in nanoseconds.
-    pub idle: u128,
+    /// Sum of their response times without background work.
+    pub response_sum: TotalTime,
+    /// Time.
+    pub span: TotalTime,
+    /// Idle time without background work.
+    pub idle: TotalTime,
 }
 
 /// Runs a new policy from `make` over each disk and adds up the outcomes of an endless scrub. Everything is simulated:
@@ -108,9 +108,9 @@ fn played(disk: &Idleness, mut simulation: Simulation, mut again: impl FnMut(&Si
     simulation.end(Nanos(disk.begin.0.saturating_add(disk.span().0.saturating_mul(times))), late.into_iter());
     let foreground = Foreground {
         requests: disk.requests * times,
-        response_sum: disk.response_sum * u128::from(times),
-        span: u128::from(disk.span().0) * u128::from(times),
-        idle: u128::from(disk.idle().0) * u128::from(times),
+        response_sum: disk.response_sum * times,
+        span: disk.span() * times,
+        idle: disk.idle() * times,
     };
     let details = simulation.details();
     Run {
@@ -147,13 +147,13 @@ impl Run {
 
     /// Added over original mean response time of the foreground (SIGMETRICS 2009, D); zero without requests.
     pub fn relative_delay(&self) -> f64 {
-        self.outcome.delay_sum as f64 / self.foreground.response_sum.max(1) as f64
+        self.outcome.delay_sum.0 as f64 / self.foreground.response_sum.0.max(1) as f64
     }
 
     /// Share of the time in which the disk works, for the foreground or in the background.
     pub fn utilisation(&self) -> f64 {
         let Foreground { span, idle, .. } = self.foreground;
-        (span - idle + self.outcome.used_idle) as f64 / span.max(1) as f64
+        (span.saturating_sub(idle) + self.outcome.used_idle).0 as f64 / span.0.max(1) as f64
     }
 
     /// The delay that 99 % of the foreground requests do not exceed, at most a bin of the histogram above, and not above

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Outcome;
+use crate::TotalTime;
 use crate::idle::Idleness;
 
 /// The fields of `simulate --json`: times in seconds, sizes in bytes, rates of foreground requests. Simulated, not
@@ -36,21 +37,21 @@ impl Summary {
         let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
         let begin = disks.iter().map(|disk| disk.begin).min().unwrap_or_default();
         let end = disks.iter().map(|disk| disk.end).max().unwrap_or_default();
-        let idle: u128 = disks.iter().map(|disk| u128::from(disk.idle().0)).sum();
-        let responses: u128 = disks.iter().map(|disk| disk.response_sum).sum();
+        let idle: TotalTime = disks.iter().map(Idleness::idle).sum();
+        let responses: TotalTime = disks.iter().map(|disk| disk.response_sum).sum();
         let recorded = disks.iter().all(|disk| disk.responses_recorded);
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        let mean = |sum: u128| ratio(sum as f64 / 1e9, requests as f64);
         Self {
             scrubbed_bytes: outcome.scrubbed.0,
             background_requests: outcome.background_requests,
             collisions: outcome.collisions,
             collision_rate: ratio(outcome.collisions as f64, requests as f64),
-            mean_slowdown_s: mean(outcome.delay_sum),
+            mean_slowdown_s: ratio(outcome.delay_sum.as_secs_f64(), requests as f64),
             max_slowdown_s: outcome.longest_delay.as_secs_f64(),
             throughput_bytes_per_s: ratio(outcome.scrubbed.0 as f64, end.since(begin).as_secs_f64()),
-            utilised_idle: ratio(outcome.used_idle as f64, idle as f64),
-            relative_delay: (recorded && responses > 0).then(|| outcome.delay_sum as f64 / responses as f64),
+            utilised_idle: ratio(outcome.used_idle.0 as f64, idle.0 as f64),
+            relative_delay: (recorded && responses > TotalTime::ZERO)
+                .then(|| outcome.delay_sum.0 as f64 / responses.0 as f64),
         }
     }
 }
@@ -72,9 +73,9 @@ mod tests {
             scrubbed: Bytes(4_000),
             background_requests: 4,
             collisions: 1,
-            delay_sum: 500_000_000,
+            delay_sum: TotalTime(500_000_000),
             longest_delay: Nanos::from_millis(500),
-            used_idle: 1_000_000_000,
+            used_idle: TotalTime(1_000_000_000),
             slowed: 1,
         };
         let disk = Idleness { responses_recorded: true, ..builder.finish() };

@@ -11,7 +11,7 @@ use crate::idle::Idleness;
 use crate::policy::Restrained;
 use crate::policy::restrained::{Amount, Choice, NO_END, Pair, Part, Seen, choose, delaying_share};
 use crate::simulate::{Lane, Run, Work, run};
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Steps along each side of the plane.
 const STEPS: usize = 22;
@@ -164,8 +164,7 @@ impl Question<'_> {
 
     fn mean_response(&self) -> Nanos {
         let requests: u64 = self.disks.iter().map(|disk| disk.requests).sum();
-        let sum: u128 = self.disks.iter().map(|disk| disk.response_sum).sum();
-        Nanos((sum / u128::from(requests.max(1))) as u64)
+        self.disks.iter().map(|disk| disk.response_sum).sum::<TotalTime>().mean(requests)
     }
 
     /// Simulates a pair; with what a collision cost all requests, over those of a mean busy period.
@@ -177,17 +176,17 @@ impl Question<'_> {
         let requests: u64 = self.disks.iter().map(|disk| disk.requests).sum();
         let intervals: usize = self.disks.iter().map(|disk| disk.intervals.len()).sum();
         let shared = u128::from(run.outcome.collisions) * u128::from(requests);
-        let cost = (run.outcome.delay_sum * intervals as u128).checked_div(shared);
+        let cost = (run.outcome.delay_sum * intervals as u64).0.checked_div(shared);
         (run, cost.map(|cost| Nanos(cost as u64)))
     }
 
     fn told(&self, pair: Pair, run: &Run) -> PairPoint {
-        let responses: u128 = self.disks.iter().map(|disk| disk.response_sum).sum();
+        let responses: TotalTime = self.disks.iter().map(|disk| disk.response_sum).sum();
         PairPoint {
             idle_wait_s: pair.idle_wait.as_secs_f64(),
             busy_period_s: finite(pair.busy_period),
             probability: pair.probability,
-            relative_delay: run.outcome.delay_sum as f64 / responses.max(1) as f64,
+            relative_delay: run.outcome.delay_sum.0 as f64 / responses.0.max(1) as f64,
             completed: run.outcome.background_requests,
             lost: run.tallies.first().map_or(0, |tally| tally.lost),
         }

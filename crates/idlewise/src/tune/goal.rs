@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{DiskModel, SMALLEST_REQUEST};
 use crate::idle::Idleness;
 use crate::simulate::Outcome;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// What foreground requests may suffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +25,8 @@ pub const RARE: u64 = 100;
 /// What some foreground requests may suffer together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// Sum of their delays, in nanoseconds.
-    pub delay_sum: u128,
+    /// Sum of their delays.
+    pub delay_sum: TotalTime,
     /// How many may be delayed by more than the 99th percentile.
     pub slowed: u64,
 }
@@ -51,7 +51,7 @@ impl Goal {
 
     /// What so many foreground requests may suffer together.
     pub fn allows_requests(&self, requests: u64) -> Allowed {
-        Allowed { delay_sum: u128::from(self.mean_slowdown.0) * u128::from(requests), slowed: requests / RARE }
+        Allowed { delay_sum: self.mean_slowdown * requests, slowed: requests / RARE }
     }
 
     /// Whether any request fits the maximum slowdown on this disk.

@@ -38,7 +38,7 @@ pub fn held_out(test: &[Idleness], model: &DiskModel, goal: &Goal, fit: &dyn Fn(
         let goal = Goal { mean_slowdown: Nanos((goal.mean_slowdown.0 as f64 * part) as u64), ..*goal };
         if let Some(fitted) = fit(&goal) {
             let Outcome { delay_sum, scrubbed, .. } = simulate(test, model, |_| fitted());
-            points.push((delay_sum as f64, scrubbed.0 as f64));
+            points.push((delay_sum.0 as f64, scrubbed.0 as f64));
         }
     }
     mixed(points, allowed)
@@ -178,8 +178,8 @@ mod tests {
         let validated = |length: &dyn Fn(&mut rand_pcg::Pcg64) -> u64| {
             let disks = disk(length);
             let (_, outcome) = super::super::shaped(&disks, &model, &goal, false).unwrap();
-            let requests = u128::from(disks[0].requests);
-            assert!(outcome.delay_sum <= u128::from(goal.mean_slowdown.0) * requests, "the goal is broken");
+            let requests = disks[0].requests;
+            assert!(outcome.delay_sum <= goal.mean_slowdown * requests, "the goal is broken");
             validate(&disks, &model, &goal, &|_| ())
         };
         let ticks = validated(&|random| 15_625_000 * random.random_range(1..12u64) + random.random_range(0..1_000_000));

@@ -1,11 +1,11 @@
 //! The slowdown that [`Arrivals::AnyMoment`] holds against a goal.
 
 use super::goal::Arrivals;
-use crate::Nanos;
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::policy::Waiting;
 use crate::simulate::{Outcome, simulate};
+use crate::{Nanos, TotalTime};
 
 /// Shifts of the wait that are tried.
 pub const SHIFTS: u64 = 8;
@@ -28,9 +28,9 @@ pub fn weighed(wait: Nanos, service: Nanos, arrivals: Arrivals, run: impl Fn(Nan
         return outcome;
     }
     let lowest = lowest(wait, service, arrivals);
-    let shifted = |shift: u64| run(lowest + Nanos(shift * service.0 / SHIFTS)).delay_sum as f64;
+    let shifted = |shift: u64| run(lowest + Nanos(shift * service.0 / SHIFTS)).delay_sum.0 as f64;
     let planned = planned(std::array::from_fn(|shift| shifted(shift as u64)));
-    Outcome { delay_sum: outcome.delay_sum.max(planned as u128), ..outcome }
+    Outcome { delay_sum: outcome.delay_sum.max(TotalTime(planned as u128)), ..outcome }
 }
 
 /// What [`Arrivals::AnyMoment`] plans for, of a number at each shift.
@@ -45,7 +45,7 @@ pub fn mean_to_keep(disks: &[Idleness], model: &DiskModel, waiting: Waiting, arr
     let run = |idle_wait| simulate(disks, model, |_| Box::new(Waiting { idle_wait, ..waiting }));
     let outcome = weighed(waiting.idle_wait, model.verify_time(waiting.request_size), arrivals, run);
     let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
-    Nanos((outcome.delay_sum / u128::from(requests.max(1))) as u64)
+    outcome.delay_sum.mean(requests)
 }
 
 #[cfg(all(test, feature = "files"))]

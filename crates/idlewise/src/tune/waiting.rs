@@ -4,7 +4,7 @@
 use crate::idle::Interval;
 use crate::policy::waiting::{self, Collision};
 use crate::simulate::Outcome;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// The intervals of one disk, with the ones worth looking at for growing thresholds.
 pub struct Waits<'a> {
@@ -57,15 +57,15 @@ impl<'a> Waits<'a> {
         service: Nanos,
         size: Bytes,
         ahead: [Nanos; N],
-        most: u128,
-    ) -> Option<(Outcome, [u128; N])> {
-        let mut left = [0; N];
+        most: TotalTime,
+    ) -> Option<(Outcome, [TotalTime; N])> {
+        let mut left = [TotalTime::ZERO; N];
         let outcome = self.outcome_telling(wait, service, size, |collision| {
             for (left, ahead) in left.iter_mut().zip(ahead) {
                 let moved = ahead.0.saturating_mul(collision.chain);
                 let stays = collision.delay.saturating_add(moved) < service.0;
                 if stays && collision.length > wait.0.saturating_add(moved) {
-                    *left += u128::from(collision.delay) * u128::from(collision.followers);
+                    *left += Nanos(collision.delay) * collision.followers;
                 }
             }
             left[N - 1] <= most
@@ -141,10 +141,10 @@ mod tests {
             let (wait, ahead) = (500, service / part);
             let waits = Waits::new(&intervals);
             let told = |most| waits.outcome_ahead(Nanos(wait), Nanos(service), Bytes(1), [Nanos(ahead)], most);
-            let (outcome, [left]) = told(u128::MAX).unwrap();
+            let (outcome, [left]) = told(TotalTime(u128::MAX)).unwrap();
             prop_assume!(outcome.collisions == intervals.len() as u64);
             prop_assert!(left <= outcome.delay_sum);
-            prop_assert!(told(left).is_some() && (left == 0 || told(left - 1).is_none()));
+            prop_assert!(told(left).is_some() && (left == TotalTime::ZERO || told(TotalTime(left.0 - 1)).is_none()));
             for longer in 0..=ahead {
                 let delay = waits.outcome(Nanos(wait + longer), Nanos(service), Bytes(1)).delay_sum;
                 prop_assert!(delay >= left, "{delay} is below {left} at {longer}");

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::{Decision, Policy};
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Intervals before the first choice, and by how much their number grows until the next.
 const FIRST: u64 = 100;
@@ -56,8 +56,8 @@ pub struct Target {
 struct Monitor {
     target: Target,
     seen: Seen,
-    /// Sum of all delays in nanoseconds, foreground requests, and collisions.
-    delays: u128,
+    /// Sum of all delays, foreground requests, and collisions.
+    delays: TotalTime,
     requests: u64,
     collisions: u64,
     /// Number of intervals at which to choose again.
@@ -80,7 +80,7 @@ impl Restrained {
     /// in the first hundred intervals.
     pub fn monitoring(target: Target, request_size: Bytes, service: Nanos) -> Self {
         let seen = Seen::default();
-        let monitor = Monitor { target, seen, delays: 0, requests: 0, collisions: 0, next: FIRST };
+        let monitor = Monitor { target, seen, delays: TotalTime::ZERO, requests: 0, collisions: 0, next: FIRST };
         Self { monitor: Some(monitor), ..Self::fixed(Choice::default(), request_size, service) }
     }
 
@@ -104,7 +104,7 @@ impl Monitor {
     /// Until there are some collisions it is the rest of an exponential service time.
     fn choice(&self, service: Nanos) -> Choice {
         let shared = u128::from(self.collisions) * u128::from(self.requests);
-        let cost = (self.delays * u128::from(self.intervals())).checked_div(shared);
+        let cost = (self.delays * self.intervals()).0.checked_div(shared);
         let penalty = cost.filter(|_| self.collisions >= SOME).map_or(service, |cost| Nanos(cost as u64));
         let Target { relative_delay, foreground_response, amount, part } = self.target;
         let delaying = delaying_share(relative_delay, foreground_response, penalty);
@@ -142,11 +142,11 @@ impl Policy for Restrained {
         let Some(monitor) = &mut self.monitor else {
             return;
         };
-        let count = u128::from(monitor.intervals());
+        let count = monitor.intervals();
         let total = monitor.seen.after_short.total() + monitor.seen.after_long.total();
         let histogram = if self.after_long { &mut monitor.seen.after_long } else { &mut monitor.seen.after_short };
         histogram.add(idle);
-        self.after_long = u128::from(idle.0) * count > total;
+        self.after_long = idle * count > total;
         monitor.collisions += u64::from(collision > Nanos::ZERO);
         if monitor.intervals() >= monitor.next {
             monitor.next = (monitor.next as f64 * GROWTH) as u64 + 1;
@@ -157,7 +157,7 @@ impl Policy for Restrained {
     fn foreground_served(&mut self, requests: u64, delays: Nanos) {
         if let Some(monitor) = &mut self.monitor {
             monitor.requests += requests;
-            monitor.delays += u128::from(delays.0);
+            monitor.delays += delays;
         }
     }
 }

@@ -9,7 +9,7 @@
 use super::{Shaped, Step, Steps};
 use crate::disk::DiskModel;
 use crate::idle::{Idleness, Interval};
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Where fewer intervals than this end in a cell, where exactly they end is mostly luck: their delay is taken to be that of
 /// ends at any moment of a request, the more so the fewer they are.
@@ -63,9 +63,8 @@ impl Fit {
     pub fn new(disks: &[Idleness], model: &DiskModel, longest: Nanos, per_decade: u32, context: bool) -> Self {
         let sizes: Vec<_> = model.sizes(longest).into_iter().filter(|(_, service)| service.0 > 0).collect();
         let count: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
-        let total: u128 = disks.iter().map(|disk| u128::from(disk.idle().0)).sum();
-        let mean = (total / count.max(1) as u128) as u64;
-        let border = if context { Nanos(mean) } else { Nanos(u64::MAX) };
+        let total: TotalTime = disks.iter().map(Idleness::idle).sum();
+        let border = if context { total.mean(count as u64) } else { Nanos(u64::MAX) };
         let mut classes = [Vec::new(), Vec::new()];
         for disk in disks {
             let mut long = 0;
@@ -262,7 +261,7 @@ mod tests {
                 let fitted = fit.at_price(price);
                 let outcome = simulate(&disks, &model, |_| Box::new(fitted.policy.clone()));
                 let bytes = outcome.scrubbed.0 as f64 / fitted.bytes;
-                let delay = outcome.delay_sum as f64 / fitted.delay;
+                let delay = outcome.delay_sum.0 as f64 / fitted.delay;
                 assert!((bytes - 1.0).abs() < 0.06 && (delay - 1.0).abs() < 0.1, "{price}: {bytes} {delay}");
             }
         }

@@ -14,7 +14,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::cdh::Cdh;
 use crate::disk::DiskModel;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Background work, served one request after the other in the idle intervals that a policy picks.
 pub trait Work {
@@ -60,8 +60,8 @@ pub struct Detail {
     pub times: Cdh,
     /// Updates of parity that one, two, and so on, WRITEs had made necessary.
     pub hits: Vec<u64>,
-    /// Sum over segments of the times for which their parity was dirty, in nanoseconds.
-    pub dirty: u128,
+    /// Sum over segments of the times for which their parity was dirty.
+    pub dirty: TotalTime,
 }
 
 impl Detail {
@@ -103,8 +103,8 @@ pub struct Tally {
     pub completed: u64,
     /// Jobs lost because the buffer was full.
     pub lost: u64,
-    /// Sum of the times from a job's coming to its completion, in nanoseconds.
-    pub response_sum: u128,
+    /// Sum of the times from a job's coming to its completion.
+    pub response_sum: TotalTime,
 }
 
 /// From so many exponential times on their sum is drawn: it is far from twice its mean.

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{Detail, Served, Service, Tally, Work};
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Updates of the parity of segments, first come first served. Each is two requests, a READ of the segment and a WRITE of its parity;
 /// one that foreground work stops after the READ begins again. WRITEs to a segment whose update waits are part of it.
@@ -68,11 +68,11 @@ impl ParityUpdates {
         for came in &writes {
             let response = at.since(*came);
             self.tally.completed += 1;
-            self.tally.response_sum += u128::from(response.0);
+            self.tally.response_sum += response;
             self.detail.times.add(response);
         }
         self.detail.hit(writes.len());
-        self.detail.dirty += writes.first().map_or(0, |first| u128::from(at.since(*first).0));
+        self.detail.dirty += writes.first().map_or(Nanos::ZERO, |first| at.since(*first));
         self.now = self.now.max(at);
     }
 }
@@ -117,8 +117,8 @@ impl Work for ParityUpdates {
 
     /// Segments that are dirty now were so until now.
     fn detail(&self) -> Detail {
-        let since = |writes: &Vec<Nanos>| writes.first().map_or(0, |first| u128::from(self.now.since(*first).0));
-        let waiting: u128 = self.dirty.values().map(since).sum();
+        let since = |writes: &Vec<Nanos>| writes.first().map_or(Nanos::ZERO, |first| self.now.since(*first));
+        let waiting: TotalTime = self.dirty.values().map(since).sum();
         Detail { dirty: self.detail.dirty + waiting, ..self.detail.clone() }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
         // A WRITE that began completes, behind the foreground's arrival.
         let done = work.serve(Nanos(50), Bytes(0), u64::MAX, Nanos(25));
         assert_eq!((done.requests, done.time), (2, Nanos(30)));
-        assert_eq!(work.tally(), Tally { came: 1, completed: 1, lost: 0, response_sum: 75 });
+        assert_eq!(work.tally(), Tally { came: 1, completed: 1, lost: 0, response_sum: TotalTime(75) });
         assert!(!work.waits());
     }
 
@@ -158,10 +158,10 @@ mod tests {
     fn a_policy_may_stop_between_read_and_write_unless_updates_are_whole() {
         let mut work = wrote_once();
         assert_eq!(work.serve(Nanos(10), Bytes(0), 1, Nanos(100)).time, Nanos(20));
-        assert_eq!(work.detail().dirty, 0);
+        assert_eq!(work.detail().dirty, TotalTime::ZERO);
         // It goes on after a pause of the policy's, which is none of the foreground's.
         assert_eq!(work.serve(Nanos(50), Bytes(0), 1, Nanos(60)).time, Nanos(10));
-        assert_eq!((work.tally().completed, work.detail().dirty), (1, 55));
+        assert_eq!((work.tally().completed, work.detail().dirty), (1, TotalTime(55)));
         let mut whole = wrote_once().whole();
         assert_eq!(
             whole.serve(Nanos(10), Bytes(0), 1, Nanos(100)),
@@ -178,14 +178,14 @@ mod tests {
         let served = work.serve(Nanos(10), Bytes(0), u64::MAX, Nanos(1_000));
         assert_eq!((served.requests, served.time), (4, Nanos(6)));
         // The first segment's three at 13, the other's at 16.
-        assert_eq!(work.tally(), Tally { came: 4, completed: 4, lost: 0, response_sum: 12 + 11 + 9 + 13 });
-        assert_eq!((work.detail().hits, work.detail().dirty), (vec![1, 0, 1], 12 + 13));
+        assert_eq!(work.tally(), Tally { came: 4, completed: 4, lost: 0, response_sum: TotalTime(12 + 11 + 9 + 13) });
+        assert_eq!((work.detail().hits, work.detail().dirty), (vec![1, 0, 1], TotalTime(12 + 13)));
         // Clean again, the next WRITE makes it dirty anew, until the end of what is known.
         work.foreground_wrote(Nanos(20), Bytes(0));
         work.foreground_wrote(Nanos(27), Bytes(5_000));
         assert!(work.waits());
-        assert_eq!(work.detail().dirty, 12 + 13 + 7);
+        assert_eq!(work.detail().dirty, TotalTime(12 + 13 + 7));
         work.ended(Nanos(30));
-        assert_eq!(work.detail().dirty, 12 + 13 + 10 + 3);
+        assert_eq!(work.detail().dirty, TotalTime(12 + 13 + 10 + 3));
     }
 }

@@ -100,6 +100,7 @@ impl Work for Scrub {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TotalTime;
     use crate::disk::{DiskModel, Point};
 
     #[test]
@@ -111,12 +112,12 @@ mod tests {
         let served = scrub.serve(Nanos(100), Bytes(1_000), 5, Nanos(1_000));
         assert_eq!((served.requests, served.time), (5, Nanos(50)));
         let detail = scrub.detail();
-        assert_eq!((detail.times.count(), detail.times.total()), (2, 127 + 20));
+        assert_eq!((detail.times.count(), detail.times.total()), (2, TotalTime(127 + 20)));
         // One at a time is the same.
         scrub.serve(Nanos(200), Bytes(1_000), 1, Nanos(1_000));
         assert_eq!(scrub.detail().times.count(), 2);
         scrub.serve(Nanos(300), Bytes(10_000), 1, Nanos(1_000));
-        assert_eq!((scrub.detail().times.count(), scrub.detail().times.total()), (6, 127 + 20 + 160));
+        assert_eq!((scrub.detail().times.count(), scrub.detail().times.total()), (6, TotalTime(127 + 20 + 160)));
         // As many as there are bytes are not counted one by one.
         let mut bytewise = Scrub::new(scrub.service.clone()).timing_passes(Bytes(1), Nanos(0));
         bytewise.serve(Nanos(0), Bytes(u64::MAX), 1, Nanos(1));

@@ -57,7 +57,7 @@ impl Work for WriteVerification {
             served.time = Nanos(served.time.0.saturating_add(self.service.next(size)));
             let response = Nanos(began.0.saturating_add(served.time.0)).since(came);
             self.tally.completed += 1;
-            self.tally.response_sum += u128::from(response.0);
+            self.tally.response_sum += response;
             self.detail.times.add(response);
         }
         served.bytes = Bytes(served.requests.saturating_mul(size.0));

@@ -6,7 +6,7 @@ use super::super::moments::{SHIFTS, planned};
 use super::super::waiting::Waits;
 use crate::idle::Idleness;
 use crate::simulate::Outcome;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Requests of one size, and how their cost is counted.
 pub(super) struct Judge {
@@ -35,7 +35,7 @@ impl Judge {
         let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.service.0 / SHIFTS));
         let costs: [Cost; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
         let own = Cost::of(&outcome);
-        let delay = own.delay.max(planned(costs.map(|cost| cost.delay as f64)) as u128);
+        let delay = own.delay.max(TotalTime(planned(costs.map(|cost| cost.delay.0 as f64)) as u128));
         let slowed = own.slowed.max(planned(costs.map(|cost| cost.slowed as f64)) as u64);
         (outcome, Cost { delay, slowed })
     }
@@ -48,11 +48,11 @@ impl Judge {
         wait: u64,
         ahead: [Nanos; N],
         most: f64,
-    ) -> Option<(Outcome, [u128; N])> {
-        let (mut total, mut left) = (Outcome::default(), [0; N]);
+    ) -> Option<(Outcome, [TotalTime; N])> {
+        let (mut total, mut left) = (Outcome::default(), [TotalTime::ZERO; N]);
         for disk in waits {
             disk.raise(Nanos(wait));
-            let rest = (most as u128).checked_sub(left[N - 1])?;
+            let rest = TotalTime((most as u128).checked_sub(left[N - 1].0)?);
             let (outcome, own) = disk.outcome_ahead(Nanos(wait), self.service, self.size, ahead, rest)?;
             total.add(&outcome);
             left.iter_mut().zip(own).for_each(|(left, own)| *left += own);

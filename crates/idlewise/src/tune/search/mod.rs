@@ -184,10 +184,10 @@ mod tests {
 
     use super::super::waiting::Waits;
     use super::*;
-    use crate::Nanos;
     use crate::idle::IdlenessBuilder;
     use crate::idle::Interval;
     use crate::simulate::{Lane, Scrub, Service, naive, scrub};
+    use crate::{Nanos, TotalTime};
 
     const MS: u64 = 1_000_000;
 
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_goal_of_no_slowdown_at_all_is_kept() {
         let plan = tuned(&disk([5 * MS, 70 * MS, 900 * MS]), &goal(0, 50)).unwrap();
-        assert_eq!(plan.outcome.delay_sum, 0);
+        assert_eq!(plan.outcome.delay_sum, TotalTime::ZERO);
     }
 
     /// Idle times in multiples of a 15.625 ms tick: 192 KiB (6.25 ms) fits it 2.5 times, so the slowdown rises and falls
@@ -232,10 +232,10 @@ mod tests {
         for mean_us in [100, 300, 1_000] {
             let goal = goal(mean_us, 12);
             let plan = tuned(&disk, &goal).unwrap();
-            let allowed = u128::from(goal.mean_slowdown.0) * u128::from(disk.requests);
+            let allowed = goal.mean_slowdown * disk.requests;
             assert!(plan.outcome.delay_sum <= allowed);
             let mut best = 0;
-            let (mut falls, mut last) = (0, 0);
+            let (mut falls, mut last) = (0, TotalTime::ZERO);
             for (size, _) in model.sizes(goal.max_slowdown).into_iter().take(10) {
                 let waits = Waits::new(&disk.intervals);
                 for wait in (0..110 * MS).step_by(20_000) {
@@ -265,7 +265,7 @@ mod tests {
         for arrivals in [Arrivals::Recorded, Arrivals::AnyMoment] {
             let goal = goal(1_000, 50);
             let plan = from_part(&disks, &model, &goal, arrivals, (64, 200_000), &|_| ()).unwrap();
-            assert!(plan.outcome.delay_sum <= u128::from(goal.mean_slowdown.0) * u128::from(disks[0].requests));
+            assert!(plan.outcome.delay_sum <= goal.mean_slowdown * disks[0].requests);
             let whole = tune(&disks, &model, &goal, arrivals, &|_| ()).unwrap();
             let share = plan.outcome.scrubbed.0 as f64 / whole.outcome.scrubbed.0 as f64;
             assert!(share > 0.995, "{share} with seed {seed}");
@@ -303,7 +303,7 @@ mod tests {
             let disk = disk(lengths);
             let goal = Goal { p99_slowdown: p99_us.map(|us| Nanos(us * 1_000)), ..goal(mean_us, 30) };
             let model = DiskModel::ultrastar_15k450();
-            let allowed = u128::from(goal.mean_slowdown.0) * u128::from(disk.requests);
+            let allowed = goal.mean_slowdown * disk.requests;
             let run = |policy| scrub(std::slice::from_ref(&disk), &model, goal.p99_slowdown, |_| Box::new(policy)).outcome;
             for arrivals in [Arrivals::Recorded, Arrivals::AnyMoment] {
                 let plan = tuned_for(&disk, &goal, arrivals).unwrap();
@@ -318,9 +318,9 @@ mod tests {
                         idle_wait: Nanos(plan.idle_wait.0.saturating_sub(4 * eighth) + shift * eighth),
                         ..plan.policy()
                     };
-                    let sum: u128 = (0..8).map(|shift| run(shifted(shift)).delay_sum).sum();
+                    let sum: TotalTime = (0..8).map(|shift| run(shifted(shift)).delay_sum).sum();
                     // A nanosecond of rounding a shift may let a request more collide.
-                    prop_assert!(sum / 8 <= allowed + allowed / 100, "{} {}", sum / 8, allowed);
+                    prop_assert!(sum.0 / 8 <= allowed.0 + allowed.0 / 100, "{sum} of 8 times {allowed}");
                 }
             }
         }

@@ -149,7 +149,7 @@ impl<'a> Search<'a> {
             // What is ahead of a single step is not worth knowing.
             let ahead = AHEAD.map(|part| Nanos(self.judge.service.0 / part).max(Nanos(step(wait))));
             let ahead = if ahead[1].0 <= step(wait) { [Nanos::ZERO; AHEAD.len()] } else { ahead };
-            let guessed = self.judge.guessed(&mut few, wait, ahead, self.allowed.delay_sum as f64 / ratio.delay);
+            let guessed = self.judge.guessed(&mut few, wait, ahead, self.allowed.delay_sum.0 as f64 / ratio.delay);
             looks += looked(&few);
             let until = match guessed {
                 None => wait.saturating_add(ahead[1].0),
@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
                     }
                     // What a sample scrubs says little of what all do.
                     most = if few_are_all { guessed.scrubbed } else { most };
-                    let hopeless = left[0] as f64 * ratio.delay > self.allowed.delay_sum as f64;
+                    let hopeless = left[0].0 as f64 * ratio.delay > self.allowed.delay_sum.0 as f64;
                     wait.saturating_add(if hopeless { ahead[0].0 } else { 0 })
                 }
             };
