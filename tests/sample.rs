@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::{close, json, real_trace, run, stderr, stdout};
 use idlewise::Nanos;
-use idlewise::sample::Plan;
+use idlewise::sample::SamplingPlan;
 
 /// Writes a trace in MSR's format: rows of `(ms, disk, kind, offset, length, response in us)`.
 fn msr(folder: &Path, name: &str, rows: &[(u64, u32, &str, u64, u32, u64)]) -> String {
@@ -54,7 +54,7 @@ fn the_plan_holds_what_is_printed_and_reads_back() {
     close(&report["estimate_mean_response_s"], truth);
     assert!(report["error"].as_f64().unwrap() < 1e-9);
 
-    let plan = Plan::from_toml(&std::fs::read_to_string(plan).unwrap()).unwrap();
+    let plan = SamplingPlan::from_toml(&std::fs::read_to_string(plan).unwrap()).unwrap();
     let segments = plan.segments();
     let listed = report["representatives"].as_array().unwrap();
     assert_eq!((segments.len(), listed.len()), (3, 3));

@@ -7,7 +7,7 @@ use idlewise::Bytes;
 use idlewise::idle::Idleness;
 use idlewise::policy::POLICIES;
 use idlewise::report::{Chart, Page, Scale, Section, Table, percent};
-use idlewise::tune::{COMPARED, Comparison, Point, chosen_within};
+use idlewise::tune::{COMPARED, Comparison, OperatingPoint, chosen_within};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
@@ -54,7 +54,7 @@ struct Report {
     request_size_bytes: u64,
     /// What policies were fitted to; nothing if that is what they ran on.
     train: Option<String>,
-    points: Vec<Point>,
+    points: Vec<OperatingPoint>,
 }
 
 /// Policies in the order of the table, with their names in the figure.
@@ -155,7 +155,7 @@ fn fitted(report: &Report) -> String {
 }
 
 /// The policies that were run, in the order of the table, with their names in the figure.
-fn curves(points: &[Point]) -> Vec<(&'static str, &'static str)> {
+fn curves(points: &[OperatingPoint]) -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<&str> = Vec::new();
     for point in points.iter().filter(|point| CURVES.iter().all(|(policy, _)| *policy != point.policy)) {
         if !names.contains(&point.policy) {
@@ -166,7 +166,7 @@ fn curves(points: &[Point]) -> Vec<(&'static str, &'static str)> {
     known.chain(names.into_iter().map(|name| (name, name))).collect()
 }
 
-fn table(points: &[Point]) -> Table {
+fn table(points: &[OperatingPoint]) -> Table {
     let (curves, trained) = (curves(points), points.iter().any(|point| point.trained.is_some()));
     // The unit is said once.
     let bare = |share| percent(share).trim_end_matches(" %").to_string();
@@ -220,8 +220,8 @@ fn page(report: &Report) -> Page {
 }
 
 /// What a policy does with its parameters well chosen, from few collisions to many: collisions and idle time used.
-fn chosen(points: &[Point], policy: &str) -> Vec<(f64, f64)> {
-    let mut points: Vec<&Point> = points.iter().filter(|point| point.policy == policy).collect();
+fn chosen(points: &[OperatingPoint], policy: &str) -> Vec<(f64, f64)> {
+    let mut points: Vec<&OperatingPoint> = points.iter().filter(|point| point.policy == policy).collect();
     points.sort_by(|a, b| a.where_chosen().collision_rate.total_cmp(&b.where_chosen().collision_rate));
     let mut best = 0.0;
     points.retain(|point| {

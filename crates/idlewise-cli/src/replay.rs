@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 use idlewise::replay::{Places, Segment};
 use idlewise::report::{Table, percent};
-use idlewise::sample::Plan;
+use idlewise::sample::SamplingPlan;
 use idlewise::trace::write::Target;
 use idlewise::trace::{Columns, Trace};
 use idlewise::{Bytes, Nanos};
@@ -138,7 +138,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut out = arguments.out.as_deref().map(created).transpose()?;
     let mut trace = arguments.read_trace(plan.as_ref())?;
     one_volume(arguments, &trace)?;
-    let segments = plan.as_ref().map(Plan::segments);
+    let segments = plan.as_ref().map(SamplingPlan::segments);
     let places = if arguments.scale { Places::Scaled } else { Places::Wrapped };
     let moved = moved(arguments, &trace, device.size);
     if let Some(first) = arguments.first {
@@ -232,7 +232,7 @@ fn one_volume(arguments: &Arguments, trace: &Trace) -> anyhow::Result<()> {
 
 impl Arguments {
     /// The plan, if the file is one: no trace begins like it.
-    fn plan(&self) -> anyhow::Result<Option<Plan>> {
+    fn plan(&self) -> anyhow::Result<Option<SamplingPlan>> {
         const BEGINS: &[u8] = b"version = ";
         let mut begin = Vec::new();
         if self.trace.is_file() {
@@ -251,11 +251,11 @@ impl Arguments {
         }
         let name = || self.trace.display().to_string();
         let text = text_file(&self.trace)?;
-        Ok(Some(Plan::from_toml(&text).with_context(name)?))
+        Ok(Some(SamplingPlan::from_toml(&text).with_context(name)?))
     }
 
     /// Where the plan's trace is: as it says, or else beside the plan.
-    fn trace_of(&self, plan: &Plan) -> PathBuf {
+    fn trace_of(&self, plan: &SamplingPlan) -> PathBuf {
         let said = PathBuf::from(&plan.trace);
         let beside =
             self.trace.parent().map(|folder| folder.join(&said)).filter(|path| !said.exists() && path.exists());
@@ -263,7 +263,7 @@ impl Arguments {
     }
 
     /// The trace, or that of the plan.
-    fn read_trace(&self, plan: Option<&Plan>) -> anyhow::Result<Trace> {
+    fn read_trace(&self, plan: Option<&SamplingPlan>) -> anyhow::Result<Trace> {
         let Some(plan) = plan else { return self.read.whole(std::slice::from_ref(&self.trace)) };
         let path = self.trace_of(plan);
         anyhow::ensure!(
@@ -308,7 +308,7 @@ impl Arguments {
 }
 
 impl OfPlan {
-    fn new(plan: &Plan, summary: &Summary, played: &Played, elapsed_s: f64, interrupted: bool) -> Self {
+    fn new(plan: &SamplingPlan, summary: &Summary, played: &Played, elapsed_s: f64, interrupted: bool) -> Self {
         let row = |(one, segment): (&SegmentSummary, &Segment)| SegmentRow {
             begin_s: segment.begin.as_secs_f64(),
             weight: one.weight,
@@ -326,7 +326,7 @@ impl OfPlan {
 }
 
 impl Report {
-    fn of(options: &Options, played: &Played, plan: Option<&Plan>, elapsed_s: f64, interrupted: bool) -> Self {
+    fn of(options: &Options, played: &Played, plan: Option<&SamplingPlan>, elapsed_s: f64, interrupted: bool) -> Self {
         let summary = Summary::of(played);
         let [drift_p50_s, drift_p99_s, drift_max_s] = summary.drift.map(Nanos::as_secs_f64);
         let [response_p50_s, response_p90_s, response_p99_s, response_p999_s, response_max_s] =

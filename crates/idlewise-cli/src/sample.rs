@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use idlewise::Nanos;
 use idlewise::sample::{
-    Choice, Criterion, Extractor, FEATURES, FeatureSet, Interval, Outcome, Phases, Plan, RULES, Representative, Rule,
-    Settings, Systematic, sample,
+    Choice, Criterion, Extractor, FEATURES, FeatureSet, Outcome, Phases, RULES, Representative, Rule, SamplingPlan,
+    Settings, Systematic, TraceInterval, sample,
 };
 use idlewise::trace::{Columns, GapFinder, Provenance, Volumes};
 use serde::Serialize;
@@ -152,8 +152,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let outcome = sample(&intervals, &settings, &|done| progress.share(done));
     drop(progress);
     let outcome = outcome.ok_or_else(|| anyhow::anyhow!("{}: has no requests", arguments.trace.name()))?;
-    let plan = Plan {
-        version: Plan::VERSION,
+    let plan = SamplingPlan {
+        version: SamplingPlan::VERSION,
         trace: arguments.trace.name(),
         volume: volumes.first().filter(|_| !read.volume.is_empty() && volumes.len() == 1).cloned(),
         interval: settings.interval,
@@ -181,10 +181,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 
 impl Report {
     fn new(
-        plan: &Plan,
+        plan: &SamplingPlan,
         provenance: &Provenance,
         volumes: Vec<String>,
-        intervals: &[Interval],
+        intervals: &[TraceInterval],
         outcome: Outcome,
     ) -> Self {
         let responses: u64 = intervals.iter().map(|interval| interval.responses).sum();

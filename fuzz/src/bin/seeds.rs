@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use idlewise::disk::DiskModel;
-use idlewise::sample::Plan;
+use idlewise::sample::SamplingPlan;
 use idlewise::trace::formats::FORMATS;
 use idlewise::trace::synth::PUBLISHED;
 use idlewise::trace::write::Target;
@@ -56,7 +56,7 @@ fn main() -> std::io::Result<()> {
         "columns",
         b"separator=tab,time=1:us,offset=3:sectors512,length=4:bytes,op=2:R/W,response=6:us",
     )?;
-    assert!(PlanFile::from_toml(PLAN).is_ok() && Plan::from_toml(SAMPLING_PLAN).is_ok());
+    assert!(PlanFile::from_toml(PLAN).is_ok() && SamplingPlan::from_toml(SAMPLING_PLAN).is_ok());
     assert!(idlewise_linux::fuzzing::pass(CHECKPOINT.as_bytes()).is_ok());
     assert!(serde_json::from_str::<idlewise_linux::scrub::Note>(NOTE).is_ok());
     Ok(())

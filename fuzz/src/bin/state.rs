@@ -5,7 +5,7 @@
 use std::str::FromStr;
 
 use idlewise::disk::DiskModel;
-use idlewise::replay::Run as Runs;
+use idlewise::replay::ReplayRun;
 use idlewise::sample::FeatureSet;
 use idlewise::trace::{Columns, CsvLayout};
 use idlewise::{Bytes, Nanos, Rate, sample, tune};
@@ -62,9 +62,9 @@ fn plan(text: &str) {
 }
 
 fn sampling_plan(text: &str) {
-    let Ok(plan) = sample::Plan::from_toml(text) else { return };
-    assert_eq!(sample::Plan::from_toml(&plan.to_toml()).ok().as_ref(), Some(&plan));
-    assert!(Runs::of_segments(&Columns::default(), &plan.segments(), Bytes(0)).is_ok());
+    let Ok(plan) = sample::SamplingPlan::from_toml(text) else { return };
+    assert_eq!(sample::SamplingPlan::from_toml(&plan.to_toml()).ok().as_ref(), Some(&plan));
+    assert!(ReplayRun::of_segments(&Columns::default(), &plan.segments(), Bytes(0)).is_ok());
 }
 
 /// What options are read from, as users write it.

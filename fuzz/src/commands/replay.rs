@@ -1,7 +1,7 @@
 //! `replay` without a device: places on it, who waits for whom, and when each request is due.
 
 use idlewise::Nanos;
-use idlewise::replay::{Causality, Places, Run, Schedule, Segment};
+use idlewise::replay::{Causality, Places, ReplayRun, Schedule, Segment};
 use idlewise::trace::Columns;
 
 use crate::load::{file, share, size, time};
@@ -32,7 +32,7 @@ pub fn run(mut from: Unstructured) -> Result<()> {
     let causality = causality.unwrap_or_else(|| Causality::open_loop(columns.len()));
     play(&columns, &causality, 0..columns.len(), service);
     let mut last = 0;
-    for run in Run::of_segments(&columns, &segments, cache).expect("segments in order") {
+    for run in ReplayRun::of_segments(&columns, &segments, cache).expect("segments in order") {
         for part in &run.parts {
             assert!(!part.requests.is_empty() && part.requests.start >= last, "parts that overlap");
             last = part.requests.end;

@@ -1,7 +1,7 @@
 //! `sample`: the intervals chosen stand for all, and the plan is the same after it was written and read.
 
-use idlewise::replay::Run;
-use idlewise::sample::{Extractor, FEATURES, FeatureSet, Interval, Plan, RULES, Settings, sample};
+use idlewise::replay::ReplayRun;
+use idlewise::sample::{Extractor, FEATURES, FeatureSet, RULES, SamplingPlan, Settings, TraceInterval, sample};
 use idlewise::{Bytes, Nanos};
 
 use crate::load::{file, time};
@@ -31,8 +31,8 @@ pub fn run(mut from: Unstructured) -> Result<()> {
     assert!(!outcome.representatives.is_empty());
     assert!(outcome.representatives.iter().all(|one| one.requests > 0 && one.interval(&intervals).is_some()));
     let columns = read.columns();
-    let plan = Plan {
-        version: Plan::VERSION,
+    let plan = SamplingPlan {
+        version: SamplingPlan::VERSION,
         trace: "fuzzed".into(),
         volume: None,
         interval,
@@ -43,18 +43,18 @@ pub fn run(mut from: Unstructured) -> Result<()> {
         span: columns.arrival.last().copied().unwrap_or_default(),
         representatives: outcome.representatives,
     };
-    let again = Plan::from_toml(&plan.to_toml()).expect("what is written can be read");
+    let again = SamplingPlan::from_toml(&plan.to_toml()).expect("what is written can be read");
     assert_eq!(again, plan);
     let segments = plan.segments();
     let before = |time: Nanos| columns.arrival.partition_point(|arrival| *arrival < time) as u64;
     for (segment, one) in segments.iter().zip(&plan.representatives) {
         assert_eq!(before(segment.end) - before(segment.begin), one.requests, "as `replay` checks");
     }
-    assert!(Run::of_segments(&columns, &segments, Bytes(1 << 20)).is_ok());
+    assert!(ReplayRun::of_segments(&columns, &segments, Bytes(1 << 20)).is_ok());
     Ok(())
 }
 
-fn check(interval: &Interval) {
+fn check(interval: &TraceInterval) {
     assert!(interval.requests > 0 && interval.reads <= interval.requests && interval.responses <= interval.requests);
     for feature in &FEATURES {
         assert!((feature.value)(interval).is_finite(), "{} of {interval:?}", feature.name);

@@ -1,7 +1,7 @@
 //! The page of `sample --report`: the choice of k, and the intervals over time.
 
 use idlewise::report::{Chart, Page, Scale, Section};
-use idlewise::sample::{Criterion, Interval, mean_response};
+use idlewise::sample::{Criterion, TraceInterval, mean_response};
 
 use super::{Chosen, Report, text};
 
@@ -9,7 +9,7 @@ use super::{Chosen, Report, text};
 const STRETCHES: u64 = 600;
 
 /// The page.
-pub fn page(report: &Report, intervals: &[Interval]) -> Page {
+pub fn page(report: &Report, intervals: &[TraceInterval]) -> Page {
     let ways = Section {
         heading: "Ways to sample, and what each would estimate".into(),
         text: "bic, bic90 and fk cluster intervals and differ in how many clusters they choose. Systematic sampling takes one of every \
@@ -64,10 +64,10 @@ fn criteria(report: &Report) -> Vec<(String, String)> {
     ]
 }
 
-fn over_time(report: &Report, intervals: &[Interval]) -> Vec<(String, String)> {
+fn over_time(report: &Report, intervals: &[TraceInterval]) -> Vec<(String, String)> {
     let stretch = report.intervals.div_ceil(STRETCHES).max(1);
     let hours = |index: u64| index as f64 * report.interval_s / 3600.0;
-    let chart = |name: &str, scale, all: fn(&[Interval]) -> Option<f64>, one: fn(&Chosen) -> Option<f64>| {
+    let chart = |name: &str, scale, all: fn(&[TraceInterval]) -> Option<f64>, one: fn(&Chosen) -> Option<f64>| {
         let stretches = intervals.chunk_by(|a, b| a.index / stretch == b.index / stretch);
         let whole = stretches.filter_map(|part| Some((hours(part[0].index / stretch * stretch), all(part)?)));
         let chosen = report.representatives.iter().filter_map(|chosen| Some((hours(chosen.index), one(chosen)?)));
@@ -81,8 +81,9 @@ fn over_time(report: &Report, intervals: &[Interval]) -> Vec<(String, String)> {
         };
         (name.to_string(), chart.html())
     };
-    let requests =
-        |part: &[Interval]| Some(part.iter().map(|interval| interval.requests as f64).sum::<f64>() / part.len() as f64);
+    let requests = |part: &[TraceInterval]| {
+        Some(part.iter().map(|interval| interval.requests as f64).sum::<f64>() / part.len() as f64)
+    };
     let mut drawings =
         vec![chart("requests in an interval", Scale::Log, requests, |chosen| Some(chosen.requests as f64))];
     if report.true_mean_response_s.is_some() {

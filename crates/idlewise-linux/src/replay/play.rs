@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread as threads;
 use std::time::Duration;
 
-use idlewise::replay::{Causality, NoResponseTimes, Phase, Places, Run, Schedule, Segment, SegmentError, TooLong};
+use idlewise::replay::{
+    Causality, NoResponseTimes, Phase, Places, ReplayRun, Schedule, Segment, SegmentError, TooLong,
+};
 use idlewise::trace::{Columns, Provenance, Request, Trace};
 use idlewise::{Bytes, Nanos};
 use io_uring::types::Fd;
@@ -156,8 +158,8 @@ pub fn replay(
     let whole = [Segment::whole(requests.len())];
     let everything = Sample { segments: &whole, device_cache: Bytes(0) };
     let Sample { segments, device_cache } = options.sample.unwrap_or(everything);
-    let runs = Run::of_segments(requests, segments, device_cache)?;
-    let on_time = runs.iter().flat_map(Run::stretches).filter(|(on_time, _)| *on_time);
+    let runs = ReplayRun::of_segments(requests, segments, device_cache)?;
+    let on_time = runs.iter().flat_map(ReplayRun::stretches).filter(|(on_time, _)| *on_time);
     let mut schedules: Vec<Schedule> =
         on_time.map(|(_, stretch)| Schedule::new(requests, &causality, stretch)).collect();
 
@@ -232,9 +234,9 @@ fn on_a_thread(score: Score, schedules: &mut [Schedule], watch: &mut dyn FnMut()
 }
 
 /// The share of the time on time that the first `done` requests take.
-fn share(requests: &Columns, runs: &[Run], mut done: usize) -> f64 {
+fn share(requests: &Columns, runs: &[ReplayRun], mut done: usize) -> f64 {
     let (mut past, mut all) = (Nanos::ZERO, Nanos::ZERO);
-    for (on_time, stretch) in runs.iter().flat_map(Run::stretches) {
+    for (on_time, stretch) in runs.iter().flat_map(ReplayRun::stretches) {
         let time = |count: usize| match count.checked_sub(1) {
             Some(last) if on_time => requests.arrival[stretch.start + last].since(requests.arrival[stretch.start]).0,
             _ => 0,
@@ -247,7 +249,13 @@ fn share(requests: &Columns, runs: &[Run], mut done: usize) -> f64 {
 }
 
 /// What was played, out of what was to be.
-fn as_played(requests: &Columns, segments: &[Segment], runs: &[Run], schedules: &[Schedule], times: &Times) -> Played {
+fn as_played(
+    requests: &Columns,
+    segments: &[Segment],
+    runs: &[ReplayRun],
+    schedules: &[Schedule],
+    times: &Times,
+) -> Played {
     let issued = |index: &usize| times.issued[*index] != NEVER;
     let mut played = Played {
         trace: Trace { provenance: Played::provenance(), columns: requests.with_volumes_of() },

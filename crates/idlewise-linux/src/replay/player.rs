@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use idlewise::replay::{Run, Schedule};
+use idlewise::replay::{ReplayRun, Schedule};
 use idlewise::trace::{Columns, Op};
 use idlewise::{Bytes, Nanos};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
@@ -34,7 +34,7 @@ pub const NEVER: Nanos = Nanos(u64::MAX);
 /// What is to be played, and where.
 pub struct Score<'a> {
     pub requests: &'a Columns,
-    pub runs: &'a [Run],
+    pub runs: &'a [ReplayRun],
     pub device: Fd,
     /// Where the device ends.
     pub end: Bytes,
@@ -96,7 +96,7 @@ impl<'a> Player<'a> {
     fn runs(&mut self, schedules: &mut [Schedule]) -> io::Result<()> {
         self.warm_the_ring()?;
         let mut schedules = schedules.iter_mut();
-        for (on_time, requests) in self.score.runs.iter().flat_map(Run::stretches) {
+        for (on_time, requests) in self.score.runs.iter().flat_map(ReplayRun::stretches) {
             match on_time.then(|| schedules.next()).flatten() {
                 Some(schedule) => self.on_time(schedule)?,
                 None => self.warm_up(requests)?,

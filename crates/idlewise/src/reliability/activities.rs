@@ -6,7 +6,7 @@ use crate::cdh::Cdh;
 use crate::idle::Idleness;
 use crate::policy::Policy;
 use crate::reliability::Protection;
-use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, replay};
+use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, run_while};
 
 /// Intervals simulated in all before a pass that has not ended is extrapolated.
 const MOST_INTERVALS: u64 = 50_000_000;
@@ -190,7 +190,7 @@ impl Activities {
                     && !stuck
                     && times * (disk.intervals.len() as u64 + AGAIN) < MOST_INTERVALS / disks.len() as u64
             };
-            let run = replay(disk, lanes(disk), again);
+            let run = run_while(disk, lanes(disk), again);
             means.push(self.mean_pass_s(&run));
             if run.outcome.scrubbed == Bytes(0) {
                 never.push(disk.volume.clone());

@@ -18,6 +18,6 @@ mod segment;
 pub use causality::{Causality, NoResponseTimes};
 pub use footprint::Footprint;
 pub use places::{Places, TooLong};
-pub use runs::{Part, Phase, Run};
+pub use runs::{Part, Phase, ReplayRun};
 pub use schedule::Schedule;
 pub use segment::{Segment, SegmentError, weighted_response};

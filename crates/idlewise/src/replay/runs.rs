@@ -36,12 +36,12 @@ pub struct Part {
 
 /// Parts that follow one another without a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ReplayRun {
     /// In order; none is empty.
     pub parts: Vec<Part>,
 }
 
-impl Run {
+impl ReplayRun {
     /// The runs that measure `segments` on a device with a cache of `cache`. Each begins with the last requests before
     /// its first segment whose footprint reaches the cache. It ends with those that arrived before all of the last
     /// segment's requests had ended; a request without a response time ends as it arrives. A run that meets the one before
@@ -150,7 +150,7 @@ mod tests {
         Segment { begin: Nanos(begin * 10), end: Nanos(end * 10), weight: 1.0 }
     }
 
-    fn parts(run: &Run) -> Vec<(Phase, Range<usize>)> {
+    fn parts(run: &ReplayRun) -> Vec<(Phase, Range<usize>)> {
         run.parts.iter().map(|part| (part.phase, part.requests.clone())).collect()
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn figure_13() {
         let requests = regular(100, 25);
         let segments = [segment(10, 15), segment(40, 45), segment(45, 50), segment(80, 90)];
-        let runs = Run::of_segments(&requests, &segments, Bytes(5 * SECTOR)).unwrap();
+        let runs = ReplayRun::of_segments(&requests, &segments, Bytes(5 * SECTOR)).unwrap();
         let [a, b_and_c, d] = &runs[..] else { panic!("{runs:?}") };
         use Phase::{CoolDown, Measured, WarmUp};
         assert_eq!(parts(a), [(WarmUp, 5..10), (Measured(0), 10..15), (CoolDown, 15..17)]);
@@ -172,7 +172,7 @@ mod tests {
     fn a_large_cache_joins_runs_with_a_warm_up_between() {
         let requests = regular(100, 25);
         let segments = [segment(10, 15), segment(40, 45)];
-        let runs = Run::of_segments(&requests, &segments, Bytes(23 * SECTOR)).unwrap();
+        let runs = ReplayRun::of_segments(&requests, &segments, Bytes(23 * SECTOR)).unwrap();
         use Phase::{CoolDown, Measured, WarmUp};
         let joined = [
             (WarmUp, 0..10),
@@ -185,19 +185,19 @@ mod tests {
         assert_eq!(runs.iter().map(parts).collect::<Vec<_>>(), [joined]);
         let stretches: Vec<_> = runs[0].stretches().collect();
         assert_eq!(stretches, [(false, 0..10), (true, 10..17), (false, 17..40), (true, 40..47)]);
-        assert_eq!(Run::of_segments(&requests, &segments, Bytes(22 * SECTOR)).unwrap().len(), 2);
+        assert_eq!(ReplayRun::of_segments(&requests, &segments, Bytes(22 * SECTOR)).unwrap().len(), 2);
     }
 
     #[test]
     fn a_long_cool_down_ends_where_the_next_segment_begins_and_goes_on_behind_it() {
         let requests = regular(100, 250);
-        let runs = Run::of_segments(&requests, &[segment(10, 15), segment(20, 22)], Bytes(0)).unwrap();
+        let runs = ReplayRun::of_segments(&requests, &[segment(10, 15), segment(20, 22)], Bytes(0)).unwrap();
         use Phase::{CoolDown, Measured};
         let joined = [(Measured(0), 10..15), (CoolDown, 15..20), (Measured(1), 20..22), (CoolDown, 22..46)];
         assert_eq!(runs.iter().map(parts).collect::<Vec<_>>(), [joined]);
         // Nothing is played for a segment without a request; the whole is played as it is.
-        assert_eq!(Run::of_segments(&requests, &[segment(100, 101)], Bytes(0)).unwrap(), []);
-        let whole = Run::of_segments(&requests, &[Segment::whole(100)], Bytes(1 << 20)).unwrap();
+        assert_eq!(ReplayRun::of_segments(&requests, &[segment(100, 101)], Bytes(0)).unwrap(), []);
+        let whole = ReplayRun::of_segments(&requests, &[Segment::whole(100)], Bytes(1 << 20)).unwrap();
         assert_eq!(whole.iter().map(parts).collect::<Vec<_>>(), [[(Measured(0), 0..100)]]);
     }
 
@@ -211,8 +211,8 @@ mod tests {
         }
         let segment = |begin, end| Segment { begin: Nanos(begin), end: Nanos(end), weight: 1.0 };
         let segments = [segment(0, 100), segment(1_000, 1_100), segment(1_100, 1_200), segment(9_000, 9_100)];
-        let runs = Run::of_segments(&columns, &segments, Bytes(1 << 20)).unwrap();
-        let stretches: Vec<_> = runs.iter().flat_map(Run::stretches).collect();
+        let runs = ReplayRun::of_segments(&columns, &segments, Bytes(1 << 20)).unwrap();
+        let stretches: Vec<_> = runs.iter().flat_map(ReplayRun::stretches).collect();
         assert_eq!(stretches, [(true, 0..2), (true, 2..5), (true, 5..6)]);
     }
 
@@ -235,7 +235,7 @@ mod tests {
             let bounds: Vec<u64> = bounds.into_iter().collect();
             let segments: Vec<Segment> = bounds.chunks_exact(2)
                 .map(|pair| Segment { begin: Nanos(pair[0]), end: Nanos(pair[1]), weight: 1.0 }).collect();
-            let runs = Run::of_segments(&columns, &segments, Bytes(cache * SECTOR)).unwrap();
+            let runs = ReplayRun::of_segments(&columns, &segments, Bytes(cache * SECTOR)).unwrap();
             let parts: Vec<&Part> = runs.iter().flat_map(|run| &run.parts).collect();
             prop_assert!(parts.windows(2).all(|pair| pair[0].requests.end <= pair[1].requests.start));
             for (number, segment) in segments.iter().enumerate() {

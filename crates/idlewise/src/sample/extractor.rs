@@ -9,7 +9,7 @@ use super::working_set::WorkingSet;
 
 /// What is known of the requests that arrive in one interval, at least one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Interval {
+pub struct TraceInterval {
     /// Its number, from 0 on: it begins after so many times the length of an interval.
     pub index: u64,
     /// Requests.
@@ -34,7 +34,7 @@ pub struct Interval {
     pub response_sum: TotalTime,
 }
 
-impl Interval {
+impl TraceInterval {
     /// Mean response time in seconds, if one is known.
     pub fn mean_response(&self) -> Option<f64> {
         (self.responses > 0).then(|| self.response_sum.0 as f64 / self.responses as f64 / 1e9)
@@ -46,8 +46,8 @@ impl Interval {
 #[derive(Debug)]
 pub struct Extractor {
     length: Nanos,
-    intervals: Vec<Interval>,
-    open: Option<Interval>,
+    intervals: Vec<TraceInterval>,
+    open: Option<TraceInterval>,
     /// Where the open interval ends.
     end: u128,
     /// Finest buckets of arrival times and the requests in each.
@@ -80,7 +80,7 @@ impl Extractor {
                 self.close();
                 let index = request.arrival.0 / self.length.0;
                 self.end = (u128::from(index) + 1) * u128::from(self.length.0);
-                self.open = Some(Interval { index, ..Interval::default() });
+                self.open = Some(TraceInterval { index, ..TraceInterval::default() });
             }
             let interval = self.open.as_mut().expect("an interval is open");
             interval.requests += 1;
@@ -111,7 +111,7 @@ impl Extractor {
     }
 
     /// The intervals that have requests, in order.
-    pub fn finish(mut self) -> Vec<Interval> {
+    pub fn finish(mut self) -> Vec<TraceInterval> {
         self.close();
         self.intervals
     }
@@ -152,7 +152,7 @@ mod tests {
         columns
     }
 
-    fn intervals(batches: &[Columns]) -> Vec<Interval> {
+    fn intervals(batches: &[Columns]) -> Vec<TraceInterval> {
         let mut extractor = Extractor::new(Nanos::from_secs(10));
         batches.iter().for_each(|batch| extractor.requests(batch));
         extractor.finish()

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Interval;
+use super::TraceInterval;
 use super::working_set::SECTOR;
 
 /// One feature.
@@ -16,7 +16,7 @@ pub struct Feature {
     /// What it is, and its unit.
     pub about: &'static str,
     /// Its value for an interval.
-    pub value: fn(&Interval) -> f64,
+    pub value: fn(&TraceInterval) -> f64,
 }
 
 /// All features of table 1, in its order.

@@ -1,7 +1,7 @@
 //! A few intervals that stand for a whole trace, so that it need not be replayed whole.
 //!
 //! ```text
-//! requests ─► Extractor ─► intervals ─► Points ─► clusterings ─► Rule ─► representatives ─► Plan
+//! requests ─► Extractor ─► intervals ─► Points ─► clusterings ─► Rule ─► representatives ─► SamplingPlan
 //! ```
 //!
 //! "SIGMETRICS 2015" stands for Tarihi, Asadi, Sarbazi-Azad, *DiskAccel: Accelerating Disk-Based Experiments by
@@ -24,12 +24,12 @@ mod travel;
 mod working_set;
 
 pub use choose_k::{Criterion, FEWEST_CLUSTERS, MOST_CLUSTERS, RULES, Rule, criteria};
-pub use extractor::{Extractor, Interval};
+pub use extractor::{Extractor, TraceInterval};
 pub use features::{FEATURES, Feature, FeatureError, FeatureSet};
 pub use kmeans::{Clustering, clusterings};
 pub use outcome::{Choice, Outcome, Phases, Settings, sample};
 pub use phases::phases;
-pub use plan::{Plan, PlanError};
+pub use plan::{SamplingPlan, SamplingPlanError};
 pub use points::Points;
 pub use representatives::{Representative, mean_response, relative_error, representatives, weighted_response};
 pub use systematic::{Systematic, systematic};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    Criterion, FeatureSet, Interval, MOST_CLUSTERS, Points, RULES, Representative, Rule, Systematic, clusterings,
+    Criterion, FeatureSet, MOST_CLUSTERS, Points, RULES, Representative, Rule, Systematic, TraceInterval, clusterings,
     criteria, mean_response, phases, relative_error, representatives, systematic, weighted_response,
 };
 use crate::Nanos;
@@ -71,7 +71,7 @@ pub struct Outcome {
 }
 
 /// Samples a trace of these intervals, in order; none where there is no interval. `done` is told the share of the work done.
-pub fn sample(intervals: &[Interval], settings: &Settings, done: &(dyn Fn(f64) + Sync)) -> Option<Outcome> {
+pub fn sample(intervals: &[TraceInterval], settings: &Settings, done: &(dyn Fn(f64) + Sync)) -> Option<Outcome> {
     // One of 2^64 is beyond counting.
     let all = intervals.last()?.index.saturating_add(1);
     let points = Points::standardised(intervals, &settings.features);
@@ -123,17 +123,17 @@ mod tests {
     }
 
     /// `count` intervals, every second one empty, of three kinds that take 1, 2 and 6 ms.
-    fn intervals(count: u64) -> Vec<Interval> {
+    fn intervals(count: u64) -> Vec<TraceInterval> {
         let of = |number: u64| {
             let (requests, ms) = [(10, 1), (100, 2), (400, 6)][(number % 3) as usize];
-            Interval {
+            TraceInterval {
                 index: 2 * number,
                 requests,
                 reads: requests / 2,
                 traffic: requests * 4096,
                 responses: requests,
                 response_sum: Nanos::from_millis(ms) * requests,
-                ..Interval::default()
+                ..TraceInterval::default()
             }
         };
         (0..count).map(of).collect()

@@ -9,7 +9,7 @@ use crate::replay::Segment;
 /// The intervals of a trace to replay, with their weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct SamplingPlan {
     /// Version of this layout.
     pub version: u32,
     /// The trace.
@@ -36,36 +36,36 @@ pub struct Plan {
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PlanError {
+pub enum SamplingPlanError {
     /// Not TOML, or not these fields.
     #[error("not a plan as `sample` writes it: {0}")]
     Syntax(String),
     /// Written by another version.
-    #[error("sampling plan of version {0}; this idlewise reads version {version}", version = Plan::VERSION)]
+    #[error("sampling plan of version {0}; this idlewise reads version {version}", version = SamplingPlan::VERSION)]
     Version(i64),
     /// Fields that contradict each other.
     #[error("{0}")]
     Contradiction(String),
 }
 
-impl Plan {
+impl SamplingPlan {
     /// The version that is written and read.
     pub const VERSION: u32 = 1;
 
     /// Reads the TOML text of a plan.
     ///
     /// # Errors
-    /// [`PlanError`] says what is wrong.
-    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        let syntax = |error: toml::de::Error| PlanError::Syntax(error.message().into());
+    /// [`SamplingPlanError`] says what is wrong.
+    pub fn from_toml(text: &str) -> Result<Self, SamplingPlanError> {
+        let syntax = |error: toml::de::Error| SamplingPlanError::Syntax(error.message().into());
         let table: toml::Table = text.parse().map_err(syntax)?;
         if let Some(version) = table.get("version").and_then(toml::Value::as_integer)
             && version != i64::from(Self::VERSION)
         {
-            return Err(PlanError::Version(version));
+            return Err(SamplingPlanError::Version(version));
         }
         let plan: Self = toml::from_str(text).map_err(syntax)?;
-        plan.check().map_err(PlanError::Contradiction)?;
+        plan.check().map_err(SamplingPlanError::Contradiction)?;
         Ok(plan)
     }
 
@@ -118,12 +118,12 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
+    fn plan() -> SamplingPlan {
         let interval = Nanos(10_000_000_001);
         let representative =
             |index, requests, weight| Representative { index, begin: Nanos(index * interval.0), requests, weight };
-        Plan {
-            version: Plan::VERSION,
+        SamplingPlan {
+            version: SamplingPlan::VERSION,
             trace: "hm_0.csv".into(),
             volume: None,
             interval,
@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn reads_back_exactly_what_it_writes() {
         let text = plan().to_toml();
-        assert_eq!(Plan::from_toml(&text).unwrap(), plan(), "{text}");
-        let one = Plan { volume: Some("hm 0".into()), ..plan() };
-        assert_eq!(Plan::from_toml(&one.to_toml()).unwrap(), one);
+        assert_eq!(SamplingPlan::from_toml(&text).unwrap(), plan(), "{text}");
+        let one = SamplingPlan { volume: Some("hm 0".into()), ..plan() };
+        assert_eq!(SamplingPlan::from_toml(&one.to_toml()).unwrap(), one);
         let segment = |begin, end, weight| Segment { begin: Nanos(begin), end: Nanos(end), weight };
         let second = segment(600_000_000_060_000, 600_010_000_060_001, 990.0);
         assert_eq!(plan().segments(), [segment(0, 10_000_000_001, 10.0), second]);
@@ -152,7 +152,7 @@ mod tests {
     fn version_1_stays_readable() {
         let text = "version = 1\ntrace = \"t\"\ninterval = \"10s\"\nfeatures = \"RdCnt\"\nrule = \"bic\"\nseed = 1\n\
             requests = 9\nspan = \"31s\"\n[[representatives]]\nindex = 3\nbegin = \"30s\"\nrequests = 4\nweight = 9\n";
-        let plan = Plan::from_toml(text).unwrap();
+        let plan = SamplingPlan::from_toml(text).unwrap();
         let [begin, end] = [30, 40].map(Nanos::from_secs);
         assert_eq!(plan.segments(), [Segment { begin, end, weight: 9.0 }]);
     }
@@ -170,11 +170,11 @@ mod tests {
             ("ArqWsl", "Xyz", "'Xyz'"),
         ] {
             assert!(text.contains(from), "{from} in {text}");
-            let error = Plan::from_toml(&text.replacen(from, to, 1)).unwrap_err().to_string();
+            let error = SamplingPlan::from_toml(&text.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.contains(why), "{to}: {error}");
         }
         let none = text.split("[[representatives]]").next().unwrap().to_string() + "representatives = []\n";
-        assert!(Plan::from_toml(&none).unwrap_err().to_string().contains("at least one"));
-        assert!(matches!(Plan::from_toml("hello"), Err(PlanError::Syntax(_))));
+        assert!(SamplingPlan::from_toml(&none).unwrap_err().to_string().contains("at least one"));
+        assert!(matches!(SamplingPlan::from_toml("hello"), Err(SamplingPlanError::Syntax(_))));
     }
 }

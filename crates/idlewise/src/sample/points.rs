@@ -1,6 +1,6 @@
 //! Intervals as weighted points.
 
-use super::{FeatureSet, Interval};
+use super::{FeatureSet, TraceInterval};
 
 /// Coordinates are padded with zeros to a multiple of this, so that distances are computed side by side.
 const LANES: usize = 4;
@@ -33,7 +33,7 @@ impl Points {
 
     /// Intervals by these features, each of which is shifted to a mean of zero and scaled to a variance of one over the
     /// intervals; one that does not vary is zero. Their requests are the weights (SIGMETRICS 2015, section 4.4).
-    pub fn standardised(intervals: &[Interval], features: &FeatureSet) -> Self {
+    pub fn standardised(intervals: &[TraceInterval], features: &FeatureSet) -> Self {
         let dimensions = features.features().len();
         let mut coordinates = vec![0.0; dimensions * intervals.len()];
         for (column, feature) in features.features().enumerate() {
@@ -117,8 +117,13 @@ mod tests {
 
     #[test]
     fn features_have_mean_zero_and_variance_one_or_are_zero() {
-        let interval =
-            |requests, reads| Interval { requests, reads, traffic: 4096 * requests, sectors: 8, ..Interval::default() };
+        let interval = |requests, reads| TraceInterval {
+            requests,
+            reads,
+            traffic: 4096 * requests,
+            sectors: 8,
+            ..TraceInterval::default()
+        };
         let intervals = [interval(1, 1), interval(2, 0), interval(9, 3)];
         let points = Points::standardised(&intervals, &"CntArqRd".parse().unwrap());
         assert_eq!((points.len(), points.weights()), (3, &[1.0, 2.0, 9.0][..]));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clustering, Interval};
+use super::{Clustering, TraceInterval};
 use crate::Nanos;
 use crate::replay;
 
@@ -22,14 +22,14 @@ pub struct Representative {
 
 impl Representative {
     /// Which of a trace's intervals, in order, it is.
-    pub fn interval<'a>(&self, intervals: &'a [Interval]) -> Option<&'a Interval> {
+    pub fn interval<'a>(&self, intervals: &'a [TraceInterval]) -> Option<&'a TraceInterval> {
         intervals.binary_search_by_key(&self.index, |interval| interval.index).ok().map(|place| &intervals[place])
     }
 }
 
 /// The member nearest to each centroid, with its cluster's requests as weight, in order of time (SIGMETRICS 2015, section 4.4).
 /// `clustering` is of the points that these intervals of this length are, in their order.
-pub fn representatives(intervals: &[Interval], clustering: &Clustering, length: Nanos) -> Vec<Representative> {
+pub fn representatives(intervals: &[TraceInterval], clustering: &Clustering, length: Nanos) -> Vec<Representative> {
     let mut weights = vec![0; clustering.k()];
     for (interval, &cluster) in intervals.iter().zip(&clustering.cluster) {
         weights[cluster as usize] += interval.requests;
@@ -46,17 +46,17 @@ pub fn representatives(intervals: &[Interval], clustering: &Clustering, length: 
 
 /// The weighted response time in seconds: the mean response times of the representatives, weighted (SIGMETRICS 2015, equation 1).
 /// One whose response times are not known says nothing; none where all are such.
-pub fn weighted_response(intervals: &[Interval], representatives: &[Representative]) -> Option<f64> {
+pub fn weighted_response(intervals: &[TraceInterval], representatives: &[Representative]) -> Option<f64> {
     let of = |representative: &Representative| {
         let interval = representative.interval(intervals);
-        (representative.weight as f64, interval.and_then(Interval::mean_response))
+        (representative.weight as f64, interval.and_then(TraceInterval::mean_response))
     };
     replay::weighted_response(representatives.iter().map(of))
 }
 
 /// The mean response time in seconds of all requests whose response time is known; none without one.
-pub fn mean_response(intervals: &[Interval]) -> Option<f64> {
-    let known = |interval: &Interval| (interval.responses as f64, interval.mean_response());
+pub fn mean_response(intervals: &[TraceInterval]) -> Option<f64> {
+    let known = |interval: &TraceInterval| (interval.responses as f64, interval.mean_response());
     replay::weighted_response(intervals.iter().map(known))
 }
 
@@ -70,10 +70,10 @@ pub fn relative_error(estimate: Option<f64>, truth: Option<f64>) -> Option<f64> 
 mod tests {
     use super::*;
 
-    fn interval((index, requests, ms): (u64, u64, Option<u64>)) -> Interval {
+    fn interval((index, requests, ms): (u64, u64, Option<u64>)) -> TraceInterval {
         let responses = ms.map_or(0, |_| requests);
         let response_sum = Nanos::from_millis(ms.unwrap_or(0)) * requests;
-        Interval { index, requests, responses, response_sum, ..Interval::default() }
+        TraceInterval { index, requests, responses, response_sum, ..TraceInterval::default() }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Interval, mean_response, relative_error};
+use super::{TraceInterval, mean_response, relative_error};
 use crate::TotalTime;
 
 /// The response time may be off by this share of it ...
@@ -37,7 +37,7 @@ pub struct Systematic {
 ///
 /// The number of samples is `(z V / m)^2`, with the coefficient of variation V of the intervals' mean response times. A run
 /// begins at each offset below the period; the one with the most requests counts, or the mean of ten such.
-pub fn systematic(intervals: &[Interval], all: u64) -> Vec<Systematic> {
+pub fn systematic(intervals: &[TraceInterval], all: u64) -> Vec<Systematic> {
     let Some(needed) = samples(intervals) else { return Vec::new() };
     let truth = mean_response(intervals);
     let variant = |name, at_least: u64, runs: usize| {
@@ -73,8 +73,8 @@ pub fn systematic(intervals: &[Interval], all: u64) -> Vec<Systematic> {
 }
 
 /// What the confidence rule asks for, at least one; none without response times.
-fn samples(intervals: &[Interval]) -> Option<u64> {
-    let means: Vec<f64> = intervals.iter().filter_map(Interval::mean_response).collect();
+fn samples(intervals: &[TraceInterval]) -> Option<u64> {
+    let means: Vec<f64> = intervals.iter().filter_map(TraceInterval::mean_response).collect();
     let count = means.len() as f64;
     let mean = means.iter().sum::<f64>() / count;
     let variance = means.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
@@ -90,7 +90,7 @@ struct Run {
 }
 
 impl Run {
-    fn add(&mut self, interval: &Interval) {
+    fn add(&mut self, interval: &TraceInterval) {
         self.requests += interval.requests;
         self.responses += interval.responses;
         self.response_sum += interval.response_sum;
@@ -107,13 +107,13 @@ mod tests {
     use crate::Nanos;
 
     /// One request an interval, with these response times in milliseconds; 0 for no request.
-    fn intervals(times: &[u64]) -> Vec<Interval> {
-        let of = |(index, &ms): (usize, &u64)| Interval {
+    fn intervals(times: &[u64]) -> Vec<TraceInterval> {
+        let of = |(index, &ms): (usize, &u64)| TraceInterval {
             index: index as u64,
             requests: 1,
             responses: 1,
             response_sum: Nanos::from_millis(ms).into(),
-            ..Interval::default()
+            ..TraceInterval::default()
         };
         times.iter().enumerate().filter(|(_, ms)| **ms > 0).map(of).collect()
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_trace_without_response_times_has_no_baseline() {
-        let silent = Interval { requests: 3, ..Interval::default() };
+        let silent = TraceInterval { requests: 3, ..TraceInterval::default() };
         assert_eq!(systematic(&[silent], 1), []);
     }
 }

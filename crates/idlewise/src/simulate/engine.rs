@@ -215,7 +215,7 @@ impl Outcome {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{ParityUpdates, Scrub, Service, WriteVerification, naive, replay, run, simulate};
+    use super::super::{ParityUpdates, Scrub, Service, WriteVerification, naive, run, run_while, simulate};
     use super::*;
     use crate::disk::DiskModel;
     use crate::idle::{AutoRegression, IdlenessBuilder};
@@ -327,7 +327,7 @@ mod tests {
         let under = |policy: Box<dyn Policy>, service| {
             let jobs = WriteVerification::new(Service::OfSize(DiskModel::in_proportion(10)), None);
             let works: Vec<Box<dyn Work>> = vec![Box::new(jobs), Box::new(Scrub::new(service))];
-            replay(&disk, vec![Lane { policy, works }], |_, _| false).outcome.background_requests
+            run_while(&disk, vec![Lane { policy, works }], |_, _| false).outcome.background_requests
         };
         let fixed = || FixedDelay::new(Nanos(15), Bytes(1_000));
         // One every 25, of which the first is the job.
@@ -428,7 +428,7 @@ mod tests {
             let disk = disk(&requests);
             for make in lanes {
                 for times in [1, 3] {
-                    let fast = replay(&disk, make(), |_, done| done < times);
+                    let fast = run_while(&disk, make(), |_, done| done < times);
                     let mut slow = make();
                     prop_assert_eq!(fast.outcome, naive::simulate(&on_and_on(&requests, times), &mut slow, None));
                     let slow: Vec<Tally> = slow.iter().flat_map(|lane| &lane.works).map(|work| work.tally()).collect();

@@ -8,6 +8,6 @@ mod summary;
 mod work;
 
 pub use engine::{Lane, Outcome, Simulation};
-pub use run::{Foreground, Run, replay, run, scrub, simulate};
+pub use run::{Foreground, Run, run, run_while, scrub, simulate};
 pub use summary::Summary;
 pub use work::{Detail, ParityUpdates, Scrub, Served, Service, Tally, Work, WriteVerification};

@@ -66,14 +66,14 @@ pub fn scrub(
 pub fn run(disks: &[Idleness], mut make: impl FnMut(&Idleness) -> Vec<Lane>) -> Run {
     let mut all = Run::default();
     for disk in disks {
-        all.add(&replay(disk, make(disk), |_, _| false));
+        all.add(&run_while(disk, make(disk), |_, _| false));
     }
     all
 }
 
 /// Runs lanes over a disk once, and again as long as `again` of the simulation and the number of times says so. Then the trace's
 /// first busy period follows its last at once, as one.
-pub fn replay(disk: &Idleness, lanes: Vec<Lane>, again: impl FnMut(&Simulation, u64) -> bool) -> Run {
+pub fn run_while(disk: &Idleness, lanes: Vec<Lane>, again: impl FnMut(&Simulation, u64) -> bool) -> Run {
     played(disk, Simulation::new(disk, lanes), again)
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::point::{Point, Trained};
+use super::point::{OperatingPoint, Trained};
 use crate::disk::DiskModel;
 use crate::idle::{AutoRegression, Idleness, exceeded_by_shares};
 use crate::policy::{
@@ -39,7 +39,12 @@ pub struct Comparison<'a> {
 }
 
 /// Compares the policies of figure 14, which learn from what they run on.
-pub fn compare(disks: &[Idleness], model: &DiskModel, size: Bytes, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
+pub fn compare(
+    disks: &[Idleness],
+    model: &DiskModel,
+    size: Bytes,
+    progress: &(dyn Fn(f64) + Sync),
+) -> Vec<OperatingPoint> {
     Comparison { disks, train: None, model, size, policies: &COMPARED }.points(progress)
 }
 
@@ -47,7 +52,7 @@ impl Comparison<'_> {
     /// Runs each policy with many parameters, all with requests of one size. Waits are lengths that shares of the intervals
     /// exceed, from all of them down to one in a thousand; thresholds are zero, and predictions in the same way. `progress` is
     /// told the share done.
-    pub fn points(&self, progress: &(dyn Fn(f64) + Sync)) -> Vec<Point> {
+    pub fn points(&self, progress: &(dyn Fn(f64) + Sync)) -> Vec<OperatingPoint> {
         let runs = self.runs();
         let done = AtomicUsize::new(0);
         let point = |(policy, parameters, longer_than): &Run| {
@@ -67,7 +72,7 @@ impl Comparison<'_> {
             let Trained { utilised_idle, collision_rate } = ran(self.disks);
             let trained = self.train.filter(|_| longer_than.is_none()).map(ran);
             progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
-            Point { policy, parameters: parameters.clone(), utilised_idle, collision_rate, trained }
+            OperatingPoint { policy, parameters: parameters.clone(), utilised_idle, collision_rate, trained }
         };
         runs.par_iter().map(point).collect()
     }
@@ -278,7 +283,7 @@ mod tests {
     fn thresholds_and_waits_begin_at_zero() {
         let (disks, model) = (shaped(2_000, 3), DiskModel::ultrastar_15k450());
         let points = compare(&disks, &model, Bytes::from_kib(64), &|_| ());
-        let zero = |point: &&Point| point.parameters.time(THRESHOLD) == Some(Nanos::ZERO);
+        let zero = |point: &&OperatingPoint| point.parameters.time(THRESHOLD) == Some(Nanos::ZERO);
         let of = |name: &str| points.iter().filter(|point| point.policy == name).collect::<Vec<_>>();
         let at_once = |point: &&Point| point.parameters.time(IDLE_WAIT) == Some(Nanos::ZERO);
         let (alone, both): (Vec<_>, Vec<_>) = of("ar-waiting").into_iter().partition(at_once);
@@ -308,7 +313,7 @@ mod tests {
         }
         let (other, ar) = (shaped(4_000, 9), ["ar"]);
         let points = |train| Comparison { train, policies: &ar, ..comparison }.points(&|_| ());
-        let used = |points: Vec<Point>| points.iter().map(|point| point.utilised_idle).collect::<Vec<_>>();
+        let used = |points: Vec<OperatingPoint>| points.iter().map(|point| point.utilised_idle).collect::<Vec<_>>();
         assert_eq!(used(points(Some(&disks))), used(points(None)));
         assert_ne!(used(points(Some(&other))), used(points(None)));
         // What is chosen by is what the policies do on what they learn from.

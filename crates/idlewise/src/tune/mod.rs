@@ -27,6 +27,6 @@ pub use grid::{Cell, grid};
 pub use heldout::{Validation, validate};
 pub use moments::mean_to_keep;
 pub use plan::{Plan, PlanError, PlanFile, Predicted, Schedule};
-pub use point::{Point, Trained, best_within, chosen_within};
+pub use point::{OperatingPoint, Trained, best_within, chosen_within};
 pub use search::tune;
 pub use shaped::shaped;

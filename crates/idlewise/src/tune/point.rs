@@ -6,7 +6,7 @@ use crate::policy::{Parameters, Tried, all_parameters};
 
 /// One policy with its parameters, simulated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct OperatingPoint {
     /// Its name in the table of policies.
     pub policy: &'static str,
     /// What it ran with.
@@ -37,7 +37,7 @@ fn varying<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S::O
     serializer.collect_map(varying.map(|(one, value)| (one.field(), value.as_f64())))
 }
 
-impl Point {
+impl OperatingPoint {
     /// What it did where its parameters are chosen: on what it learned from, or else on what it ran on.
     pub fn where_chosen(&self) -> Trained {
         let Self { utilised_idle, collision_rate, .. } = *self;
@@ -47,14 +47,18 @@ impl Point {
 
 /// The parameters with which a policy uses most idle time with at most so many collisions a foreground request; `None` if it never
 /// has so few. Where a policy learned from something else, both are of that: what it then did is no reason to choose it.
-pub fn chosen_within<'a>(points: &'a [Point], policy: &str, collision_rate: f64) -> Option<&'a Point> {
+pub fn chosen_within<'a>(
+    points: &'a [OperatingPoint],
+    policy: &str,
+    collision_rate: f64,
+) -> Option<&'a OperatingPoint> {
     let of_policy = points.iter().filter(|point| point.policy == policy);
     let within = of_policy.filter(|point| point.where_chosen().collision_rate <= collision_rate);
     within.max_by(|a, b| a.where_chosen().utilised_idle.total_cmp(&b.where_chosen().utilised_idle))
 }
 
 /// The share of the idle time that it uses with these.
-pub fn best_within(points: &[Point], policy: &str, collision_rate: f64) -> Option<f64> {
+pub fn best_within(points: &[OperatingPoint], policy: &str, collision_rate: f64) -> Option<f64> {
     chosen_within(points, policy, collision_rate).map(|point| point.utilised_idle)
 }
 
@@ -64,7 +68,7 @@ mod tests {
 
     #[test]
     fn what_is_chosen_knows_only_what_it_learned_from() {
-        let point = |utilised_idle, collision_rate, trained: Option<(f64, f64)>| Point {
+        let point = |utilised_idle, collision_rate, trained: Option<(f64, f64)>| OperatingPoint {
             policy: "waiting",
             parameters: Parameters::default(),
             utilised_idle,

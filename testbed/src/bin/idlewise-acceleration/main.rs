@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Parser;
 use idlewise::report::percent;
-use idlewise::sample::{Extractor, Interval, Plan, mean_response, relative_error, weighted_response};
+use idlewise::sample::{Extractor, SamplingPlan, TraceInterval, mean_response, relative_error, weighted_response};
 use idlewise::trace::{Columns, ReadOptions, Request, Trace, open};
 use idlewise::{Bytes, Nanos};
 use idlewise_testbed::{EmulatedDisk, Options, Tool};
@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<()> {
 
     let (tool, seed) = (Tool::beside_us()?, arguments.seed.to_string());
     let step_1 = tool.json(&[&["sample", &trace, "-o", &plan_path, "--seed", &seed][..], &volume].concat())?;
-    let plan = Plan::from_toml(&std::fs::read_to_string(&plan_path)?)?;
+    let plan = SamplingPlan::from_toml(&std::fs::read_to_string(&plan_path)?)?;
     let played = match &arguments.played {
         Some(path) => path.display().to_string(),
         None => {
@@ -95,7 +95,7 @@ fn emulated(size: Bytes) -> anyhow::Result<EmulatedDisk> {
 }
 
 /// The intervals of the trace with the response times of its replay, on the trace's own clock.
-fn as_played(arguments: &Arguments, plan: &Plan, played: &Path) -> anyhow::Result<Vec<Interval>> {
+fn as_played(arguments: &Arguments, plan: &SamplingPlan, played: &Path) -> anyhow::Result<Vec<TraceInterval>> {
     let read = |path: &Path, volumes: &[String]| -> anyhow::Result<Trace> {
         Ok(open(&[path.to_path_buf()], &ReadOptions { volumes, ..ReadOptions::default() })?)
     };
