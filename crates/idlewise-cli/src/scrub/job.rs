@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use idlewise::disk::DiskModel;
 use idlewise::order::{Order, ScanOrder, Surface};
+use idlewise::policy::Account;
 use idlewise::tune::{Goal, Predicted, TuneError};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
@@ -86,13 +87,13 @@ impl Job {
             scrubber.keep_within(cap);
         }
         let resumed = checkpoint.verified();
-        mark(&mut checkpoint, State::Running, None, bar);
+        mark(&mut checkpoint, State::Running, None, None, bar);
         let done = self.pass(device, (&mut scrubber, &mut *order), &mut checkpoint, &mut claim, bar);
         // Whoever looks later sees that it did not get to its first request.
         if let Err(error) = &done
             && checkpoint.is_running()
         {
-            mark(&mut checkpoint, State::Failed, Some(error.to_string()), bar);
+            mark(&mut checkpoint, State::Failed, Some(error.to_string()), scrubber.account(), bar);
         }
         let (report, goal, predicted) = done.with_context(|| device.path.display().to_string())?;
         if report.state == State::Interrupted
@@ -145,7 +146,7 @@ impl Job {
                 Ok((report, goal, planned.or(pacing.predicted())))
             }
             None => {
-                mark(checkpoint, State::Interrupted, None, bar);
+                mark(checkpoint, State::Interrupted, None, scrubber.account(), bar);
                 let report = Report::before_the_first_request(checkpoint, scrubber);
                 Ok((report, goal, None))
             }
@@ -292,8 +293,8 @@ fn measure(
 }
 
 /// Saves how a run stands before its first request. That it cannot be saved ends no scrub: it is tried again.
-fn mark(checkpoint: &mut Checkpoint, state: State, failure: Option<String>, bar: &mut Bar) {
-    let saved = checkpoint.mark(state, failure);
+fn mark(checkpoint: &mut Checkpoint, state: State, failure: Option<String>, account: Option<Account>, bar: &mut Bar) {
+    let saved = checkpoint.mark(state, failure, account.as_ref());
     bar.saved(saved.err().map(|error| error.to_string()).as_deref());
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use idlewise::Bytes;
 use idlewise::drive::Measured;
 use idlewise::report::percent;
 use idlewise::tune::{Goal, Predicted};
+use idlewise::{Bytes, TotalTime};
 use idlewise_linux::scrub::{Doing, Report};
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ impl Kept {
     /// Of a run.
     pub fn new(report: &Report, goal: Option<Goal>, predicted: Option<Predicted>) -> Self {
         let measured = report.measured;
-        let idle = report.verified_now == Bytes(0) && measured.slowdown_sum == 0;
+        let idle = report.verified_now == Bytes(0) && measured.slowdown_sum == TotalTime::ZERO;
         let goal = goal.filter(|_| measured.foreground_requests > 0 && !idle);
         let rate = report.verified_now.0 as f64 / report.elapsed.as_secs_f64().max(1e-9);
         let predicted = predicted.map(|predicted| predicted.throughput.0 as f64).filter(|rate| *rate > 0.0);

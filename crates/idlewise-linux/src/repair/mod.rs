@@ -116,16 +116,8 @@ pub fn left(bad: &[BadBlocks], outcomes: &[Outcome]) -> Vec<BadBlocks> {
 /// Those whose medium was at fault. What was in the way of the others may be gone, and is no reason to write; and of scattered ones it
 /// is not known which they are.
 pub fn of_the_medium(bad: Vec<BadBlocks>) -> Vec<BadBlocks> {
-    const OTHERS: [&str; 7] = [
-        "timeout",
-        "transport",
-        "aborted",
-        "not-ready",
-        BadBlocks::RECOVERED,
-        BadBlocks::DOUBTFUL,
-        BadBlocks::SCATTERED,
-    ];
-    bad.into_iter().filter(|run| !OTHERS.contains(&run.kind.as_str())).collect()
+    const ITS_OWN: [&str; 3] = ["medium", "protection", "io"];
+    bad.into_iter().filter(|run| ITS_OWN.contains(&run.kind.as_str())).collect()
 }
 
 /// Puts a block's fate behind those before it, as one run where they agree.
@@ -162,8 +154,9 @@ mod tests {
 
     #[test]
     fn a_cable_is_no_reason_to_write() {
-        let cable = BadBlocks { kind: "transport".into(), ..run(7, 1) };
-        assert_eq!(of_the_medium(vec![run(3, 1), cable]), [run(3, 1)]);
+        let of = |kind: &str| BadBlocks { kind: kind.into(), ..run(7, 1) };
+        let others = ["transport", "hardware", BadBlocks::DOUBTFUL, BadBlocks::SCATTERED, "of a later version"].map(of);
+        assert_eq!(of_the_medium([vec![run(3, 1)], others.to_vec()].concat()), [run(3, 1)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::order::Place;
+use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
 
 use super::home::Home;
@@ -25,6 +26,8 @@ pub struct Checkpoint {
     pub(super) begun: Begun,
     /// How long to wait before the next save.
     pub(super) pause: Nanos,
+    /// Whether the run before failed.
+    pub(super) failed_before: bool,
 }
 
 /// How a run of a scrub begins.
@@ -152,14 +155,19 @@ impl Checkpoint {
         &self.pass.errors
     }
 
-    /// Saves that a run is at the pass, or was and did not get as far as its first request, and why if it failed.
+    /// Saves that a run is at the pass, or was and did not get as far as its first request, why if it failed, and how its account stands.
     ///
     /// # Errors
     /// What the file system says.
-    pub fn mark(&mut self, state: State, failure: Option<String>) -> Result<(), CheckpointError> {
+    pub fn mark(
+        &mut self,
+        state: State,
+        failure: Option<String>,
+        account: Option<&Account>,
+    ) -> Result<(), CheckpointError> {
         let Pass { place, left, errors, .. } = self.pass.clone();
         let progress = Progress { doing: Doing::Calibrating, failure, ..Progress::default() };
-        let account = self.account().copied();
+        let account = account.map(AccountSoFar::from).or(self.account().copied());
         self.set(&place, &left, &errors, state, RunSoFar { account, ..RunSoFar::from(&progress) });
         self.write()
     }

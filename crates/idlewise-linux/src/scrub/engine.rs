@@ -10,7 +10,7 @@ use idlewise::policy::Account;
 use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
-use super::lane::Lane;
+use super::lane::{Lane, since_1970};
 use super::learn::{self, Watch};
 use super::run::Run;
 use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, State};
@@ -98,7 +98,11 @@ impl<'a> Scrubber<'a> {
     /// Keeps everything from now on within a goal, with what the account of the run before owed. Some idle intervals are left alone, to
     /// compare with.
     pub fn keep(&mut self, goal: &Goal, checkpoint: &Checkpoint) {
-        self.lane.watch_only(Some(checkpoint.account().copied().unwrap_or_default().resumed(goal)));
+        self.lane.watch_only(Some(checkpoint.account().copied().unwrap_or_default().resumed(goal, since_1970())));
+        if checkpoint.failed_before {
+            // What hung there may hang again.
+            self.lane.measured_from = 1 + now().0 % 9;
+        }
         self.lane.driver.compare(true);
         self.lane.driver.count_beyond(goal.p99_slowdown);
     }

@@ -135,7 +135,8 @@ impl StateFolder {
                 None => (Begun::Resumed, subject.resumed(before, &path)?),
             },
         };
-        Ok(Checkpoint { home, pass, begun, pause: Nanos::ZERO })
+        let failed_before = pass.state == State::Failed;
+        Ok(Checkpoint { home, pass, begun, pause: Nanos::ZERO, failed_before })
     }
 }
 

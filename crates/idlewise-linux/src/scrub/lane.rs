@@ -66,6 +66,8 @@ pub struct Lane<'a> {
     /// When it began, and on what its time went before the first request of the scrub.
     began: Nanos,
     pub spent: Spent,
+    /// From which tenth of the device on its times are measured.
+    pub measured_from: u64,
 }
 
 impl<'a> Lane<'a> {
@@ -89,6 +91,7 @@ impl<'a> Lane<'a> {
             quiet: QUIET,
             began: now(),
             spent: Spent::new(&Doing::Calibrating, now()),
+            measured_from: 1,
         }
     }
 
@@ -263,8 +266,13 @@ impl Lane<'_> {
     }
 }
 
-/// What is added to [`now`] for nanoseconds since 1970.
+/// The time in nanoseconds since 1970.
+pub fn since_1970() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// What is added to [`now`] for that.
 fn epoch() -> Nanos {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)).since(now())
+    since_1970().since(now())
 }

@@ -57,11 +57,11 @@ pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool
 }
 
 /// Measures the disk's verify curve: for each size the median of some requests that follow one another, as in a scan,
-/// from a tenth into the device. Each waits until the disk is idle. Sizes of which one request would cost too much are not
+/// from a tenth into the device, or elsewhere after a run that failed. Each waits until the disk is idle. Sizes of which one request would cost too much are not
 /// tried: they are measured when the plan has come to use them. `None` when asked to stop.
 pub(super) fn curve(lane: &mut Lane, name: &str, goal: &Goal, watch: Watch) -> Result<Option<DiskModel>, ScrubError> {
     let mut model = DiskModel { name: name.into(), verify: Vec::new(), read: None, write: None };
-    let mut place = lane.device.size.0 / 10 / ALIGNED * ALIGNED;
+    let mut place = lane.device.size.0 / 10 * lane.measured_from / ALIGNED * ALIGNED;
     for (index, size) in SIZES.into_iter().enumerate() {
         let expected = match model.verify[..] {
             [] => Nanos::ZERO,

@@ -200,6 +200,9 @@ impl Pass {
             None => return Err("without a version".into()),
         }
         .map_err(|error| error.to_string())?;
+        if !pass.block_bytes.is_power_of_two() || pass.block_bytes < 512 {
+            return Err(format!("blocks of {} bytes: no disk has those", pass.block_bytes));
+        }
         let surface = Surface { size: Bytes(pass.device_bytes), block: pass.block_bytes };
         pass.order.make(surface, &pass.place).map_err(|problem| format!("its place: {problem}"))?;
         pass.left.check(pass.device_bytes, u64::from(pass.block_bytes))?;
@@ -297,6 +300,8 @@ mod tests {
             ("[4096,8192]", "[4096,4096]"),
             ("[4096,8192]", "[4000,8192]"),
             ("[16384,20480]", "[16384,1048577]"),
+            (r#""block_bytes":512"#, r#""block_bytes":0"#),
+            (r#""block_bytes":512"#, r#""block_bytes":768"#),
         ] {
             let changed = VALID.replacen(text, by, 1);
             assert!(changed != VALID && Pass::parse(changed.as_bytes()).is_err(), "{text} {by}");

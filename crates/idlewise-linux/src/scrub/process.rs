@@ -43,11 +43,14 @@ fn namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino())
 }
 
-/// Field 22 of /proc/PID/stat (proc(5)), counted behind the name, which may hold anything.
+/// Field 22 of /proc/PID/stat (proc(5)), counted behind the name, which may hold anything; `None` of a process that ended and that nobody
+/// has asked about, as in a container without an init.
 fn start_ticks(pid: u32) -> Option<u64> {
-    const BEHIND_THE_NAME: usize = 22 - 3;
+    const BEHIND_THE_STATE: usize = 22 - 4;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(BEHIND_THE_NAME)?.parse().ok()
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X");
+    fields.nth(BEHIND_THE_STATE).filter(|_| !ended)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -64,6 +67,12 @@ mod tests {
         let other = Process { pid: child.id(), start_ticks: start_ticks(child.id()).unwrap(), ..this };
         assert!(other.is_alive());
         child.kill().unwrap();
+        // Until it is waited for it is a zombie.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while other.is_alive() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert!(!other.is_alive());
         child.wait().unwrap();
         assert!(!other.is_alive());
     }

@@ -60,6 +60,9 @@ pub struct AccountSoFar {
     /// How much less it holds.
     #[serde(default)]
     pub lacks_s: f64,
+    /// When the scrub may next go on though it holds too little, in seconds since 1970: once a day.
+    #[serde(default)]
+    pub no_exception_before_unix_s: f64,
     /// The 99th percentile to keep, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal_p99_slowdown_s: Option<f64>,
@@ -83,19 +86,19 @@ impl AccountSoFar {
         self.lacks_s > 0.0 || self.lacks_requests.is_some_and(|requests| requests > 0)
     }
 
-    /// An account with these goals that goes on where this one stood, if it had the same: what it owes stays owed, and what it opened
-    /// with is not given twice. What it holds is not taken along, as each run is to keep its goal by itself.
-    pub fn resumed(&self, goal: &Goal) -> Account {
+    /// An account with these goals that goes on where this one stood: what it owes stays owed, and what it opened with is not given
+    /// twice. What it holds is not taken along, as each run is to keep its goal by itself. `now` is in nanoseconds since 1970.
+    pub fn resumed(&self, goal: &Goal, now: Nanos) -> Account {
+        /// More than that is damage.
+        const MOST_OWED_S: f64 = 1e9;
         let account = Account::new(goal.mean_slowdown, Terms::default());
         let mut account = goal.p99_slowdown.map_or(account, |p99| account.and_tail(p99));
-        let p99 = goal.p99_slowdown.map(Nanos::as_secs_f64);
-        if self.goal_mean_slowdown_s != goal.mean_slowdown.as_secs_f64() || self.goal_p99_slowdown_s != p99 {
-            return account;
-        }
         account.requests = self.requests;
-        account.balance = (self.balance_s * 1e9).min(0.0) as i128;
+        account.balance = (self.balance_s.clamp(-MOST_OWED_S, 0.0) * 1e9) as i128;
         let owed = self.balance_requests.unwrap_or_default().min(0);
         account.tail.iter_mut().for_each(|tail| tail.balance = owed.into());
+        let latest = Nanos(now.0.saturating_add(account.terms.once_in.0));
+        account.exception_from = Nanos((self.no_exception_before_unix_s.max(0.0) * 1e9) as u64).min(latest);
         account
     }
 }
@@ -108,6 +111,7 @@ impl From<&Account> for AccountSoFar {
             balance_s: account.balance as f64 / 1e9,
             reserve_s: account.reserve.cost() as f64 / 1e9,
             lacks_s: account.lacks().as_secs_f64(),
+            no_exception_before_unix_s: account.exception_from.as_secs_f64(),
             goal_p99_slowdown_s: account.tail.map(|tail| tail.goal.as_secs_f64()),
             balance_requests: account.tail.map(|tail| i64::try_from(tail.balance).unwrap_or(i64::MIN)),
             lacks_requests: account.tail.map(|_| account.lacks_requests()),
@@ -149,15 +153,37 @@ mod tests {
         let account = |delays| {
             let mut account = Account::new(goal.mean_slowdown, Terms::default());
             account.served(600, Nanos::from_millis(delays));
-            AccountSoFar::from(&account).resumed(&goal)
+            AccountSoFar::from(&account).resumed(&goal, Nanos::from_secs(1))
         };
         let owing = account(700);
         assert_eq!((owing.balance, owing.requests, owing.lacks()), (-100_000_000, 600, Nanos::from_millis(100)));
         // The opening is spent, and what was held is not taken along.
         let holding = account(100);
         assert_eq!((holding.balance, holding.requests_to_go_on()), (0, Some(0)));
+        // Another goal pays it back at another pace.
         let other = Goal::new(Nanos::from_millis(2), Nanos::from_millis(50));
-        let anew = AccountSoFar::from(&owing).resumed(&other);
-        assert_eq!((anew.balance, anew.requests), (0, 0));
+        let slower = AccountSoFar::from(&owing).resumed(&other, Nanos::from_secs(1));
+        assert_eq!((slower.balance, slower.requests_to_go_on()), (-100_000_000, Some(50)));
+    }
+
+    #[test]
+    fn damage_is_no_debt_for_ever_nor_an_end_of_the_program() {
+        let goal = Goal {
+            p99_slowdown: Some(Nanos::from_millis(5)),
+            ..Goal::new(Nanos::from_millis(1), Nanos::from_millis(50))
+        };
+        let day = Nanos::from_secs(24 * 3_600);
+        for balance_s in [-1e300, f64::MIN, f64::NAN, f64::INFINITY, -1e29] {
+            let (no_exception_before_unix_s, requests) = (-balance_s, u64::MAX);
+            let damaged = AccountSoFar { balance_s, no_exception_before_unix_s, requests, ..AccountSoFar::default() };
+            let mut account = AccountSoFar { balance_requests: Some(i64::MIN), ..damaged }.resumed(&goal, day);
+            account.idle_began(day);
+            account.served(u64::MAX, Nanos(u64::MAX));
+            assert!(account.may_go_on_at() <= day, "{account:?}");
+            assert!(
+                account.requests_to_go_on().is_some()
+                    && account.balance >= -1_000_000_000_000_000_000 - i128::from(u64::MAX)
+            );
+        }
     }
 }

@@ -17,6 +17,8 @@ pub struct Terms {
     pub patience: Nanos,
     /// That is so in one idle interval in so much time at most.
     pub once_in: Nanos,
+    /// What is owed halves in so much time: an hour of many requests behind one delay must not end the work for months.
+    pub halves_in: Nanos,
 }
 
 impl Default for Terms {
@@ -26,6 +28,7 @@ impl Default for Terms {
             taken_back_over: 500,
             patience: Nanos::from_secs(300),
             once_in: Nanos::from_secs(24 * 3_600),
+            halves_in: Nanos::from_secs(6 * 3_600),
         }
     }
 }
@@ -47,8 +50,8 @@ pub struct Account {
     /// How the 99th percentile stands, where one is to be kept.
     pub tail: Option<Tail>,
     interval: Interval,
-    /// From then on an idle interval may be used though the account holds too little.
-    exception_from: Nanos,
+    /// From then on an idle interval may be used though the account holds too little, on the clock of [`super::Policy::idle_began`].
+    pub exception_from: Nanos,
 }
 
 /// How the account of a 99th percentile stands, in foreground requests.
@@ -77,7 +80,8 @@ impl Tail {
 
     fn served(&mut self, requests: u64, delays: Nanos) {
         let slowed = TotalTime::from(delays) > self.goal * requests;
-        self.balance += i128::from(requests) * if slowed { 1 - Self::PRICE } else { 1 };
+        let earned = i128::from(requests) * if slowed { 1 - Self::PRICE } else { 1 };
+        self.balance = self.balance.saturating_add(earned);
     }
 
     fn reserve(&self, reserve: &Reserve) -> i128 {
@@ -111,9 +115,25 @@ impl Account {
         if at == self.interval.since {
             return;
         }
-        let Interval { requests, delays, .. } = self.interval;
+        let Interval { since, requests, delays, .. } = self.interval;
         self.reserve.busy_period(requests, delays);
+        if since > Nanos::ZERO {
+            self.fade(at.since(since));
+        }
         self.interval = Interval { since: at, ..Interval::default() };
+    }
+
+    /// So much time has passed: part of what is owed, beyond what it opened with, is forgotten.
+    fn fade(&mut self, time: Nanos) {
+        let forgotten = 1.0 - (-(time.0 as f64) / self.terms.halves_in.0.max(1) as f64).exp2();
+        let openings = [self.opening(self.requests, self.goal.0), self.opening(self.requests, 1)];
+        let balances = [Some(&mut self.balance), self.tail.as_mut().map(|tail| &mut tail.balance)];
+        for (balance, opening) in balances.into_iter().zip(openings) {
+            if let Some(balance) = balance.filter(|balance| **balance < -opening) {
+                let owed = balance.saturating_add(opening).unsigned_abs();
+                *balance = balance.saturating_add((owed as f64 * forgotten) as i128);
+            }
+        }
     }
 
     /// The interval ended after `length`.
@@ -134,7 +154,7 @@ impl Account {
     /// than that, or none.
     pub fn served(&mut self, requests: u64, delays: Nanos) {
         let earned = i128::from(requests) * i128::from(self.goal.0);
-        self.balance = (self.balance + earned).saturating_sub(delays.0.into());
+        self.balance = self.balance.saturating_add(earned).saturating_sub(delays.0.into());
         self.requests = self.requests.saturating_add(requests);
         self.tail.iter_mut().for_each(|tail| tail.served(requests, delays));
         self.interval.requests = self.interval.requests.saturating_add(requests);
@@ -153,15 +173,15 @@ impl Account {
 
     /// How much less than the reserve it holds: a sum of delays.
     pub fn lacks(&self) -> Nanos {
-        let lacks = self.reserve.cost() - self.balance.saturating_add(self.opening(self.requests, self.goal.0));
+        let holds = self.balance.saturating_add(self.opening(self.requests, self.goal.0));
+        let lacks = self.reserve.cost().saturating_sub(holds);
         Nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
 
     /// How many requests that of the 99th percentile lacks.
     pub fn lacks_requests(&self) -> u64 {
-        let lacks = self.tail.map_or(0, |tail| {
-            tail.reserve(&self.reserve) - tail.balance.saturating_add(self.opening(self.requests, 1))
-        });
+        let holds = |tail: &Tail| tail.balance.saturating_add(self.opening(self.requests, 1));
+        let lacks = self.tail.map_or(0, |tail| tail.reserve(&self.reserve).saturating_sub(holds(&tail)));
         u64::try_from(lacks.max(0)).unwrap_or(u64::MAX)
     }
 
@@ -243,6 +263,27 @@ mod tests {
         short.reserve.expect(Nanos(50));
         short.served(500, Nanos(0));
         assert_eq!(short.lacks_requests(), 0, "no request is slowed by more");
+    }
+
+    #[test]
+    fn what_is_owed_halves() {
+        let mut account = Account::new(Nanos(10), terms(0, 0)).and_tail(Nanos(1));
+        account.idle_began(Nanos(1));
+        account.served(100, Nanos(1_000_000 + 1_000));
+        let hours = |hours: u64| Nanos(1 + Nanos::from_secs(hours * 3_600).0);
+        account.idle_began(hours(6));
+        assert_eq!((account.balance, account.tail.map(|tail| tail.balance)), (-500_000, Some(-4_950)));
+        account.idle_began(hours(18));
+        assert_eq!(account.balance, -125_000);
+        account.served(200_000, Nanos(0));
+        let held = account.balance;
+        account.idle_began(hours(30));
+        assert_eq!(account.balance, held, "what is held stays");
+        let mut opened = Account::new(Nanos(10), terms(100, 500));
+        opened.idle_began(Nanos(1));
+        opened.served(0, Nanos(900));
+        opened.idle_began(hours(600));
+        assert_eq!(opened.balance, -900, "the opening is not given twice");
     }
 
     #[test]

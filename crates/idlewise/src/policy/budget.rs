@@ -8,21 +8,23 @@ use crate::Nanos;
 /// requests as it would have reached, but for one time in ten.
 ///
 /// It begins with what 100 requests earn, which is taken back while the first 500 are served. Once a day it may work in an idle interval
-/// though the account holds too little, when the device has been idle for five minutes: a disk that nobody uses earns nothing.
+/// though the account holds too little, when the device has been idle for five minutes: a disk that nobody uses earns nothing. And what
+/// is owed halves every six hours: a flood of requests behind one delay must not end the work for months.
 ///
 /// **The bound.** Let T be the target, N the foreground requests served so far, C the most that one collision has cost, which is the sum
-/// of the delays of all requests that it delayed, and E the number of those exceptions. Then the sum of all delays is at most
-/// T (N + 100) + (1 + E) C, and T N + (1 + E) C once N is 500.
+/// of the delays of all requests that it delayed, E the number of those exceptions, and H the time passed in units of six hours. Then the sum of all delays
+/// is at most T (N + 100) + (1 + E) (1 + H) C, and T N + (1 + E) (1 + H) C once N is 500.
 ///
 /// *Proof.* Let O be what is left of the opening: it falls by 100 T / 500 < T with each request, so that T N + O never falls. Work
 /// that is no exception starts only if the sum of delays is at most T N + O, and only one request of it collides, at the interval's
 /// end. Until the delay of that collision is absorbed no other interval is used. So at any time the sum is at most what T N + O was
-/// when such work last started, and one C for that and for each exception since.
+/// when such work last started, and one C for that and for each exception since. So no more than (1 + E) C is ever owed; of that a
+/// share of ln 2 = 0.7 is forgotten in each six hours at most.
 ///
 /// As work starts only if the account holds what nearly every collision costs at most, the sum is mostly at most T N.
 ///
 /// Where a 99th percentile is to be kept as well, one request in a hundred may be slowed by more than that, by an account of the
-/// same kind: with S requests slowed by more and C of them by one collision at most, 100 (S - (1 + E) C) is at most N + 100.
+/// same kind: with S requests slowed by more and C of them by one collision at most, 100 (S - (1 + E) (1 + H) C) is at most N + 100.
 #[derive(Clone, Debug)]
 pub struct Budget<P> {
     inner: P,
@@ -214,11 +216,17 @@ mod tests {
         fn the_bound_holds_on_adversarial_intervals(
             intervals in prop::collection::vec((prop_oneof![1u64..5, 1u64..100, 1u64..5_000], prop_oneof![1u64..4, 1u64..500]), 1..200),
             target in 0u64..300, service in 1u64..500, wait in 0u64..200, patience in prop_oneof![50u64..2_000, Just(u64::MAX)],
-            once_in in 1u64..50_000, (taken_back_over, opening) in (0u64..40).prop_flat_map(|over| (Just(over), 0..=over)),
+            once_in in 1u64..50_000, halves_in in prop_oneof![100u64..100_000, Just(u64::MAX)], (taken_back_over, opening) in (0u64..40).prop_flat_map(|over| (Just(over), 0..=over)),
             told in any::<bool>(), p99 in prop::option::of(0u64..400),
         ) {
             let waiting = Waiting { idle_wait: Nanos(wait), request_size: SIZE };
-            let terms = Terms { opening, taken_back_over, patience: Nanos(patience), once_in: Nanos(once_in) };
+            let terms = Terms {
+                opening,
+                taken_back_over,
+                patience: Nanos(patience),
+                once_in: Nanos(once_in),
+                halves_in: Nanos(halves_in),
+            };
             let account = Account::new(Nanos(target), terms);
             let policy = Budget::with_account(waiting, account).and_p99(p99.map(Nanos));
             let policy = if told { policy.expecting(Nanos(service)) } else { policy };
@@ -240,11 +248,13 @@ mod tests {
                     slowed_before = simulation.outcome.slowed - if slowed { followers } else { 0 };
                 }
                 let exceptions = if patience == u64::MAX { 0 } else { 1 + clock / once_in };
+                let forgotten = if halves_in == u64::MAX { 0 } else { 1 + clock / halves_in };
+                let collided = (1 + exceptions) * (1 + forgotten);
                 most_slowed = most_slowed.max(simulation.outcome.slowed - slowed_before);
-                let allowed = requests + opening + 100 * most_slowed * (1 + exceptions);
+                let allowed = requests + opening + 100 * most_slowed * collided;
                 prop_assert!(100 * simulation.outcome.slowed <= allowed);
                 costliest = costliest.max(simulation.outcome.delay_sum.saturating_sub(before));
-                let bound = earned(Nanos(target), terms, requests) + costliest * (1 + exceptions);
+                let bound = earned(Nanos(target), terms, requests) + costliest * collided;
                 prop_assert!(simulation.outcome.delay_sum <= bound);
             }
         }

@@ -4,6 +4,9 @@ use std::fmt;
 
 use super::printable::one_line;
 
+/// Characters between two columns.
+const GAP: usize = 2;
+
 /// A table whose first column is names, aligned left; the others are aligned right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
@@ -40,20 +43,41 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
         let part = |from: usize, to: usize| {
             let kept = |line: &Vec<String>| {
-                let cells = line.iter().enumerate().filter(|(at, _)| *at == 0 || (from..to).contains(at));
-                cells.map(|(_, cell)| cell.clone()).collect::<Vec<_>>()
+                let others = line.get(from..to.min(line.len())).unwrap_or_default();
+                line.iter().take(1).chain(others).cloned().collect::<Vec<_>>()
             };
             Self { head: kept(&self.head), rows: self.rows.iter().map(kept).collect() }
         };
-        let fits = |part: &Self| part.to_string().lines().all(|line| line.chars().count() <= width);
+        let widths = self.widths();
         let (mut parts, mut from) = (Vec::new(), 1);
         while from < columns || parts.is_empty() {
-            let most = (from + 1..=columns).rev().find(|&to| fits(&part(from, to)));
-            let to = most.unwrap_or(from + 1);
+            let of = |column: usize| GAP + widths.get(column).unwrap_or(&0);
+            let (mut to, mut taken) = (from + 1, of(0) - GAP + of(from));
+            while to < columns && taken + of(to) <= width {
+                taken += of(to);
+                to += 1;
+            }
             parts.push(part(from, to).to_string());
             from = to;
         }
         parts.join("\n")
+    }
+
+    /// The names, if there are any, and the rows.
+    fn lines(&self) -> impl Iterator<Item = &Vec<String>> {
+        (!self.head.is_empty()).then_some(&self.head).into_iter().chain(&self.rows)
+    }
+
+    /// Characters of each column, as shown: what is in a cell stays in it.
+    fn widths(&self) -> Vec<usize> {
+        let mut widths = Vec::new();
+        for line in self.lines() {
+            widths.resize(widths.len().max(line.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(line) {
+                *width = (*width).max(one_line(cell).chars().count());
+            }
+        }
+        widths
     }
 
     /// Adds a row.
@@ -64,25 +88,12 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is in a cell stays in it.
-        let shown = |line: &Vec<String>| line.iter().map(|cell| one_line(cell).into_owned()).collect::<Vec<_>>();
-        let lines: Vec<_> =
-            (!self.head.is_empty()).then_some(&self.head).into_iter().chain(&self.rows).map(shown).collect();
-        let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column| {
-            lines
-                .iter()
-                .filter_map(|line| line.get(column))
-                .map(|cell: &String| cell.chars().count())
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for line in &lines {
+        let widths = self.widths();
+        for line in self.lines() {
             let mut text = String::new();
             for (column, cell) in line.iter().enumerate() {
-                let width = widths[column];
-                text += &if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
+                let (width, cell) = (widths[column], one_line(cell));
+                text += &if column == 0 { format!("{cell:<width$}") } else { format!("{:GAP$}{cell:>width$}", "") };
             }
             writeln!(f, "{}", text.trim_end())?;
         }

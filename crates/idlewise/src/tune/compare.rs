@@ -285,10 +285,10 @@ mod tests {
         let points = compare(&disks, &model, Bytes::from_kib(64), &|_| ());
         let zero = |point: &&OperatingPoint| point.parameters.time(THRESHOLD) == Some(Nanos::ZERO);
         let of = |name: &str| points.iter().filter(|point| point.policy == name).collect::<Vec<_>>();
-        let at_once = |point: &&Point| point.parameters.time(IDLE_WAIT) == Some(Nanos::ZERO);
+        let at_once = |point: &&OperatingPoint| point.parameters.time(IDLE_WAIT) == Some(Nanos::ZERO);
         let (alone, both): (Vec<_>, Vec<_>) = of("ar-waiting").into_iter().partition(at_once);
         for ar in of("ar") {
-            let same = |point: &&&Point| point.parameters.time(THRESHOLD) == ar.parameters.time(THRESHOLD);
+            let same = |point: &&&OperatingPoint| point.parameters.time(THRESHOLD) == ar.parameters.time(THRESHOLD);
             let alone = alone.iter().find(same).unwrap();
             assert_eq!((alone.utilised_idle, alone.collision_rate), (ar.utilised_idle, ar.collision_rate));
         }
