@@ -53,7 +53,7 @@ fn paused(progress: &Progress, left: Nanos) -> Vec<String> {
         None => pieces.push(format!("goes on {idle}")),
     }
     if account.lacks() > Nanos::ZERO {
-        let cost = Nanos(u64::try_from(account.reserve.cost()).unwrap_or(u64::MAX));
+        let cost = account.reserve.cost();
         pieces.push(format!(
             "the account lacks {} (one collision may delay requests by {cost} together)",
             account.lacks()

@@ -109,7 +109,7 @@ impl From<&Account> for AccountSoFar {
             goal_mean_slowdown_s: account.goal.as_secs_f64(),
             requests: account.requests,
             balance_s: account.balance as f64 / 1e9,
-            reserve_s: account.reserve.cost() as f64 / 1e9,
+            reserve_s: account.reserve.cost().as_secs_f64(),
             lacks_s: account.lacks().as_secs_f64(),
             no_exception_before_unix_s: account.exception_from.as_secs_f64(),
             goal_p99_slowdown_s: account.tail.map(|tail| tail.goal.as_secs_f64()),

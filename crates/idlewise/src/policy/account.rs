@@ -35,7 +35,7 @@ impl Default for Terms {
 
 /// How the account stands. Every foreground request earns the mean slowdown that is the goal, every delay spends what it cost. Work may
 /// begin while the account holds what one more collision may cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Account {
     /// The mean slowdown to keep: what a foreground request earns.
     pub goal: Nanos,
@@ -174,7 +174,7 @@ impl Account {
     /// How much less than the reserve it holds: a sum of delays.
     pub fn lacks(&self) -> Nanos {
         let holds = self.balance.saturating_add(self.opening(self.requests, self.goal.0));
-        let lacks = self.reserve.cost().saturating_sub(holds);
+        let lacks = i128::from(self.reserve.cost().0).saturating_sub(holds);
         Nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
 
@@ -240,16 +240,16 @@ mod tests {
         assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(5), Some(1)));
         account.served(1, Nanos(0));
         assert!(!account.forbids(Nanos::ZERO) && account.lacks() == Nanos::ZERO);
-        // Behind such a busy period as was there one more could cost 45.
+        // Before such a busy period as was there one more would delay five requests, by 1/64 ms at least; the account holds 5 ns.
         account.idle_began(Nanos(1));
-        account.idle_ended(Nanos(100));
-        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(40), Some(4)));
+        account.idle_ended(Nanos(20_000));
+        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(5 * 15_625 - 5), Some(7_812)));
     }
 
     #[test]
     fn one_request_in_a_hundred_may_be_slowed_by_more_than_the_99th_percentile() {
         let mut account = Account::new(Nanos(1_000_000), Terms::default()).and_tail(Nanos(50));
-        account.reserve.expect(Nanos(51));
+        account.reserve.expect(Nanos(60));
         assert!(!account.forbids(Nanos::ZERO));
         account.served(99, Nanos(99 * 50));
         account.served(1, Nanos(51));

@@ -21,7 +21,7 @@ const FIRST: u64 = 50;
 /// It tunes again after this share more intervals.
 const AGAIN: u64 = 50;
 /// Requests over which a surplus or a debt of the account is spread.
-const HORIZON: f64 = 10_000.0;
+const HORIZON: f64 = 2_500.0;
 /// The account may change the target by this factor at most.
 const MOST: f64 = 2.0;
 /// Intervals over which what delays were is held against what was expected.

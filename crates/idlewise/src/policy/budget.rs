@@ -4,8 +4,8 @@ use super::{Account, Decision, Kind, Parameter, Policy, Terms, Tried};
 use crate::Nanos;
 
 /// Lets a policy work only while its account holds what one more collision may cost. Every foreground request earns the target mean
-/// slowdown, and every delay spends what it cost. What a collision may cost is learnt: the longest delay of late, for as many
-/// requests as it would have reached, but for one time in ten.
+/// slowdown, and every delay spends what it cost. What a collision may cost is learnt: as much as nine in ten would have, if one had
+/// begun with each busy period of late ([`super::Reserve`]).
 ///
 /// It begins with what 100 requests earn, which is taken back while the first 500 are served. Once a day it may work in an idle interval
 /// though the account holds too little, when the device has been idle for five minutes: a disk that nobody uses earns nothing. And what
@@ -21,7 +21,7 @@ use crate::Nanos;
 /// when such work last started, and one C for that and for each exception since. So no more than (1 + E) C is ever owed; of that a
 /// share of ln 2 = 0.7 is forgotten in each six hours at most.
 ///
-/// As work starts only if the account holds what nearly every collision costs at most, the sum is mostly at most T N.
+/// As work starts only if the account holds what nine in ten collisions cost at most, the sum is mostly at most T N.
 ///
 /// Where a 99th percentile is to be kept as well, one request in a hundred may be slowed by more than that, by an account of the
 /// same kind: with S requests slowed by more and C of them by one collision at most, 100 (S - (1 + E) (1 + H) C) is at most N + 100.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn work_stops_until_the_account_holds_what_a_collision_costs() {
-        let mut policy = Budget::new(at_once(), Nanos(10)).expecting(Nanos(400));
+        let mut policy = Budget::new(at_once(), Nanos(10)).expecting(Nanos(800));
         policy.idle_began(Nanos(1), Nanos(0));
         // The opening of 1,000 covers one request behind a collision; a busy period of three needs more.
         assert!(works(&mut policy, Nanos::ZERO));
@@ -161,8 +161,8 @@ mod tests {
         policy.idle_began(Nanos(1), Nanos(20));
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
         // 30 earned, 6 of the opening taken back.
-        let lacks = 1_200 - 1_024;
-        assert_eq!(policy.account().map(|account| account.lacks()), Some(Nanos(lacks)));
+        let account = policy.account().unwrap();
+        assert_eq!((account.reserve.requests(), account.lacks()), (3, Nanos(account.reserve.cost().0 - 1_024)));
         let requests = policy.account().and_then(|account| account.requests_to_go_on()).unwrap();
         policy.foreground_served(requests - 1, Nanos(0));
         assert!(!works(&mut policy, Nanos::ZERO));

@@ -2,47 +2,69 @@
 
 use crate::Nanos;
 
-/// Times that count, about: the past fades by halves.
-const MEMORY: u16 = 256;
-/// Share of the times that would have reached no more requests. The delay is on average half of the longest, so that the reserve is
-/// enough more often than that: about 19 times in 20 where busy periods are much alike.
-const COVERED: (u32, u32) = (9, 10);
-/// Below this each number of requests has a place of its own; above, four share each doubling.
+/// Share of collisions that the reserve is enough for.
+const COVERED: f64 = 0.9;
+/// Below this each number has a place of its own; above, four share each doubling.
 const EXACT: u64 = 8;
-/// More requests than the last place is for are counted there: 2^24.
-const PLACES: usize = 92;
-/// The longest delay of late loses this part of itself with each collision.
-const FADES: u64 = 64;
+/// More than the last place is for is counted there: 2^32.
+const PLACES: usize = 124;
+/// Collisions played through that count, about: the past fades by halves.
+const PLAYED: u16 = 256;
+/// Collisions of which the delay is known, about. They are rarer, and what they cost may change within the hour.
+const COLLISIONS: u16 = 64;
+/// Until so many collisions are known, they are not taken to delay by less than a device that serves one at a time would.
+const FEW: u32 = 32;
+/// Parts of a service time in which delays are counted; of a millisecond, as long as none is known.
+const PARTS: u128 = 64;
+const UNKNOWN: Nanos = Nanos::from_millis(1);
+/// The golden ratio less one: its multiples, without their whole numbers, fill the range from 0 to 1 evenly.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// What one more collision may cost: the longest delay of late, for as many requests as it would have reached but for one time in ten.
+/// What one more collision may cost: as much as nine in ten would have, if one had begun with each busy period of late.
 ///
-/// How many that are is found by playing it through: a delay that begins with a busy period reaches all of its requests, and those of the
-/// next ones with what the idle times between did not absorb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// That is found by playing them through. A delay that begins with a busy period reaches all of its requests, and those of the next ones
+/// with what the idle times between did not absorb. How long the delays are is known from the collisions that there were. As long as
+/// they are few, a foreground request is taken to arrive at any moment of a background request, and to wait for what is left of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reserve {
-    /// How many times it would have reached so many requests, as [`place`] numbers them.
-    reached: [u16; PLACES],
-    /// What a background request takes, if that is known, and the longest delay of late.
-    expected: Nanos,
-    longest: Nanos,
-    /// What is left of the delay that is played through, and the sum that it has come to.
-    played: (Nanos, u128),
+    /// How many collisions delayed by so many parts of what a background request takes.
+    delays: Counts,
+    /// How many played through came to so many such parts together, and to so many requests delayed.
+    sums: Counts,
+    requests: Counts,
+    /// What a background request takes; zero as long as that is not known.
+    service: Nanos,
+    playing: Playing,
+}
+
+/// The collision that is played through.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Playing {
+    /// Which of the delays it is: a share of them is shorter.
+    shorter: f64,
+    /// What is left of the delay.
+    left: Nanos,
+    /// What it has come to.
+    sum: u128,
+    requests: u64,
 }
 
 impl Default for Reserve {
     fn default() -> Self {
-        Self { reached: [0; PLACES], expected: Nanos::ZERO, longest: Nanos::ZERO, played: (Nanos::ZERO, 0) }
+        Self {
+            delays: Counts::NONE,
+            sums: Counts::NONE,
+            requests: Counts::NONE,
+            service: Nanos::ZERO,
+            playing: Playing::default(),
+        }
     }
 }
 
 impl Reserve {
     /// A background request takes so long from now on. Delays seen before are taken to change in proportion.
     pub fn expect(&mut self, service: Nanos) {
-        if self.expected > Nanos::ZERO {
-            let longest = u128::from(self.longest.0) * u128::from(service.0) / u128::from(self.expected.0);
-            self.longest = Nanos(u64::try_from(longest).unwrap_or(u64::MAX));
-        }
-        self.expected = service;
+        self.service = service;
     }
 
     /// A busy period of so many requests, which were delayed by so much together.
@@ -51,67 +73,109 @@ impl Reserve {
             return;
         }
         if delays > Nanos::ZERO {
-            let each = Nanos(delays.0.div_ceil(requests));
-            self.longest = each.max(Nanos(self.longest.0 - self.longest.0.div_ceil(FADES)));
+            self.delays.add(self.parts(delays.0.div_ceil(requests).into()), COLLISIONS);
         }
-        let slowdown = self.slowdown();
-        let (left, sum) = &mut self.played;
-        if *left == Nanos::ZERO {
-            *left = slowdown.max(Nanos(1));
+        if self.playing.left == Nanos::ZERO {
+            let shorter = (self.playing.shorter + GOLDEN).fract();
+            let left = self.delay(shorter).max(Nanos(1));
+            self.playing = Playing { shorter, left, ..Playing::default() };
         }
+        let Playing { left, sum, requests: reached, .. } = &mut self.playing;
         *sum = sum.saturating_add(u128::from(left.0) * u128::from(requests));
+        *reached = reached.saturating_add(requests);
     }
 
     /// The idle time behind it was so long.
     pub fn idle(&mut self, length: Nanos) {
-        let slowdown = self.slowdown().0.max(1);
-        let (left, sum) = &mut self.played;
+        let Playing { left, sum, requests, .. } = &mut self.playing;
         *left = left.since(length);
-        if *left > Nanos::ZERO || *sum == 0 {
-            return;
+        if *left == Nanos::ZERO && *requests > 0 {
+            let (sum, requests) = (std::mem::take(sum), std::mem::take(requests));
+            self.sums.add(self.parts(sum), PLAYED);
+            self.requests.add(requests, PLAYED);
         }
-        let reached = std::mem::take(sum).div_ceil(slowdown.into());
-        if self.reached.iter().sum::<u16>() >= MEMORY {
-            self.reached.iter_mut().for_each(|count| *count /= 2);
-        }
-        self.reached[place(u64::try_from(reached).unwrap_or(u64::MAX))] += 1;
     }
 
-    /// How much longer than without background work a request may take.
+    /// The delay that such a share of the collisions stay below.
+    fn delay(&self, share: f64) -> Nanos {
+        let of_late = self.delays.quantile(share).map_or(Nanos::ZERO, |parts| self.time(parts));
+        let known = self.delays.total() >= FEW;
+        if known { of_late } else { of_late.max(Nanos((self.service.0 as f64 * share) as u64)) }
+    }
+
+    /// How much longer than without background work a foreground request may take.
     pub fn slowdown(&self) -> Nanos {
-        self.expected.max(self.longest)
+        self.delay(COVERED)
     }
 
     /// How many foreground requests may be delayed by one collision; one as long as nothing is known.
     pub fn requests(&self) -> u64 {
-        let total: u32 = self.reached.iter().map(|&count| u32::from(count)).sum();
-        let mut within = 0;
-        for (place, &count) in self.reached.iter().enumerate() {
-            within += u32::from(count);
-            if within > 0 && within * COVERED.1 >= total * COVERED.0 {
-                return most(place);
-            }
-        }
-        1
+        self.requests.quantile(COVERED).unwrap_or(1)
     }
 
-    /// Sum of the delays of those, in nanoseconds.
-    pub fn cost(&self) -> i128 {
-        i128::from(self.slowdown().0) * i128::from(self.requests())
+    /// Sum of the delays of those; of one that waits for all of a background request, as long as nothing is known.
+    pub fn cost(&self) -> Nanos {
+        self.sums.quantile(COVERED).map_or(self.service, |parts| self.time(parts))
+    }
+
+    /// The time in parts of which delays are counted.
+    fn unit(&self) -> u128 {
+        if self.service > Nanos::ZERO { self.service.0.into() } else { UNKNOWN.0.into() }
+    }
+
+    /// How many parts a time is.
+    fn parts(&self, time: u128) -> u64 {
+        u64::try_from(time.saturating_mul(PARTS).div_ceil(self.unit())).unwrap_or(u64::MAX)
+    }
+
+    /// How long so many parts are.
+    fn time(&self, parts: u64) -> Nanos {
+        Nanos(u64::try_from(u128::from(parts) * self.unit() / PARTS).unwrap_or(u64::MAX))
     }
 }
 
-/// Where a time with so many requests is counted.
-fn place(requests: u64) -> usize {
-    if requests < EXACT {
-        return requests as usize;
+/// How often each number was seen of late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts([u16; PLACES]);
+
+impl Counts {
+    const NONE: Self = Self([0; PLACES]);
+
+    /// One more; of about `memory` that count the past fades by halves.
+    fn add(&mut self, number: u64, memory: u16) {
+        if self.total() >= memory.into() {
+            self.0.iter_mut().for_each(|count| *count /= 2);
+        }
+        self.0[place(number)] += 1;
     }
-    let doublings = requests.ilog2();
-    let quarter = (requests >> (doublings - 2)) & 3;
+
+    fn total(&self) -> u32 {
+        self.0.iter().map(|&count| u32::from(count)).sum()
+    }
+
+    /// The number that a share of all did not exceed, if any was seen.
+    fn quantile(&self, share: f64) -> Option<u64> {
+        let total = f64::from(self.total());
+        let mut within = 0;
+        let place = self.0.iter().position(|&count| {
+            within += u32::from(count);
+            within > 0 && f64::from(within) >= share * total
+        })?;
+        Some(most(place))
+    }
+}
+
+/// Where a number is counted.
+fn place(number: u64) -> usize {
+    if number < EXACT {
+        return number as usize;
+    }
+    let doublings = number.ilog2();
+    let quarter = (number >> (doublings - 2)) & 3;
     (EXACT as usize + 4 * (doublings as usize - 3) + quarter as usize).min(PLACES - 1)
 }
 
-/// The most requests that are counted there.
+/// The largest number that is counted there.
 fn most(place: usize) -> u64 {
     let above = (place as u64 + 1).saturating_sub(EXACT);
     if above == 0 {
@@ -122,61 +186,123 @@ fn most(place: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    const LONG: Nanos = Nanos::from_secs(1_000);
+
+    fn busy(reserve: &mut Reserve, requests: u64, delay: u64) {
+        reserve.busy_period(requests, Nanos(requests * delay));
+        reserve.idle(LONG);
+    }
 
     #[test]
     fn nine_times_in_ten_are_covered() {
         let mut reserve = Reserve::default();
-        assert_eq!((reserve.requests(), reserve.cost()), (1, 0));
-        reserve.expect(Nanos(10));
-        assert_eq!(reserve.cost(), 10);
-        let busy = |reserve: &mut Reserve, requests| {
-            reserve.busy_period(requests, Nanos(0));
-            reserve.idle(Nanos(10));
-        };
-        (0..9).for_each(|_| busy(&mut reserve, 3));
-        busy(&mut reserve, 1_000_000);
-        assert_eq!((reserve.requests(), reserve.cost()), (3, 30));
-        busy(&mut reserve, 7);
+        assert_eq!((reserve.requests(), reserve.cost()), (1, Nanos(0)));
+        reserve.expect(Nanos(6_400));
+        assert_eq!(reserve.cost(), Nanos(6_400));
+        (0..99).for_each(|_| busy(&mut reserve, 3, 0));
+        busy(&mut reserve, 1_000_000, 0);
+        // Three requests behind 0.9 of it are 172.8 parts of 100 ns; 160 to 191 are counted together.
+        assert_eq!((reserve.requests(), reserve.cost()), (3, Nanos(19_100)));
+        (0..20).for_each(|_| busy(&mut reserve, 7, 0));
         assert_eq!(reserve.requests(), 7);
     }
 
     #[test]
     fn a_delay_goes_on_to_later_busy_periods() {
         let mut reserve = Reserve::default();
-        reserve.expect(Nanos(10));
-        for (requests, idle) in [(1, 4), (2, 5), (10, 100)] {
+        reserve.expect(Nanos(64_000));
+        let played = (0.618_034_f64 * 64_000.0) as u64;
+        for (requests, idle) in [(1, 9_000), (2, 9_000), (10, 100_000)] {
             reserve.busy_period(requests, Nanos(0));
             reserve.idle(Nanos(idle));
         }
-        // Delays of 10, 6 and 6, then ten of 1: as much as 3.2 requests of 10.
-        assert_eq!((reserve.requests(), reserve.cost()), (4, 40));
+        let sum = played + 2 * (played - 9_000) + 10 * (played - 18_000);
+        assert_eq!(reserve.requests(), 13);
+        assert!((sum..=sum + sum / 4).contains(&reserve.cost().0), "{:?} for {sum}", reserve.cost());
     }
 
     #[test]
-    fn a_longer_delay_counts_at_once_and_fades() {
+    fn one_delay_in_ten_may_be_longer() {
         let mut reserve = Reserve::default();
-        reserve.busy_period(4, Nanos(400_000));
-        reserve.idle(Nanos(100_000));
-        assert_eq!((reserve.slowdown(), reserve.cost()), (Nanos(100_000), 400_000));
-        (0..64).for_each(|_| reserve.busy_period(1, Nanos(1)));
-        assert!((35_000..38_000).contains(&reserve.slowdown().0), "{:?}", reserve.slowdown());
-        for _ in 0..1_000 {
-            reserve.busy_period(1, Nanos(0));
-            reserve.idle(Nanos(100_000));
-        }
-        assert_eq!(reserve.requests(), 1);
+        busy(&mut reserve, 4, 100_000);
+        // 100 us in parts of 1/64 ms are 7, the seventh not full.
+        assert_eq!(reserve.slowdown(), Nanos(109_375));
+        (0..9).for_each(|_| busy(&mut reserve, 1, 30_000));
+        assert_eq!(reserve.slowdown(), Nanos(31_250));
+        (0..2).for_each(|_| busy(&mut reserve, 1, 50_000_000));
+        assert!(reserve.slowdown() >= Nanos(50_000_000), "2 of 12");
+        // Of 64 the older ones count half.
+        (0..64).for_each(|_| busy(&mut reserve, 1, 30_000));
+        assert_eq!(reserve.slowdown(), Nanos(31_250));
+    }
+
+    #[test]
+    fn few_collisions_do_not_show_that_delays_are_short() {
+        let mut reserve = Reserve::default();
+        reserve.expect(Nanos(6_400));
+        (0..31).for_each(|_| busy(&mut reserve, 1, 100));
+        assert_eq!(reserve.slowdown(), Nanos(5_760));
+        busy(&mut reserve, 1, 100);
+        assert_eq!(reserve.slowdown(), Nanos(100));
     }
 
     #[test]
     fn smaller_requests_are_expected_to_delay_by_less() {
         let mut reserve = Reserve::default();
-        reserve.expect(Nanos(1_000));
-        reserve.busy_period(1, Nanos(1_500));
-        reserve.expect(Nanos(100));
-        assert_eq!(reserve.slowdown(), Nanos(150));
-        reserve.busy_period(1, Nanos(40));
-        assert_eq!(reserve.slowdown(), Nanos(147));
+        reserve.expect(Nanos(64_000));
+        busy(&mut reserve, 1, 70_000);
+        assert_eq!(
+            (reserve.slowdown(), reserve.cost()),
+            (Nanos(79_000), Nanos(79_000)),
+            "64 to 79 parts are counted together"
+        );
+        reserve.expect(Nanos(6_400));
+        assert_eq!((reserve.slowdown(), reserve.cost()), (Nanos(7_900), Nanos(7_900)));
+    }
+
+    proptest! {
+        /// Held against a version that keeps all that was seen and played through, each number rounded up as it is counted.
+        #[test]
+        fn it_is_enough_for_nine_in_ten_of_those_played(
+            busy in prop::collection::vec((1u64..50, prop_oneof![3 => Just(0), 1 => 1u64..300_000], 0u64..200_000), 1..250),
+            service in prop_oneof![Just(0), 1u64..100_000],
+        ) {
+            let mut reserve = Reserve::default();
+            reserve.expect(Nanos(service));
+            let covering = |numbers: &[u64], share: f64| {
+                let mut sorted = numbers.to_vec();
+                sorted.sort_unstable();
+                sorted.get(((sorted.len() as f64 * share).ceil() as usize).max(1) - 1).copied()
+            };
+            let (mut seen, mut sums, mut share, mut left, mut sum) = (vec![], vec![], 0.0, 0, 0);
+            for (requests, delay, idle) in busy {
+                reserve.busy_period(requests, Nanos(requests * delay));
+                reserve.idle(Nanos(idle));
+                if delay > 0 {
+                    seen.push(most(place(reserve.parts(delay.into()))));
+                }
+                if seen.len() > COLLISIONS.into() {
+                    break;
+                }
+                if left == 0 {
+                    share = f64::fract(share + GOLDEN);
+                    let known = covering(&seen, share).map_or(0, |parts| reserve.time(parts).0);
+                    let supposed = if seen.len() < FEW as usize { (service as f64 * share) as u64 } else { 0 };
+                    (left, sum) = (known.max(supposed).max(1), 0);
+                }
+                sum += left * requests;
+                left = left.saturating_sub(idle);
+                if left == 0 {
+                    sums.push(most(place(reserve.parts(sum.into()))));
+                }
+                let expected = covering(&sums, 0.9).map_or(service, |parts| reserve.time(parts).0);
+                prop_assert_eq!(reserve.cost(), Nanos(expected));
+            }
+        }
     }
 
     #[test]
