@@ -271,6 +271,36 @@ fn root_the_budget_holds_whatever_the_pace() {
     }
 }
 
+/// What comparing intervals finds is what the same requests show without a scrub and beside it.
+#[test]
+fn root_the_experiment_agrees_with_the_same_requests_alone() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let trace = bench.folder.path().join("foreground.csv");
+    // Read at random: 7,919 and 1,024 have no common factor.
+    let lines = (0..240u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 500_000, k * 7_919 % 1_024 * 524_288));
+    std::fs::write(&trace, lines.collect::<String>()).unwrap();
+    let replay = || {
+        let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["mean_response_s"].as_f64().unwrap()
+    };
+    let alone = replay();
+    // So wide a goal that the account never ends a turn.
+    let goal = ["--mean-slowdown", "10ms", "--max-slowdown", "100ms"];
+    let scrub = bench.start(&[&["--request-size", "256KiB", "--idle-wait", "1ms"], &goal[..]].concat());
+    std::thread::sleep(Duration::from_millis(300));
+    let independent = replay() - alone;
+    scrub.signal(Signal::INT);
+    let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+    let compared = &result["compared"];
+    let [mean, low, high] = ["mean_slowdown_s", "low_s", "high_s"].map(|field| compared[field].as_f64().unwrap());
+    assert!(low < mean && mean < high, "{compared}");
+    assert!(compared["used"].as_u64() >= Some(100) && compared["left_alone"].as_u64() >= Some(8), "{compared}");
+    println!("{independent} s with and without, {compared}");
+    // Three times the interval: the same requests differ from time to time as well.
+    assert!((independent - mean).abs() < 1.5 * (high - low), "{independent} s with and without, {compared}");
+}
+
 #[test]
 fn root_probe_capture_and_learning_work_together() {
     let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };

@@ -148,6 +148,7 @@ mod tests {
             measured,
             plan: None,
             account: None,
+            compared: None,
             lost_events: 0,
             unsaved: None,
         }

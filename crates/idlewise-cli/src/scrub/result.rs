@@ -5,10 +5,11 @@ use idlewise::report::{Table, percent};
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::{AccountSoFar, Report, State};
+use idlewise_linux::scrub::{AccountSoFar, ComparedSoFar, Report, State};
 use serde::Serialize;
 
 use super::kept::Kept;
+use super::words::{seconds, signed};
 use crate::bad::{Bad, next_step};
 use crate::output;
 
@@ -45,6 +46,9 @@ pub struct Result {
     kept: Kept,
     /// The account of the mean slowdown at the end.
     account: Option<AccountSoFar>,
+    /// The mean slowdown by experiment, once enough idle intervals were left alone to compare with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<ComparedSoFar>,
     lost_events: u64,
     /// Why the checkpoint of its end could not be saved.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +145,7 @@ impl Result {
             },
             kept: Kept::new(report, goal, predicted),
             account: report.account.as_ref().map(AccountSoFar::from),
+            compared: report.compared.map(ComparedSoFar::from),
             lost_events: report.lost_events,
             unsaved: report.unsaved.clone(),
         }
@@ -191,6 +196,13 @@ impl Result {
         if foreground_requests == 0 && self.target.is_some() {
             text += "Nobody else used the disk, so nothing shows whether the goal would be kept.\n";
         }
+        if let Some(ComparedSoFar { mean_slowdown_s, low_s, high_s, used, left_alone }) = self.compared {
+            let [mean, low, high] = [mean_slowdown_s, low_s, high_s].map(signed);
+            text += &format!(
+                "By experiment the mean slowdown is {mean}, with 95 % certainty from {low} to {high}:\n\
+                 {used} idle intervals were used, {left_alone} were left alone to compare with.\n"
+            );
+        }
         text += &self.kept.text();
         if self.lost_events > 0 {
             text += &format!("The monitor lost {} events: the slowdowns are incomplete.\n", self.lost_events);
@@ -220,8 +232,4 @@ impl Result {
         table.row(["scrub rate".into(), "-".into(), predicted, rate(self.rate_bytes_per_s)]);
         table
     }
-}
-
-fn seconds(value: f64) -> String {
-    Nanos((value * 1e9).round() as u64).to_string()
 }

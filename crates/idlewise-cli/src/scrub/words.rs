@@ -62,6 +62,17 @@ fn paused(progress: &Progress, left: Nanos) -> Vec<String> {
     pieces
 }
 
+/// A time in seconds, with its unit.
+pub fn seconds(value: f64) -> String {
+    Nanos((value * 1e9).round() as u64).to_string()
+}
+
+/// The same of one that may be below zero.
+pub fn signed(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", seconds(value.abs()))
+}
+
 /// As many of the pieces, in order, as fit into a line of so many characters.
 pub fn fit(pieces: &[String], width: usize) -> String {
     let mut line = String::new();

@@ -2,13 +2,13 @@
 
 use idlewise::report::printable::one_line;
 use idlewise::report::{Table, percent};
-use idlewise::{Bytes, Nanos, Rate};
+use idlewise::{Bytes, Rate};
 use idlewise_linux::scrub::{AccountSoFar, Doing, RunSoFar};
 
 use super::Status;
 use crate::bad::Bad;
 use crate::dates::{date, unix_now};
-use crate::scrub::words::named;
+use crate::scrub::words::{named, seconds, signed};
 
 /// A table, then what a cell has no room for; with the unreadable blocks of each if asked for.
 pub fn text(all: &[Status], blocks: bool) -> String {
@@ -68,7 +68,12 @@ fn pace(one: &Status, run: &RunSoFar) -> String {
     let goal = run.account.as_ref().map(|account| format!(" (goal {})", seconds(account.goal_mean_slowdown_s)));
     let slowed = format!("mean slowdown {}{}", seconds(run.mean_slowdown_s), goal.unwrap_or_default());
     let slowed = (run.foreground_requests > 0).then_some(slowed);
-    let pieces = [doing.or(Some("its last run".into())), rate, end.map(|end| format!("ends about {end}")), slowed];
+    let compared = run.compared.map(|compared| {
+        let [low, high] = [compared.low_s, compared.high_s].map(signed);
+        format!("by experiment {low} to {high}")
+    });
+    let end = end.map(|end| format!("ends about {end}"));
+    let pieces = [doing.or(Some("its last run".into())), rate, end, slowed, compared];
     pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -96,10 +101,6 @@ fn paused(run: &RunSoFar, account: &AccountSoFar) -> String {
     let when: Vec<_> = requests.into_iter().chain(idle).collect();
     let share = percent(run.overdrawn_s / run.elapsed_s.max(1e-9));
     format!("paused for the goal: {}; goes on {}; paused {share} of this run", why.join("; "), when.join(", or "))
-}
-
-fn seconds(seconds: f64) -> String {
-    Nanos((seconds * 1e9) as u64).to_string()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use idlewise::disk::DiskModel;
-use idlewise::drive::{Measured, SecondClock};
+use idlewise::drive::{Compared, Measured, SecondClock};
 use idlewise::order::ScanOrder;
 use idlewise::policy::Account;
 use idlewise::tune::Goal;
@@ -68,6 +68,8 @@ pub struct Report {
     pub plan: Option<(Bytes, Nanos)>,
     /// How the account of the mean slowdown stands, if one is kept.
     pub account: Option<Account>,
+    /// What comparing used idle intervals with some left alone has found.
+    pub compared: Option<Compared>,
     /// Events that the monitor lost.
     pub lost_events: u64,
     /// Why its end could not be saved.
@@ -183,6 +185,7 @@ impl Report {
             measured: *scrubber.foreground().measured(),
             plan: None,
             account: scrubber.account(),
+            compared: scrubber.foreground().compared(),
             lost_events: 0,
             unsaved: None,
         }

@@ -108,6 +108,7 @@ impl<'a> Lane<'a> {
             elapsed: self.elapsed(),
             paused: self.spent.paused(now()),
             account: self.driver.account(),
+            compared: self.driver.clock().compared(),
             measured: *self.driver.measured(),
             ..Progress::default()
         }

@@ -33,9 +33,9 @@ pub use pass::{Left, Pass, State};
 pub use process::Process;
 pub(crate) use process::boot_id;
 pub use rate_cap::RateCap;
-pub use so_far::{AccountSoFar, RunSoFar};
+pub use so_far::{AccountSoFar, ComparedSoFar, RunSoFar};
 
-use idlewise::drive::Measured;
+use idlewise::drive::{Compared, Measured};
 use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
 
@@ -62,6 +62,8 @@ pub struct Progress {
     pub plan: Option<(Bytes, Nanos)>,
     /// How the account of the mean slowdown stands, if one is to be kept.
     pub account: Option<Account>,
+    /// What comparing used idle intervals with some left alone has found.
+    pub compared: Option<Compared>,
     /// How long this run has been paused because that was overdrawn.
     pub paused: Nanos,
     /// Why the checkpoint could not be saved, when it was last tried.

@@ -1,6 +1,7 @@
 //! How a run stands, as a checkpoint, a note and `--json` say it.
 
 use idlewise::Nanos;
+use idlewise::drive::Compared;
 use idlewise::policy::{Account, Terms};
 use idlewise::tune::Goal;
 use serde::{Deserialize, Serialize};
@@ -35,12 +36,40 @@ pub struct RunSoFar {
     /// How the account of the mean slowdown stands, if one is to be kept; version 3 had none.
     #[serde(default)]
     pub account: Option<AccountSoFar>,
+    /// The mean slowdown by experiment, once enough idle intervals were left alone to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<ComparedSoFar>,
     /// How long the run has been paused because that held too little.
     #[serde(default)]
     pub overdrawn_s: f64,
     /// Why it failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+}
+
+/// The slowdown by experiment: foreground requests behind idle intervals that were used, compared with those behind intervals that
+/// were left alone by lot. It takes the device for nothing in particular.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComparedSoFar {
+    /// Mean slowdown of a foreground request, which may come out below zero.
+    pub mean_slowdown_s: f64,
+    /// The 95 % interval around it.
+    pub low_s: f64,
+    /// Its other end.
+    pub high_s: f64,
+    /// Idle intervals that were used.
+    pub used: u64,
+    /// Idle intervals that were left alone.
+    pub left_alone: u64,
+}
+
+impl From<Compared> for ComparedSoFar {
+    fn from(compared: Compared) -> Self {
+        let Compared { mean_slowdown_ns, low_ns, high_ns, used, left } = compared;
+        let [mean_slowdown_s, low_s, high_s] = [mean_slowdown_ns, low_ns, high_ns].map(|ns| ns as f64 / 1e9);
+        Self { mean_slowdown_s, low_s, high_s, used, left_alone: left }
+    }
 }
 
 /// The account of the slowdown.
@@ -137,6 +166,7 @@ impl From<&Progress> for RunSoFar {
             request_size_bytes: size.0,
             idle_wait_s: wait.as_secs_f64(),
             account: progress.account.as_ref().map(AccountSoFar::from),
+            compared: progress.compared.map(ComparedSoFar::from),
             overdrawn_s: progress.paused.as_secs_f64(),
             failure: progress.failure.clone(),
         }

@@ -112,6 +112,9 @@ impl<P: Policy> Driver<P> {
     /// request after them, compared with the first one after work, shows what moving the head or filling a cache costs.
     pub fn compare(&mut self, some: bool) {
         self.compares = some;
+        if !some {
+            self.clock.draw_no_more();
+        }
     }
 
     /// A foreground request arrived.

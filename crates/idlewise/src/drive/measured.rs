@@ -9,7 +9,7 @@ pub struct Measured {
     pub foreground_requests: u64,
     /// Steps of background work in service when a foreground request arrived.
     pub collisions: u64,
-    /// Sum of slowdowns.
+    /// Sum of slowdowns, with what comparing has shown to come on top ([`super::Driver::compare`]).
     pub slowdown_sum: TotalTime,
     /// Longest slowdown.
     pub max_slowdown: Nanos,

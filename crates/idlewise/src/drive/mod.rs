@@ -30,16 +30,18 @@
 //! a step may begin. It is the one part of the library that reads a clock; policies are told the time of day.
 //!
 //! What the work costs is measured on a second clock ([`SecondClock`]) and by experiment: of the intervals that the policy
-//! would use, some are drawn by lot and left alone.
+//! would use, some are drawn by lot and left alone ([`Compared`]).
 
 mod displacement;
 mod driver;
+mod experiment;
 mod measured;
 mod second_clock;
 mod shared;
 mod worker;
 
 pub use driver::{Driver, Next};
+pub use experiment::Compared;
 pub use measured::Measured;
 pub use second_clock::SecondClock;
 pub use shared::{Foreground, Request, shared};

@@ -9,6 +9,7 @@
 
 use super::Measured;
 use super::displacement::{Displacement, Use};
+use super::experiment::{Compared, Experiment};
 use crate::idle::{Idleness, IdlenessBuilder};
 use crate::{Bytes, Nanos};
 
@@ -39,6 +40,7 @@ pub struct SecondClock {
     /// What was done in the idle interval that is or was the last.
     interval: Use,
     displacement: Displacement,
+    experiment: Experiment,
 }
 
 impl SecondClock {
@@ -58,6 +60,7 @@ impl SecondClock {
             intervals: IdlenessBuilder::new("live"),
             interval: Use::Left,
             displacement: Displacement::default(),
+            experiment: Experiment::default(),
         }
     }
 
@@ -115,7 +118,8 @@ impl SecondClock {
             self.intervals.keep_last(REMEMBERED);
         }
         self.measured.foreground_requests += 1;
-        self.measured.slowdown_sum += slowdown;
+        let unseen = self.experiment.served(at.since(arrival), slowdown);
+        self.measured.slowdown_sum += Nanos(slowdown.0.saturating_add(unseen.0));
         self.measured.max_slowdown = self.measured.max_slowdown.max(slowdown);
         if self.limit.is_some_and(|limit| slowdown > limit) {
             self.measured.slowed.0 += 1;
@@ -129,11 +133,27 @@ impl SecondClock {
 
     /// Whether the interval that now is shall be left alone for once, to learn from it what work in others costs.
     pub(super) fn hold_back(&mut self) -> bool {
-        let held = self.interval == Use::Left && self.displacement.draw();
+        if self.interval != Use::Left {
+            // It was left alone for long enough, or is in use already.
+            self.experiment.interrupted();
+            return false;
+        }
+        let (held, likely) = self.displacement.draw();
+        self.experiment.drawn(!held, if held { likely } else { 1.0 - likely });
         if held {
             self.interval = Use::HeldBack;
         }
         held
+    }
+
+    /// From now on no interval is drawn.
+    pub(super) fn draw_no_more(&mut self) {
+        self.experiment.interrupted();
+    }
+
+    /// What the comparison of intervals used with intervals left alone has found, once there are enough of both.
+    pub fn compared(&self) -> Option<Compared> {
+        self.experiment.compared()
     }
 
     /// What background work adds to the service of the request that ends an interval.
@@ -144,6 +164,7 @@ impl SecondClock {
     /// Calls were lost: so many foreground requests are outstanding, and no step is in service.
     pub fn resynchronise(&mut self, outstanding: u64) {
         self.outstanding = outstanding;
+        self.experiment.interrupted();
         self.steps_are_over();
     }
 
@@ -184,6 +205,7 @@ impl SecondClock {
 
     /// Sets what was measured back to an earlier state, but not the idle intervals: for an observation that does not count.
     pub(super) fn restore(&mut self, measured: Measured) {
+        self.experiment.interrupted();
         self.measured = measured;
     }
 

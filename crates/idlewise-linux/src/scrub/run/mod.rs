@@ -270,6 +270,7 @@ impl<'r, 'a> Run<'r, 'a> {
             measured: *self.lane.driver.measured(),
             plan: self.pacing.parameters().or(self.lane.driver.last_used()),
             account: self.lane.driver.account(),
+            compared: self.lane.driver.clock().compared(),
             lost_events: self.lane.monitor.lost(),
             unsaved: self.unsaved.clone(),
         }

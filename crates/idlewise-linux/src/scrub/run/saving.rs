@@ -45,6 +45,7 @@ impl Run<'_, '_> {
             measured: *self.lane.driver.measured(),
             plan: self.pacing.parameters().or(self.lane.driver.last_used()),
             account: self.lane.driver.account(),
+            compared: self.lane.driver.clock().compared(),
             paused: self.spent.paused(now()),
             unsaved: self.unsaved.clone(),
             failure: self.failure.clone(),

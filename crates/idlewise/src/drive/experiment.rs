@@ -1,0 +1,231 @@
+//! What background work costs the foreground, by experiment: [`super::SecondClock`] takes the device for one server, which many are not.
+//!
+//! Some of the intervals that the policy would use are left alone by lot. The foreground requests from one lot to the next are a turn. Their
+//! responses, less the slowdowns that the clock saw, are what they would have taken without background work, if the clock is right. If it
+//! is, these are the same on average behind the intervals used and behind those left alone. What they differ by is what it does not see.
+//!
+//! Responses per request are compared, not per turn: a slowed foreground that waits for each request sends fewer. The share of intervals left
+//! alone changes with time, so that each turn counts by one over how likely its lot was (the estimator of Hájek 1971). The error is that of
+//! a ratio (Cochran, Sampling Techniques, 3rd edition, equation 6.13): it needs no distribution, but enough turns.
+
+use crate::Nanos;
+
+/// With fewer turns of either kind it says nothing.
+const ENOUGH: u64 = 8;
+
+/// Compares the foreground requests behind intervals that were used with those behind intervals left alone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Experiment {
+    used: Arm,
+    left: Arm,
+    turn: Option<Turn>,
+    /// All foreground requests, those in turns behind intervals that were used, and all slowdowns that the clock saw, in nanoseconds.
+    requests: f64,
+    behind_used: f64,
+    slowdowns: f64,
+    /// What is certain to be added to a request behind an interval that was used, beyond what the clock saw.
+    unseen: Nanos,
+}
+
+/// What a comparison of intervals used with intervals left alone has found ([`super::Driver::compare`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Mean slowdown of a foreground request, in nanoseconds; below zero where those beside background work were served faster.
+    pub mean_slowdown_ns: i64,
+    /// The 95 % interval around it.
+    pub low_ns: i64,
+    /// Its other end.
+    pub high_ns: i64,
+    /// Turns behind intervals that were used.
+    pub used: u64,
+    /// Turns behind intervals that were left alone.
+    pub left: u64,
+}
+
+/// From one lot to the next.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    used: bool,
+    /// One over how likely the lot was.
+    weight: f64,
+    requests: f64,
+    /// Their responses less the slowdowns that the clock saw, in nanoseconds.
+    undisturbed: f64,
+}
+
+/// Turns of one kind: sums of what they weigh.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arm {
+    turns: u64,
+    requests: f64,
+    undisturbed: f64,
+    /// Of the squares and products, with the weights squared.
+    requests_2: f64,
+    product: f64,
+    undisturbed_2: f64,
+}
+
+impl Experiment {
+    /// The interval that now is will be used, or left alone, by a lot that was so likely.
+    pub(super) fn drawn(&mut self, used: bool, likely: f64) {
+        self.end_turn();
+        self.turn = Some(Turn { used, weight: 1.0 / likely, requests: 0.0, undisturbed: 0.0 });
+    }
+
+    /// What comes is behind no lot.
+    pub(super) fn interrupted(&mut self) {
+        self.turn = None;
+    }
+
+    /// A foreground request took `response`, of which the clock says that so much is slowdown. How much more is certain to be.
+    pub(super) fn served(&mut self, response: Nanos, slowdown: Nanos) -> Nanos {
+        self.requests += 1.0;
+        self.slowdowns += slowdown.0 as f64;
+        let Some(turn) = &mut self.turn else { return Nanos::ZERO };
+        turn.requests += 1.0;
+        turn.undisturbed += response.since(slowdown).0 as f64;
+        if !turn.used {
+            return Nanos::ZERO;
+        }
+        self.behind_used += 1.0;
+        self.unseen
+    }
+
+    /// Takes in the turn that ends. One without a request says nothing.
+    fn end_turn(&mut self) {
+        if let Some(turn) = self.turn.take().filter(|turn| turn.requests > 0.0) {
+            let arm = if turn.used { &mut self.used } else { &mut self.left };
+            arm.add(&turn);
+            let certain = self.unseen().map_or(0.0, |(unseen, error)| unseen - error);
+            self.unseen = Nanos(certain.max(0.0).round() as u64);
+        }
+    }
+
+    /// What is added to a request behind an interval that was used, beyond what the clock saw, and half its 95 % interval.
+    fn unseen(&self) -> Option<(f64, f64)> {
+        let (used, left) = (&self.used, &self.left);
+        let turns = used.turns.min(left.turns);
+        let error = student(turns.max(2) - 1) * (used.error_squared() + left.error_squared()).sqrt();
+        (turns >= ENOUGH).then(|| (used.mean() - left.mean(), error))
+    }
+
+    /// What was found so far, once there are enough turns.
+    pub fn compared(&self) -> Option<Compared> {
+        let (unseen, error) = self.unseen()?;
+        // Only requests behind intervals that were used are slowed.
+        let behind_used = self.behind_used / self.requests;
+        let seen = self.slowdowns / self.requests;
+        let mean = |unseen: f64| (seen + unseen * behind_used).round() as i64;
+        Some(Compared {
+            mean_slowdown_ns: mean(unseen),
+            low_ns: mean(unseen - error),
+            high_ns: mean(unseen + error),
+            used: self.used.turns,
+            left: self.left.turns,
+        })
+    }
+}
+
+impl Arm {
+    fn add(&mut self, turn: &Turn) {
+        let (weight, square) = (turn.weight, turn.weight * turn.weight);
+        self.turns += 1;
+        self.requests += weight * turn.requests;
+        self.undisturbed += weight * turn.undisturbed;
+        self.requests_2 += square * turn.requests * turn.requests;
+        self.product += square * turn.requests * turn.undisturbed;
+        self.undisturbed_2 += square * turn.undisturbed * turn.undisturbed;
+    }
+
+    /// Undisturbed response of a request.
+    fn mean(&self) -> f64 {
+        self.undisturbed / self.requests
+    }
+
+    /// The square of its standard error.
+    fn error_squared(&self) -> f64 {
+        let mean = self.mean();
+        let residuals = self.undisturbed_2 - 2.0 * mean * self.product + mean * mean * self.requests_2;
+        let turns = self.turns as f64;
+        residuals.max(0.0) / (self.requests * self.requests) * turns / (turns - 1.0)
+    }
+}
+
+/// Two-sided 95 % quantile of Student's t (Abramowitz and Stegun, 26.7.5).
+fn student(freedom: u64) -> f64 {
+    let (z, n) = (1.959_964_f64, freedom as f64);
+    z + (z.powi(3) + z) / (4.0 * n) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+    use rand_distr::{Distribution, LogNormal};
+
+    use super::*;
+
+    #[test]
+    fn quantiles_of_student() {
+        // As scipy.stats.t.ppf(0.975, n) has them.
+        for (freedom, expected) in [(7, 2.364_624), (15, 2.131_450), (100, 1.983_972)] {
+            assert!((student(freedom) - expected).abs() < 0.01, "{freedom}: {}", student(freedom));
+        }
+    }
+
+    #[test]
+    fn by_hand() {
+        let mut experiment = Experiment::default();
+        for turn in 0..16u64 {
+            let used = turn % 2 == 0;
+            experiment.drawn(used, if used { 0.75 } else { 0.25 });
+            assert_eq!(experiment.compared(), None);
+            // 300 ns more than the clock saw beside work, of 100 that it saw.
+            let (response, slowdown) = if used { (1_400, 100) } else { (1_000, 0) };
+            for _ in 0..1 + turn % 3 {
+                experiment.served(Nanos(response), Nanos(slowdown));
+            }
+        }
+        experiment.drawn(true, 0.75);
+        let found = experiment.compared().unwrap();
+        // Turns of 1, 3, 2, 1, 3, 2, 1, 3 requests behind used ones, 2, 1, 3, 2, 1, 3, 2, 1 behind the others.
+        let expected = ((100.0 + 300.0) * 16.0 / 31.0_f64).round() as i64;
+        assert_eq!((found.mean_slowdown_ns, found.used, found.left), (expected, 8, 8));
+        assert!(found.low_ns == expected && found.high_ns == expected, "every request took the same: {found:?}");
+        assert_eq!(experiment.served(Nanos(1_400), Nanos(100)), Nanos(300));
+        experiment.drawn(false, 0.25);
+        assert_eq!(experiment.served(Nanos(1_000), Nanos(0)), Nanos::ZERO, "behind no work there is nothing unseen");
+    }
+
+    /// Of 400 experiments at least 92 in 100 have the truth in their interval: heavy tails, a load that drifts, a share of controls
+    /// that falls, and fewer requests where they are slowed.
+    #[test]
+    fn the_interval_covers_the_truth() {
+        let seed = 23;
+        println!("seed {seed}");
+        let mut random: rand_pcg::Pcg64 = rand::SeedableRng::seed_from_u64(seed);
+        let service = LogNormal::new(14.0, 1.0).unwrap();
+        let mut covered = 0;
+        for _ in 0..400 {
+            let mut experiment = Experiment::default();
+            let (mut requests, mut slowed) = (0.0, 0.0);
+            for turn in 0..600 {
+                let every = if turn < 100 { 4 } else { 16 };
+                let used = random.random_range(0..every) > 0;
+                let likely = 1.0 / f64::from(every);
+                experiment.drawn(used, if used { 1.0 - likely } else { likely });
+                let drift = 1.0 + f64::from(turn) / 300.0;
+                let count = random.random_range(1..20) - i32::from(used);
+                for request in 0..count {
+                    let (seen, unseen) = if used && request == 0 { (1_000_000, 700_000) } else { (0, 0) };
+                    let response = (service.sample(&mut random) * drift) as u64 + seen + unseen;
+                    experiment.served(Nanos(response), Nanos(seen));
+                    requests += 1.0;
+                    slowed += (seen + unseen) as f64;
+                }
+            }
+            let (truth, found) = ((slowed / requests) as i64, experiment.compared().unwrap());
+            covered += i32::from((found.low_ns..=found.high_ns).contains(&truth));
+        }
+        assert!(covered >= 368, "{covered} of 400");
+    }
+}
