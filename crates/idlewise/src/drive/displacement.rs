@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn while_little_is_known_the_intervals_not_wanted_stand_in() {
         let mut displacement = Displacement::default();
-        displacement.draw().0;
+        displacement.draw();
         (0..100).for_each(|_| displacement.served(Use::Worked, Nanos(5)));
         assert_eq!(displacement.cost(), Nanos::ZERO, "nothing to compare with");
         (0..100).for_each(|_| displacement.served(Use::Left, Nanos(1)));
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_mean_that_is_uncertain_is_taken_higher_at_first() {
         let mut displacement = Displacement::default();
-        displacement.draw().0;
+        displacement.draw();
         let of = |displacement: &mut Displacement, turns: u64| {
             for turn in 0..turns {
                 displacement.served(Use::Worked, Nanos(1_000_000 + turn % 2 * 1_000_000));
