@@ -234,7 +234,7 @@ fn adaptive(disks: &[Idleness], test: &[Idleness], model: &DiskModel, us: u64) -
     let target = Nanos(us * 1_000);
     let mut total = Outcome::default();
     for (disk, half) in disks.iter().zip(test) {
-        let policy = Box::new(Budget::new(Adaptive::new(target, LONGEST, model), target));
+        let policy = Box::new(Budget::new(Adaptive::new(&Goal::new(target, LONGEST), model), target));
         let work = Box::new(Scrub::new(Service::OfSize(model.clone())));
         let mut simulation = Simulation::new(disk, vec![Lane::new(policy, work)]);
         let begins = disk.intervals.len() - half.intervals.len();

@@ -76,7 +76,13 @@ fn budget_and_adaptive_hold_their_bound_on_every_trace() {
             for target in TARGETS {
                 let greedy = Waiting { idle_wait: Nanos::ZERO, request_size: Bytes::from_kib(1024) };
                 keeps_its_bound(name, disk, &model, target, Box::new(greedy));
-                keeps_its_bound(name, disk, &model, target, Box::new(Adaptive::new(target, LONGEST, &model)));
+                keeps_its_bound(
+                    name,
+                    disk,
+                    &model,
+                    target,
+                    Box::new(Adaptive::new(&Goal::new(target, LONGEST), &model)),
+                );
             }
         }
     }

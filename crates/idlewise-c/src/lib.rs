@@ -7,6 +7,7 @@ use std::slice;
 use idlewise::disk::{DiskModel, Point};
 use idlewise::drive::{Driver, Next};
 use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
+use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
 /// A driver, as C knows it: by its address.
@@ -90,8 +91,8 @@ pub unsafe extern "C" fn idlewise_adaptive(
     let points = unsafe { slice::from_raw_parts(points, count) };
     let verify = points.iter().map(|point| Point { size: Bytes(point.bytes), time: Nanos(point.ns) }).collect();
     let Ok(model) = DiskModel::new("work", verify) else { return std::ptr::null_mut() };
-    let mean = Nanos(mean_slowdown_ns);
-    new(Box::new(Budget::new(Adaptive::new(mean, Nanos(max_slowdown_ns), &model), mean)), now_ns)
+    let goal = Goal::new(Nanos(mean_slowdown_ns), Nanos(max_slowdown_ns));
+    new(Box::new(Budget::new(Adaptive::new(&goal, &model), goal.mean_slowdown)), now_ns)
 }
 
 /// See `include/idlewise.h`.

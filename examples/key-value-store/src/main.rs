@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use idlewise::disk::{DiskModel, Point};
 use idlewise::drive::{self, Foreground};
 use idlewise::policy::{Adaptive, Budget, Policy, Waiting};
+use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 use idlewise_key_value_store::pace::Pace;
 use idlewise_key_value_store::reads::Reads;
@@ -46,7 +47,7 @@ fn main() -> anyhow::Result<()> {
 fn policy(goal: Nanos, times: [Nanos; 2]) -> anyhow::Result<impl Policy + 'static> {
     let points = SIZES.into_iter().zip(times).map(|(size, time)| Point { size, time });
     let model = DiskModel::new("merging", points.collect())?;
-    Ok(Budget::new(Adaptive::new(goal, LONGEST, &model), goal))
+    Ok(Budget::new(Adaptive::new(&Goal::new(goal, LONGEST), &model), goal))
 }
 
 fn paced(folder: &Path, policy: Box<dyn Policy>) -> (Foreground, Pace) {

@@ -49,7 +49,7 @@ impl Pacing {
 
     /// The policy that tunes itself, from the idle intervals seen and those to come.
     pub fn adaptive(goal: Goal, model: &DiskModel, foreground: &SecondClock) -> Self {
-        let mut adaptive = Adaptive::new(goal.mean_slowdown, goal.max_slowdown, model);
+        let mut adaptive = Adaptive::new(&goal, model);
         for interval in &foreground.undisturbed().intervals {
             adaptive.foreground_arrived(interval.length, Nanos::ZERO);
             adaptive.foreground_served(interval.followers, Nanos::ZERO);

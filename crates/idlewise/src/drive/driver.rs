@@ -293,6 +293,7 @@ mod tests {
     use crate::policy::testing::Checked;
     use crate::policy::{Adaptive, Budget, FixedDelay, Growing, Growth, Waiting};
     use crate::simulate::{Lane, Scrub, Service, Simulation};
+    use crate::tune::Goal;
 
     const SIZE: Bytes = Bytes(1_000);
 
@@ -401,7 +402,7 @@ mod tests {
                 &|| Box::new(grows),
                 &|| Box::new(Budget::new(waiting(wait), Nanos(target))),
                 &|| Box::new(Budget::new(FixedDelay::new(Nanos(wait), SIZE), Nanos(target))),
-                &|| Box::new(Adaptive::new(Nanos(target), Nanos(10 * service), &model)),
+                &|| Box::new(Adaptive::new(&Goal::new(Nanos(target), Nanos(10 * service)), &model)),
             ];
             for (index, make) in makes.into_iter().enumerate() {
                 let lane = Lane::new(make(), Box::new(Scrub::new(Service::OfSize(model.clone()))));

@@ -6,6 +6,7 @@ use super::waiting::on_intervals;
 use super::{Budget, Decision, Entry, Kind, Parameter, Policy, Tried, Value};
 use crate::disk::{DiskModel, SMALLEST_REQUEST};
 use crate::idle::{Interval, exceeded_by_shares};
+use crate::tune::Goal;
 use crate::{Bytes, Nanos};
 
 /// Request sizes tried, as multiples of the smallest.
@@ -58,15 +59,15 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Keeps the mean slowdown at `target`, with requests that take no longer than `longest` by the model: that bounds the delay of any
-    /// foreground request as far as the model is right. Where no size is so short it never works, which [`crate::tune::Goal::check`] tells
-    /// beforehand.
-    pub fn new(target: Nanos, longest: Nanos, model: &DiskModel) -> Self {
+    /// Keeps the goal's mean slowdown, with requests that take no longer than its maximum by the model: that bounds the delay of any
+    /// foreground request as far as the model is right. Where no size is so short it never works, which [`Goal::check`] tells beforehand.
+    /// It does not look at the goal's 99th percentile.
+    pub fn new(goal: &Goal, model: &DiskModel) -> Self {
         let sizes = SIZES.iter().map(|k| Bytes(k * SMALLEST_REQUEST.0)).map(|size| (size, model.verify_time(size)));
-        let sizes: Vec<_> = sizes.filter(|(_, service)| *service <= longest).collect();
+        let sizes: Vec<_> = sizes.filter(|(_, service)| *service <= goal.max_slowdown).collect();
         let size = sizes.first().map_or(Bytes(0), |(size, _)| *size);
         Self {
-            target: target.0 as f64,
+            target: goal.mean_slowdown.0 as f64,
             sizes,
             intervals: VecDeque::new(),
             seen: 0,
@@ -183,7 +184,7 @@ pub(super) const ADAPTIVE: Entry = Entry {
     parameters: &[MEAN_SLOWDOWN, MAX_SLOWDOWN],
     build: |given| {
         let (target, longest) = (given.time(MEAN_SLOWDOWN)?, given.time(MAX_SLOWDOWN)?);
-        Ok(Box::new(Budget::new(Adaptive::new(target, longest, given.setting.model), target)))
+        Ok(Box::new(Budget::new(Adaptive::new(&Goal::new(target, longest), given.setting.model), target)))
     },
 };
 
@@ -241,7 +242,7 @@ mod tests {
         for parts in [&[busy][..], &[calm], &[calm, busy], &[busy, calm]] {
             let disks = disk(parts);
             for target in [250_000, MS, 4 * MS].map(Nanos) {
-                let adaptive = || Budget::new(Adaptive::new(target, Nanos(51 * MS), &model), target);
+                let adaptive = || Budget::new(Adaptive::new(&Goal::new(target, Nanos(51 * MS)), &model), target);
                 let adapted = simulate(&disks, &model, |_| Box::new(adaptive()));
                 let allowed = |disks: &[Idleness]| target * disks[0].requests;
                 let costliest = Nanos(MS) * (20 * 51);
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn without_a_size_that_fits_nothing_is_issued() {
-        let mut policy = Adaptive::new(Nanos(MS), Nanos(1), &DiskModel::ultrastar_15k450());
+        let mut policy = Adaptive::new(&Goal::new(Nanos(MS), Nanos(1)), &DiskModel::ultrastar_15k450());
         assert_eq!(policy.decide(UNKNOWN_WAIT), Decision::Stop);
     }
 }

@@ -224,6 +224,7 @@ mod tests {
     use crate::policy::{
         Adaptive, Budget, Clairvoyant, FixedDelay, Growing, Growth, Predicting, Restrained, Shaped, Waiting,
     };
+    use crate::tune::Goal;
 
     fn disk(requests: &[(u64, u64, bool)]) -> Idleness {
         let mut builder = IdlenessBuilder::new("d");
@@ -391,7 +392,7 @@ mod tests {
                 &|| Box::new(Restrained::fixed(choice, size, Nanos(service))),
                 &|| Box::new(Restrained::monitoring(target, size, Nanos(service))),
                 &|| Box::new(Shaped::with_context(steps[..1].into(), steps.clone(), Nanos(wait + 9))),
-                &|| Box::new(Adaptive::new(Nanos(kb), Nanos(10 * service), &DiskModel::in_proportion(service))),
+                &|| Box::new(Adaptive::new(&Goal::new(Nanos(kb), Nanos(10 * service)), &DiskModel::in_proportion(service))),
                 &|| Box::new(waits),
                 &|| Box::new(FixedDelay::new(Nanos(wait), size)),
                 &|| Box::new(Predicting::new(model_of.clone(), Nanos(wait), Nanos(wait / 4), size)),
