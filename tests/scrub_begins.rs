@@ -5,7 +5,7 @@ mod common;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::bench::{Bench, Loop, MIB, PACE, Running};
 use common::{idlewise, stderr, stdout};
@@ -106,6 +106,42 @@ fn change_file(device: &str, file: &File) {
     let fd = std::os::fd::AsRawFd::as_raw_fd(file) as usize;
     // SAFETY: the command takes the number of a descriptor and writes to no memory of this process.
     unsafe { rustix::ioctl::ioctl(&device, rustix::ioctl::IntegerSetter::<CHANGE>::new_usize(fd)).unwrap() };
+}
+
+/// A request that is never answered where the disk is measured is told of, and ends the run when it is asked to; the next run measures
+/// elsewhere.
+#[test]
+fn root_a_hang_where_the_disk_is_measured_is_told() {
+    // A tenth into the device, in whole mebibytes.
+    let options = Options { size: Bytes(64 * MIB), hang: Some(6 * 2_048 + 1), ..Options::default() };
+    let Some(bench) = Bench::of(&options) else { return };
+    let goal = ["--mean-slowdown", "1ms", "--max-slowdown", "100ms", "--observe", "1s"];
+    let scrub = bench.start(&goal);
+    let state = bench.folder.path().to_str().unwrap();
+    let until = Instant::now() + Duration::from_secs(40);
+    loop {
+        let output = common::run(&["status", "--state-dir", state, "--json"]);
+        let status = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
+        if status[0]["doing"] == "hung" {
+            assert_eq!(output.status.code(), Some(1), "{status}");
+            break;
+        }
+        assert!(Instant::now() < until, "{status}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    scrub.signal(Signal::TERM);
+    let output = scrub.end();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["state"], &result["verified_bytes"]), (&"interrupted".into(), &0.into()));
+    let again = bench.start(&goal);
+    let until = Instant::now() + Duration::from_secs(40);
+    while bench.checkpoint().is_none_or(|saved| saved["place"]["visited_bytes"] == 0) {
+        assert!(Instant::now() < until, "{:?}", bench.checkpoint());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    again.signal(Signal::TERM);
+    assert_eq!(again.end().status.code(), Some(4));
 }
 
 /// The requests that measure the disk before a scrub are within its goal as well, but for one collision.

@@ -96,19 +96,23 @@ pub fn check_cap(bad: &[BadBlocks], most: u64) -> Result<(), RepairError> {
 
 /// What is left of unreadable blocks after a repair.
 pub fn left(bad: &[BadBlocks], outcomes: &[Outcome]) -> Vec<BadBlocks> {
-    let good = |lba: u64| {
-        outcomes.iter().any(|one| {
-            matches!(one.result, Fate::Repaired | Fate::Readable) && (one.lba..one.lba + one.blocks).contains(&lba)
-        })
-    };
+    let good = outcomes.iter().filter(|one| matches!(one.result, Fate::Repaired | Fate::Readable));
+    let mut good: Vec<_> = good.map(|one| (one.lba, one.lba.saturating_add(one.blocks))).collect();
+    good.sort_unstable();
     let mut left: Vec<BadBlocks> = Vec::new();
+    let mut keep = |begin: u64, end: u64, kind: &str| match left.last_mut() {
+        _ if begin >= end => {}
+        Some(last) if last.end() == begin && last.kind == kind => last.blocks += end - begin,
+        _ => left.push(BadBlocks { lba: begin, blocks: end - begin, kind: kind.into() }),
+    };
+    // By stretches: a run may be as long as the device.
     for run in bad {
-        for lba in (run.lba..run.lba + run.blocks).filter(|&lba| !good(lba)) {
-            match left.last_mut() {
-                Some(last) if last.lba + last.blocks == lba && last.kind == run.kind => last.blocks += 1,
-                _ => left.push(BadBlocks { lba, blocks: 1, kind: run.kind.clone() }),
-            }
+        let mut from = run.lba;
+        for &(begin, end) in good.iter().filter(|(begin, end)| *end > run.lba && *begin < run.end()) {
+            keep(from, begin.min(run.end()), &run.kind);
+            from = from.max(end);
         }
+        keep(from, run.end(), &run.kind);
     }
     left
 }
@@ -150,6 +154,10 @@ mod tests {
         }
         assert_eq!(outcomes.len(), 3);
         assert_eq!(left(&[run(3, 4), run(9, 1)], &outcomes), [run(5, 2)]);
+        // As long as a device of 8 EiB, which is not gone through block by block.
+        let long = 1 << 54;
+        let expected = [run(0, 3), run(5, 4), run(10, long - 10)];
+        assert_eq!(left(&[run(0, long)], &outcomes), expected);
     }
 
     #[test]

@@ -82,7 +82,8 @@ impl BadRuns {
         self.bound();
     }
 
-    /// A stretch within one run can be read after all. It stays, under another kind.
+    /// A stretch within one run can be read after all. It stays, under another kind; but among scattered ones it may have been readable
+    /// all the time.
     pub fn recovered(&mut self, begin: u64, end: u64) {
         let Some(run) = self.within(begin, end).next() else { return };
         if begin < run.lba || end > run.end() {
@@ -92,7 +93,9 @@ impl BadRuns {
         for (from, to) in [(run.lba, begin), (end, run.end())] {
             self.insert(from, to - from, &run.kind);
         }
-        self.join(begin, end, BadBlocks::RECOVERED);
+        if run.kind != BadBlocks::SCATTERED {
+            self.join(begin, end, BadBlocks::RECOVERED);
+        }
         self.bound();
     }
 
@@ -226,6 +229,14 @@ mod tests {
             prop_assert_eq!(within, expected.map(|run| run.0).collect::<Vec<_>>());
             prop_assert_eq!(told(&BadRuns::of(&runs.list())), told(&runs));
         }
+    }
+
+    #[test]
+    fn what_is_readable_among_scattered_ones_was_perhaps_always() {
+        let mut runs = BadRuns::of(&[BadBlocks { lba: 10, blocks: 10, kind: BadBlocks::SCATTERED.into() }]);
+        runs.recovered(12, 19);
+        let scattered = || BadBlocks::SCATTERED.to_string();
+        assert_eq!(told(&runs), [(10, 2, scattered()), (19, 1, scattered())]);
     }
 
     /// However many there are, their list stays short, and no unreadable block is left out of it.

@@ -193,7 +193,10 @@ impl Checkpoint {
         state: State,
         progress: &Progress,
     ) -> Result<(), CheckpointError> {
-        self.set(place, left, errors, state, RunSoFar::from(progress));
+        let run = RunSoFar::from(progress);
+        // A run without a goal pays nothing back.
+        let account = run.account.or(self.account().copied());
+        self.set(place, left, errors, state, RunSoFar { account, ..run });
         self.write()
     }
 

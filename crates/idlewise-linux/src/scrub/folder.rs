@@ -10,7 +10,7 @@ use idlewise::order::Order;
 use super::home::Home;
 use super::process::Process;
 use super::subject::{Subject, doubtful};
-use super::{Begun, Checkpoint, CheckpointError, Pass, State};
+use super::{Begun, Checkpoint, CheckpointError, Doing, Pass, State};
 use crate::device::Device;
 use crate::files::{Folder, read_file};
 
@@ -63,19 +63,26 @@ impl StateFolder {
             other => other.map_err(|error| CheckpointError::Io { path: self.0.display().to_string(), error })?,
         };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+        // A checkpoint that is on its way has a hidden name.
+        let hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let mut paths: Vec<_> =
+            paths.filter(|path| path.extension().is_some_and(|end| end == "json") && !hidden(path)).collect();
         paths.sort();
         let listed = |path: PathBuf| {
             let name = path.display().to_string();
-            let text = read_file(&path).map_err(|error| CheckpointError::Io { path: name.clone(), error });
+            let text = match read_file(&path) {
+                // It was there a moment ago.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+                other => other.map_err(|error| CheckpointError::Io { path: name.clone(), error }),
+            };
             let pass = text.and_then(|text| {
                 Pass::parse(&text).map_err(|problem| CheckpointError::Damaged { path: name.clone(), problem })
             });
             let by = |pass: &Pass| pass.process.as_ref().is_some_and(Process::is_alive);
             let running = pass.as_ref().is_ok_and(|pass| pass.state == State::Running && by(pass));
-            Listed { pass, running }
+            Some(Listed { pass, running })
         };
-        Ok(paths.into_iter().map(listed).collect())
+        Ok(paths.into_iter().filter_map(listed).collect())
     }
 
     /// The pass that the checkpoint of a device holds, if there is one.
@@ -135,7 +142,8 @@ impl StateFolder {
                 None => (Begun::Resumed, subject.resumed(before, &path)?),
             },
         };
-        let failed_before = pass.state == State::Failed;
+        let measuring = pass.run.as_ref().is_some_and(|run| run.doing == Doing::Calibrating.name());
+        let failed_before = pass.state == State::Failed || pass.state != State::Complete && measuring;
         Ok(Checkpoint { home, pass, begun, pause: Nanos::ZERO, failed_before })
     }
 }
@@ -183,6 +191,7 @@ mod tests {
     use super::super::{BadBlocks, Left, Progress};
     use super::*;
     use crate::device::Marks;
+    use idlewise::policy::{Account, Terms};
 
     const MARKS: Marks = Marks { start_bytes: 0, partition_uuid: None, boot_id: String::new(), diskseq: Some(27) };
     const SUBJECT: Subject = Subject {
@@ -246,6 +255,48 @@ mod tests {
             let checkpoint = open(folder.path(), &same, false).unwrap();
             assert_eq!((checkpoint.begun(), checkpoint.pass.known_errors().len()), (&Begun::Anew, 1));
         }
+    }
+
+    /// Of larger blocks one may be of several runs, which must not overlap: what is saved could not be read again.
+    #[test]
+    fn of_larger_blocks_runs_stay_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut checkpoint = open(folder.path(), &SUBJECT, true).unwrap();
+        let bad = |lba, kind: &str| BadBlocks { lba, blocks: 1, kind: kind.into() };
+        let bad = [bad(3, "io"), bad(5, "medium"), bad(7, "io"), bad(9, "io")];
+        checkpoint.save(&Place::after(8192), &Left::default(), &bad, State::Complete, &Progress::default()).unwrap();
+        drop(checkpoint);
+        let larger = Subject { block: 4096, ..SUBJECT };
+        let mut checkpoint = open(folder.path(), &larger, false).unwrap();
+        checkpoint.mark(State::Running, None, None).unwrap();
+        let pass = Pass::parse(&fs::read(checkpoint.home.path()).unwrap()).unwrap();
+        let known: Vec<_> = pass.known_errors().into_iter().map(|run| (run.lba, run.blocks)).collect();
+        assert_eq!(known, [(0, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn a_checkpoint_on_its_way_is_not_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = saved(folder.path(), State::Interrupted);
+        let hidden = format!(".{}", path.file_name().unwrap().to_str().unwrap());
+        fs::copy(&path, path.with_file_name(hidden)).unwrap();
+        assert_eq!(StateFolder::choose(Some(folder.path().into())).list().unwrap().len(), 1);
+    }
+
+    /// A run without a goal neither earns nor pays back.
+    #[test]
+    fn what_is_owed_stays_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut checkpoint = open(folder.path(), &SUBJECT, true).unwrap();
+        let mut account = Account::new(Nanos(10), Terms::default());
+        account.served(9, Nanos(1_000_000_000));
+        let progress = Progress { account: Some(account), ..Progress::default() };
+        for progress in [&progress, &Progress::default()] {
+            checkpoint.save(&Place::after(512), &Left::default(), &[], State::Interrupted, progress).unwrap();
+        }
+        drop(checkpoint);
+        let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
+        assert_eq!(checkpoint.account().map(|account| account.requests), Some(9));
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl<'a> Lane<'a> {
     pub fn verify(
         &mut self,
         extent: Extent,
-        hung: &mut dyn FnMut(&Self, Nanos) -> Result<(), ScrubError>,
+        hung: &mut dyn FnMut(&mut Self, Nanos) -> Result<(), ScrubError>,
     ) -> Result<(Result<(), Fault>, Nanos), ScrubError> {
         let start = self.device.start.0;
         self.monitor.own(match self.verifier.reads() {
@@ -204,7 +204,14 @@ impl<'a> Lane<'a> {
     ) -> Result<Option<Timed>, ScrubError> {
         let Some(since) = self.quiet_since(extent.length, expected, pause)? else { return Ok(None) };
         let follows = self.timed.replace(since) == Some(since);
-        let (result, time) = self.verify(extent, &mut |_, _| Ok(()))?;
+        let hung = &mut |lane: &mut Self, service| {
+            pause(lane.progress(Doing::Hung(service)));
+            Ok(())
+        };
+        let (result, time) = match self.verify(extent, hung) {
+            Err(ScrubError::Hung { .. }) if self.stopped() => return Ok(None),
+            other => other?,
+        };
         // What the foreground arrived beside may have taken longer for that.
         let follows = follows && self.driver.clock().idle_since() == Some(since);
         Ok(Some(match result {

@@ -60,7 +60,14 @@ impl<'a> Subject<'a> {
             let lba = begin / is;
             (begin < end).then(|| BadBlocks { lba, blocks: end.div_ceil(is) - lba, ..run })
         };
-        let errors_before = pass.known_errors().into_iter().filter_map(fit).collect();
+        // Of larger blocks one may be of several runs: it is the first one's.
+        let mut behind = 0;
+        let apart = |run: BadBlocks| {
+            let (lba, end) = (run.lba.max(behind), run.end());
+            behind = behind.max(end);
+            (lba < end).then(|| BadBlocks { lba, blocks: end - lba, ..run })
+        };
+        let errors_before = pass.known_errors().into_iter().filter_map(fit).filter_map(apart).collect();
         let whole = pass.device_bytes <= self.size;
         Pass { errors: Vec::new(), errors_before, completed_unix_s: pass.completed_unix_s.filter(|_| whole), ..pass }
     }

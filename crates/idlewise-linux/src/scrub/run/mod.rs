@@ -234,9 +234,18 @@ impl<'r, 'a> Run<'r, 'a> {
             cap.take(extent.length, now());
         }
         let mut progress = self.progress(Doing::Verifying);
+        let mut kept = self.failing.is_some() || self.second_look.is_some();
         let verified = self.lane.verify(extent, &mut |_, service| {
             progress.doing = Doing::Hung(service);
             (self.watch)(&progress);
+            // A machine that hangs is ended by a reset: the next run must not come to this place first.
+            if !std::mem::replace(&mut kept, true) {
+                let mut narrowing = self.narrowing.clone();
+                narrowing.hung(extent);
+                let (left, bad) = (narrowing.left(), narrowing.certain());
+                let saved = self.checkpoint.save(&self.order.place(), &left, &bad, State::Running, &progress);
+                self.unsaved = saved.err().map(|error| error.to_string());
+            }
             Ok(())
         });
         if matches!(verified, Err(ScrubError::Hung { .. })) && self.second_look.is_none() {

@@ -53,7 +53,8 @@ impl Stretch {
     fn next(self, readable: bool, block: u64) -> Option<Self> {
         let grows = self.grows && readable;
         let half = (self.length / 2).next_multiple_of(block);
-        let length = if grows { 2 * self.length } else { half };
+        // A run may be as long as the device, and a look is no longer than a request.
+        let length = if grows { self.length.saturating_mul(2) } else { half };
         (grows || self.length > block).then_some(Self { length, grows })
     }
 }
@@ -112,7 +113,7 @@ impl SecondLook {
         }
         // The others have their first look before it has its second.
         match first {
-            true if now.length.0 > self.block => self.runs.push_back(run),
+            true if run.left.iter().any(|left| left.length.0 > self.block) => self.runs.push_back(run),
             true => {}
             false => self.runs.push_front(run),
         }
@@ -187,6 +188,21 @@ mod tests {
             }
             assert!(readable >= before + behind, "{readable} of {before} and {behind} beside {dead}");
             assert!(looks < 100, "{looks}");
+        }
+    }
+
+    /// Many looks of one block each: lengths must not double for ever, and a run whose first block is dead is not given up.
+    #[test]
+    fn in_requests_of_one_block_all_that_is_readable_is_found() {
+        for dead in [0, 150, 299] {
+            let mut look = SecondLook::new(&[run(0, 300)], 512);
+            let mut readable = 0;
+            while let Some(extent) = look.next(Bytes(512)) {
+                let good = extent.offset.0 / 512 != dead;
+                look.looked(good);
+                readable += u64::from(good);
+            }
+            assert_eq!(readable, 299, "dead is {dead}");
         }
     }
 

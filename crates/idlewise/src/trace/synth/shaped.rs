@@ -10,6 +10,8 @@ use crate::{Bytes, Nanos};
 
 /// Steps of the search for the order of intervals.
 const HALVINGS: u32 = 30;
+/// As many nanoseconds as are far from the end of their range, however the lengths fall.
+const LONGEST_DAYS: f64 = 50_000.0;
 
 /// What the trace is to be like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +156,11 @@ impl Shape {
         let share = |share| (0.0..=1.0).contains(&share);
         check("a share of reads", self.read_share, share(self.read_share), "0 to 1")?;
         check("a share of sequential requests", self.sequential, share(self.sequential), "0 to 1")?;
-        check("runs in a phase", self.phase, (1.0..=1e9).contains(&self.phase), "at least 1")
+        check("runs in a phase", self.phase, (1.0..=1e9).contains(&self.phase), "at least 1")?;
+        let periods = self.requests as f64 / per_busy + 1.0;
+        let idle = periods * (self.idle_mean.0 as f64 + self.tick.0 as f64);
+        let days = (idle + self.requests as f64 * (self.service.0 as f64 + 1.0)) / 86.4e12;
+        check("a number of days in all", days, days <= LONGEST_DAYS, "50,000 at most")
     }
 
     /// Lengths of the idle intervals in their order.
