@@ -347,6 +347,14 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let error = |shape: Shape| shape.trace(1).unwrap_err().to_string();
         assert!(error(Shape { requests: 0, ..shape(1.0, 0.0) }).contains("at least 1"));
+        let endless = Nanos(u64::MAX);
+        for long in [
+            Shape { idle_mean: endless, ..shape(1.0, 0.0) },
+            Shape { service: endless, ..shape(1.0, 0.0) },
+            Shape { tick: endless, ..shape(1.0, 0.0) },
+        ] {
+            assert!(error(long).contains("days in all"));
+        }
         assert!(error(Shape { idle_cov: f64::NAN, ..shape(1.0, 0.0) }).contains("0 to 10,000"));
         assert!(error(Shape { requests: 10, ..shape(30.0, 0.0) }).contains("ask for more requests"));
     }
