@@ -1,11 +1,12 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
 use idlewise::disk::{DiskModel, Point, SMALLEST_REQUEST};
-use idlewise::drive::SecondClock;
+use idlewise::drive::{LEFT_ALONE, SecondClock};
+use idlewise::idle::Idleness;
 use idlewise::policy::{Account, Adaptive, Budget, Policy, Waiting};
 use idlewise::simulate::{Summary, scrub};
 use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
-use idlewise::{Bytes, Nanos};
+use idlewise::{Bytes, Nanos, Rate};
 
 use super::learn::affordable;
 
@@ -96,9 +97,7 @@ impl Pacing {
         }
         let seen = std::slice::from_ref(seen);
         let plan = tune(seen, &retune.model, &retune.goal, Arrivals::AnyMoment, &|_| ())?;
-        let run = scrub(seen, &retune.model, retune.goal.p99_slowdown, |_| Box::new(plan.policy()));
-        let p99 = run.slowdown_p99(retune.goal.p99_slowdown);
-        self.predicted = Some(Predicted::new(&Summary::new(&plan.outcome, seen), p99, &retune.goal));
+        self.predicted = Some(as_it_will_run(plan.policy(), seen, &retune.model, &retune.goal));
         let schedule = Schedule::Waiting(plan.policy());
         let changed = schedule != *present;
         self.how = How::Schedule(schedule);
@@ -156,9 +155,50 @@ impl Pacing {
     }
 }
 
+/// What a policy will do within its account, and with the intervals that are left alone to compare with.
+fn as_it_will_run(policy: Waiting, seen: &[Idleness], model: &DiskModel, goal: &Goal) -> Predicted {
+    let service = model.verify_time(policy.request_size);
+    let budget = || Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown).expecting(service);
+    let run = scrub(seen, model, goal.p99_slowdown, |_| Box::new(budget()));
+    let p99 = run.slowdown_p99(goal.p99_slowdown);
+    let predicted = Predicted::new(&Summary::new(&run.outcome, seen), p99, goal);
+    let used = 1.0 - LEFT_ALONE;
+    Predicted {
+        mean_slowdown: Nanos((predicted.mean_slowdown.0 as f64 * used).round() as u64),
+        throughput: Rate((predicted.throughput.0 as f64 * used).round() as u64),
+        utilised_idle: predicted.utilised_idle * used,
+        ..predicted
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A prediction is of what will run: within the account, and with intervals that are left alone.
+    #[test]
+    fn the_prediction_has_pauses_and_controls() {
+        let mut foreground = SecondClock::new(Nanos(0));
+        for k in 1..3_000 {
+            // Idle for 10 to 109 ms.
+            let at = Nanos::from_millis(60 * k + k * 37 % 50);
+            foreground.arrived(at);
+            foreground.completed(Nanos(at.0 + 5_000_000), at);
+        }
+        let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
+        let model = DiskModel::ultrastar_15k450();
+        let pacing = Pacing::tuned(goal, model.clone(), &foreground, Nanos(0)).unwrap();
+        let seen = std::slice::from_ref(foreground.undisturbed());
+        let plan = tune(seen, &model, &goal, Arrivals::AnyMoment, &|_| ()).unwrap();
+        let unbound = Summary::new(&plan.outcome, seen);
+        let predicted = pacing.predicted().unwrap();
+        assert!(
+            predicted.throughput.0 as f64 <= unbound.throughput_bytes_per_s * 15.0 / 16.0,
+            "{predicted:?} {unbound:?}"
+        );
+        assert!(predicted.throughput.0 as f64 >= unbound.throughput_bytes_per_s * 0.7, "{predicted:?} {unbound:?}");
+        assert!(predicted.mean_slowdown <= goal.mean_slowdown, "{predicted:?}");
+    }
 
     #[test]
     fn larger_requests_are_measured_as_they_are_verified() {

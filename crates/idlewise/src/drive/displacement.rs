@@ -12,6 +12,8 @@ use crate::Nanos;
 
 /// Of the intervals that the policy would use, one in so many is a control; more of them until enough is known.
 const CONTROLS: u64 = 16;
+/// Share of the intervals that a policy would use which is left alone in the long run, see [`super::Driver::compare`].
+pub const LEFT_ALONE: f64 = 1.0 / CONTROLS as f64;
 const FIRST_CONTROLS: u64 = 4;
 /// With fewer controls other intervals stand in for those that are missing.
 const ENOUGH: f64 = 12.0;

@@ -40,6 +40,7 @@ mod second_clock;
 mod shared;
 mod worker;
 
+pub use displacement::LEFT_ALONE;
 pub use driver::{Driver, Next};
 pub use experiment::Compared;
 pub use measured::Measured;
