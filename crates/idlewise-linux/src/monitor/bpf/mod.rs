@@ -60,6 +60,11 @@ impl Bpf {
         if let Some(reason) = device.without_requests() {
             return Err(MonitorError { monitor: "bpf", problem: reason });
         }
+        // The kernel's times are those of its own clock.
+        if shifted(&std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default()) {
+            let problem = "the clock of this time namespace is not the kernel's".into();
+            return Err(MonitorError { monitor: "bpf", problem });
+        }
         silence_libbpf();
         Self::load(device, recording).map_err(|error| MonitorError { monitor: "bpf", problem: explain(&error) })
     }
@@ -210,6 +215,12 @@ fn map_of(object: &Object, end: &str) -> Result<MapHandle, libbpf_rs::Error> {
 }
 
 /// Tells the program which process this is, and attaches it in the order of its file.
+/// Whether a time namespace has another monotonic clock than the kernel, by its offsets in seconds and nanoseconds.
+fn shifted(offsets: &str) -> bool {
+    let monotonic = offsets.lines().filter_map(|line| line.strip_prefix("monotonic"));
+    monotonic.flat_map(str::split_whitespace).any(|offset| offset != "0")
+}
+
 fn attach(object: &Object) -> Result<Vec<Link>, libbpf_rs::Error> {
     let mut links = Vec::new();
     for program in object.progs_mut() {
@@ -245,6 +256,12 @@ mod tests {
 
     use super::shared::{REQ_OP_READ, REQ_OP_WRITE};
     use super::*;
+
+    #[test]
+    fn another_clock_is_told() {
+        assert!(!shifted("monotonic           0         0\nboottime            7         0\n") && !shifted(""));
+        assert!(shifted("monotonic      100000         0\n") && shifted("monotonic  -1 5\n"));
+    }
 
     /// A loop device on a small file, until it is dropped.
     struct Loop(PathBuf, #[expect(dead_code, reason = "held, never used")] tempfile::NamedTempFile);
