@@ -48,7 +48,11 @@ impl Wanted {
             (None, None) => format!(" (the default for {kind})"),
         };
         let goal = self.goal(kind);
-        let moot = if goal.mean_slowdown > goal.max_slowdown { "; a mean above the max limits nothing" } else { "" };
+        let moot = match goal.mean_slowdown {
+            Nanos::ZERO => "; a mean of 0 allows no delay: scrubbed once a day at most, after 5 idle minutes",
+            mean if mean > goal.max_slowdown => "; a mean above the max limits nothing",
+            _ => "",
+        };
         words(&goal) + &default + moot
     }
 
@@ -126,6 +130,10 @@ mod tests {
         assert_eq!(line(Some(2), Some(9), Kind::Ssd), "goal: mean slowdown 2.00 ms, max 9.00 ms");
         let moot = "goal: mean slowdown 60.0 ms, max 50.0 ms (the default max for a hard disk); a mean above the max limits nothing";
         assert_eq!(line(Some(60), None, disk), moot);
+        assert!(
+            line(Some(0), None, disk)
+                .ends_with("; a mean of 0 allows no delay: scrubbed once a day at most, after 5 idle minutes")
+        );
         let p99 = Wanted { p99_slowdown: Some(Nanos::from_millis(5)), ..Wanted::default() };
         let expected =
             "goal: mean slowdown 1.00 ms, p99 5.00 ms, max 50.0 ms (the default mean and max for a hard disk)";
