@@ -139,10 +139,10 @@ mod tests {
         account.served(594, Nanos(0));
         let measured = Measured { foreground_requests: 600, slowed: (6, TotalTime(66_000_000)), ..Measured::default() };
         let doing_now = Doing::Overdrawn { left: Nanos::from_secs(3_000) };
-        account.reserve.expect(Nanos(11_000_000));
+        account.reserve.expect(Nanos(12_000_000));
         let progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };
         let line = fit(&doing(&progress), 100);
-        assert_eq!(line, "paused: 1.00 % slowed by more than 10.0 ms, goal 1 %, goes on after 170 foreground requests");
+        assert_eq!(line, "paused: 1.00 % slowed by more than 10.0 ms, goal 1 %, goes on after 180 foreground requests");
     }
 
     #[test]
