@@ -339,7 +339,11 @@ fn root_probe_capture_and_learning_work_together() {
     let count = words.iter().position(|word| *word == "requests;").map(|at| words[at - 1].parse::<u64>().unwrap());
     // The scrub's first requests may be among them: to another process they are foreground.
     assert!(count.is_some_and(|count| count >= 80), "{captured}");
-    std::thread::sleep(Duration::from_secs(3));
+    // An interval that is left alone to compare with is so for up to 10 s.
+    let until = Instant::now() + Duration::from_secs(40);
+    while bench.checkpoint().is_none_or(|saved| saved["place"]["visited_bytes"] == 0) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(200));
+    }
     scrub.signal(Signal::INT);
     let output = scrub.end();
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));

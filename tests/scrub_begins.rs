@@ -113,7 +113,7 @@ fn change_file(device: &str, file: &File) {
 #[test]
 fn root_a_hang_where_the_disk_is_measured_is_told() {
     // A tenth into the device, in whole mebibytes.
-    let options = Options { size: Bytes(64 * MIB), hang: Some(6 * 2_048 + 1), ..Options::default() };
+    let options = Options { size: Bytes(1_024 * MIB), hang: Some(102 * 2_048 + 1), ..Options::default() };
     let Some(bench) = Bench::of(&options) else { return };
     let goal = ["--mean-slowdown", "1ms", "--max-slowdown", "100ms", "--observe", "1s"];
     let scrub = bench.start(&goal);
