@@ -15,7 +15,7 @@ use super::words::named;
 const BELOW: f64 = 0.95;
 /// What takes a smaller share of the time is not listed.
 const LISTED: f64 = 0.005;
-/// What a prediction knows nothing of: it is of the plan alone, on a disk without errors.
+/// What a prediction knows nothing of, or not how much of it there will be: that of a plan is of the plan alone, on a disk without errors.
 const NOT_PREDICTED: [&str; 7] = [Doing::OVERDRAWN, "control", "others", "retrying", "narrowing", "rate-limit", "hung"];
 
 /// Part of the fields of `scrub --json`.
@@ -99,7 +99,7 @@ impl Kept {
             text += &format!("The rate is {} of the predicted one. ", percent(of_predicted));
             text += &match lost > 1.0 - BELOW {
                 true => format!(
-                    "The prediction knows nothing of {} of the time: pauses for the goal, unused intervals, --max-rate, other checks, errors.\n",
+                    "{} of the time went on pauses for the goal, unused intervals, --max-rate, other checks and errors.\n",
                     percent(lost)
                 ),
                 false => "The foreground left less idle time than predicted, verifying took longer, or the run was too short to tell.\n".into(),
@@ -176,8 +176,8 @@ mod tests {
             "mean slowdown 142 us, goal 100 us: not kept\nmax slowdown 20.0 ms, goal 50.0 ms: kept\n\
              One collision may cost more than the account holds, so a short run can end above its mean.\n\
              time: 71.0 % paused for the goal, 20.0 % waiting for the foreground, 5.00 % waiting, not idle for long enough, \
-             4.00 % verifying\nThe rate is 3.33 % of the predicted one. The prediction knows nothing of 71.0 % of the time: \
-             pauses for the goal, unused intervals, --max-rate, other checks, errors.\n"
+             4.00 % verifying\nThe rate is 3.33 % of the predicted one. 71.0 % of the time went on \
+             pauses for the goal, unused intervals, --max-rate, other checks and errors.\n"
         );
     }
 
