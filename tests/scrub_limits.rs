@@ -91,8 +91,7 @@ fn root_a_pause_for_the_goal_is_said() {
     std::fs::write(&trace, lines.collect::<String>()).unwrap();
     // One collision costs what thousands of requests earn.
     let goal = ["--mean-slowdown", "1us", "--max-slowdown", "1s"];
-    let scrub = bench.start(&[&["--request-size", "8MiB", "--idle-wait", "1ms"], &goal[..]].concat());
-    std::thread::sleep(Duration::from_millis(300));
+    let scrub = bench.start_and_watch(&[&["--request-size", "8MiB", "--idle-wait", "1ms"], &goal[..]].concat());
     let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let state = bench.folder.path().to_str().unwrap();
@@ -136,8 +135,7 @@ fn root_a_99th_percentile_is_held_by_its_account() {
     let lines = (0..300u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 200_000, k * 1_638_400));
     std::fs::write(&trace, lines.collect::<String>()).unwrap();
     let goal = ["--mean-slowdown", "100ms", "--p99-slowdown", "500us", "--max-slowdown", "1s"];
-    let scrub = bench.start(&[&["--request-size", "256KiB", "--idle-wait", "1ms"], &goal[..]].concat());
-    std::thread::sleep(Duration::from_millis(300));
+    let scrub = bench.start_and_watch(&[&["--request-size", "256KiB", "--idle-wait", "1ms"], &goal[..]].concat());
     let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     scrub.signal(Signal::INT);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise_testbed::{EmulatedDisk, Options};
@@ -49,6 +50,17 @@ impl Bench {
 
     pub fn start(&self, more: &[&str]) -> Running {
         Running::new(idlewise(&self.arguments(more)))
+    }
+
+    /// Started, and watching the disk: the first checkpoint is saved after the monitor has begun.
+    pub fn start_and_watch(&self, more: &[&str]) -> Running {
+        let (mut scrub, began) = (self.start(more), Instant::now());
+        while self.checkpoint().is_none_or(|checkpoint| checkpoint["state"] != "running") {
+            assert!(!scrub.is_over(), "{}", stderr(&scrub.end()));
+            assert!(began.elapsed() < Duration::from_secs(30), "no checkpoint yet");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        scrub
     }
 
     pub fn checkpoint(&self) -> Option<Value> {

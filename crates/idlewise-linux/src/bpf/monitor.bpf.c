@@ -168,6 +168,16 @@ static __always_inline int ours(const struct open_request *open)
 	return named && !from_another();
 }
 
+// Forgets a request; whether this did it. User space deletes what it takes for lost: whoever deletes a request counts it.
+static __always_inline int forget(__u64 key, int own)
+{
+	if (bpf_map_delete_elem(&requests, &key))
+		return 0;
+	if (!own)
+		__sync_fetch_and_add(&shared.foreground_open, -1);
+	return 1;
+}
+
 static __always_inline int seen(struct request *rq, int issued)
 {
 	__u64 key = (__u64)rq;
@@ -176,6 +186,13 @@ static __always_inline int seen(struct request *rq, int issued)
 	if (!watched(rq))
 		return 0;
 	known = bpf_map_lookup_elem(&requests, &key);
+	// The kernel has begun another request in the same memory: that the one before it completed was missed. A driver that could not
+	// take a request gets it once more as it was.
+	if (known && known->issue && has_place(known->op) && known->sector != rq->__sector) {
+		if (forget(key, known->own))
+			__sync_fetch_and_add(&shared.lost_events, 1);
+		known = 0;
+	}
 	if (known) {
 		if (issued && !known->issue)
 			known->issue = bpf_ktime_get_ns();
@@ -202,18 +219,16 @@ static __always_inline int seen(struct request *rq, int issued)
 static __always_inline int gone(struct request *rq)
 {
 	__u64 key = (__u64)rq;
-	struct open_request *known = bpf_map_lookup_elem(&requests, &key);
-	struct open_request open;
+	struct open_request open, *known;
 
+	if (!watched(rq))
+		return 0;
+	known = bpf_map_lookup_elem(&requests, &key);
 	if (!known)
 		return 0;
 	open = *known;
-	// User space deletes what it takes for lost: whoever deletes a request counts it.
-	if (bpf_map_delete_elem(&requests, &key))
-		return 0;
-	if (!open.own)
-		__sync_fetch_and_add(&shared.foreground_open, -1);
-	tell(&open, bpf_ktime_get_ns(), COMPLETION);
+	if (forget(key, open.own))
+		tell(&open, bpf_ktime_get_ns(), COMPLETION);
 	return 0;
 }
 
