@@ -205,6 +205,13 @@ fn root_bad_blocks_stay_known_in_the_next_pass() {
     let (code, result) = bench.scrub(&PACE);
     assert_eq!((code, &result["errors"]), (3, &known[0]["errors"]));
     assert!(bench.checkpoint().unwrap()["errors_before"].is_null());
+    // Until the disk is forgotten, by its path or its identity; with a wrong name beside it nothing is.
+    let wrong = run(&[&status[..], &["--forget", bench.path(), "/dev/nothing"]].concat());
+    assert_eq!(wrong.status.code(), Some(1), "{}", stderr(&wrong));
+    let identity = known[0]["identity"].as_str().unwrap();
+    let forgot = run(&[&status[..], &["--forget", identity]].concat());
+    assert!(stdout(&forgot).ends_with("unreadable blocks that were known: 5\n"), "{}", stderr(&forgot));
+    assert!(bench.checkpoint().is_none() && run(&status).status.code() == Some(2));
 }
 
 /// Reads of others are foreground: seen, waited for, and delayed by no more than one request.

@@ -1,5 +1,6 @@
 //! `idlewise status`: how the passes over each device stand, from their checkpoints; needs no privilege.
 
+mod forget;
 mod text;
 
 use std::path::PathBuf;
@@ -15,20 +16,25 @@ use crate::dates::unix_now;
 use crate::exit::Exit;
 use crate::output::{self, say};
 
-/// Show how the scrubs of this machine's devices stand, running or not. Needs no privilege
+/// Show how the scrubs of this machine's devices stand, running or not. Needs no privilege, but for --forget
 ///
 /// With a DEVICE, it also lists its unreadable blocks. For monitoring, the exit code says the worst of all that is shown: 1 a
 /// scrub has failed, its disk does not answer or its checkpoint cannot be read, 3 there are unreadable blocks, 5 overdue by --older-than, 0 none of
 /// these; 2 if nothing has been scrubbed yet.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only these devices, by the path they were scrubbed under, and their unreadable blocks [default: all, without the blocks]
+    /// Only these devices, by the path they were scrubbed under or their identity, and their unreadable blocks [default: all, without
+    /// the blocks]
     #[arg(value_name = "DEVICE")]
     devices: Vec<String>,
 
     /// Exit with 5 if the last complete pass over any of them is older than this, such as 35d, or there is none
     #[arg(long, value_name = "TIME")]
     older_than: Option<Nanos>,
+
+    /// Forget these devices: remove what is known of them, such as of disks that are gone. Their logs of repairs stay
+    #[arg(long, requires = "devices", conflicts_with_all = ["json", "older_than"])]
+    forget: bool,
 
     /// Folder of the checkpoints [default: /var/lib/idlewise and ~/.local/state/idlewise]
     #[arg(long, value_name = "DIR")]
@@ -73,6 +79,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         folder.metadata().with_context(|| folder.display().to_string())?;
     }
     let folders = StateFolder::readable(arguments.state_dir.clone());
+    if arguments.forget {
+        return forget::forget(&folders, &arguments.devices);
+    }
     let (mut all, notes) = (Vec::new(), notes(&folders));
     let mut unreadable = false;
     let mut cannot_read = |error| {
@@ -92,11 +101,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             }
         }
     }
-    let wanted = |name: &String| arguments.devices.is_empty() || arguments.devices.contains(name);
-    if let Some(unknown) = arguments.devices.iter().find(|name| all.iter().all(|one| one.device != **name)) {
-        anyhow::bail!("{unknown}: has not been scrubbed under this name; status alone lists all that were");
+    let is = |one: &Status, name: &String| [&one.device, &one.identity].contains(&name);
+    if let Some(unknown) = arguments.devices.iter().find(|name| !all.iter().any(|one| is(one, name))) {
+        return Err(never_scrubbed(unknown));
     }
-    all.retain(|one| wanted(&one.device));
+    all.retain(|one| arguments.devices.is_empty() || arguments.devices.iter().any(|name| is(one, name)));
     if arguments.json {
         output::json(&all)?;
     } else if !all.is_empty() {
@@ -107,6 +116,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Ok(Exit::NothingToDo);
     }
     Ok(if unreadable { Exit::CouldNotRun } else { exit(&all) })
+}
+
+fn never_scrubbed(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("{name}: has not been scrubbed under this name; status alone lists all that were")
 }
 
 /// The worst of all.

@@ -105,6 +105,14 @@ impl StateFolder {
         }
     }
 
+    /// Removes the checkpoint of a pass, as of a disk that is gone.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Busy`] if a scrub is at it, or what the file system says.
+    pub fn forget(&self, pass: &Pass) -> Result<(), CheckpointError> {
+        Home::open(&self.0, (file_name(&pass.identity) + ".json").into(), &pass.device)?.remove()
+    }
+
     /// A file beside the checkpoint of a device.
     pub fn beside(&self, device: &Device, extension: &str) -> PathBuf {
         self.file(&device.identity).with_extension(extension)
@@ -307,6 +315,19 @@ mod tests {
         assert!(error.starts_with("/dev/x: another idlewise is scrubbing it"), "{error}");
         let other = Subject { identity: "wwn-1_2", ..SUBJECT };
         assert!(open(folder.path(), &other, false).is_ok());
+    }
+
+    #[test]
+    fn a_disk_is_forgotten_unless_it_is_scrubbed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = saved(folder.path(), State::Interrupted);
+        let states = StateFolder::choose(Some(folder.path().into()));
+        let forget = || states.forget(&Pass::parse(&fs::read(&path).unwrap()).unwrap());
+        let scrub = open(folder.path(), &SUBJECT, false).unwrap();
+        assert!(matches!(forget(), Err(CheckpointError::Busy { .. })));
+        drop(scrub);
+        forget().unwrap();
+        assert!(states.list().unwrap().is_empty());
     }
 
     #[test]

@@ -81,6 +81,16 @@ impl Home {
         written.map_err(|error| failed(&path, &folder, error))
     }
 
+    /// Removes the file. Its lock stays: who waits for it must not hold another one than who comes later.
+    ///
+    /// # Errors
+    /// What the file system says, or that another scrub has taken the lock.
+    pub fn remove(&mut self) -> Result<(), CheckpointError> {
+        let (path, folder, name) = (self.path(), self.folder.clone(), self.name.clone());
+        let removed = self.hold()?.folder.remove(&name);
+        removed.map_err(|error| failed(&path, &folder, error))
+    }
+
     fn hold(&mut self) -> Result<&Held, CheckpointError> {
         if self.held.is_none() {
             let lock = self.path().with_extension("lock");
