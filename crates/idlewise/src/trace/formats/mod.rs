@@ -14,6 +14,7 @@ mod msr;
 mod msr_short;
 mod names;
 mod nexus;
+mod oracle_general;
 mod pixel;
 mod spc;
 mod srt;
@@ -49,6 +50,7 @@ pub static FORMATS: Registry<Format> = Registry::new(&[
     vscsi::VERSION_2,
     vscsi::VERSION_1,
     disksim::FORMAT,
+    oracle_general::FORMAT,
 ]);
 
 /// What the reader needs to know of a format.
