@@ -65,6 +65,12 @@ impl Kept {
         let mut text = String::new();
         if self.nothing {
             text += "Nothing was scrubbed in this run.\n";
+            let stopped = [Doing::OVERDRAWN, Doing::PolicyStopped.name()];
+            let stopped: f64 =
+                self.shares().iter().filter(|(name, _)| stopped.contains(name)).map(|(_, share)| share).sum();
+            if stopped > 0.5 {
+                text += "The goal allowed no request for most of the time: a larger --mean-slowdown allows some.\n";
+            }
         }
         if let Some(goal) = &self.goal {
             let kept = |kept| if kept { "kept" } else { "not kept" };
@@ -179,6 +185,16 @@ mod tests {
              4.00 % verifying\nThe rate is 3.33 % of the predicted one. 71.0 % of the time went on \
              pauses for the goal, unused intervals, --max-rate, other checks and errors.\n"
         );
+    }
+
+    #[test]
+    fn a_goal_that_allows_nothing_is_said() {
+        let said = |spent: &[(&'static str, u64)]| {
+            let report = Report { verified_now: Bytes(0), ..report(spent, Nanos(0)) };
+            Kept::new(&report, Some(GOAL), None).text().contains("a larger --mean-slowdown allows some")
+        };
+        assert!(said(&[(Doing::OVERDRAWN, 40), ("policy-stopped", 20), ("idle-wait", 40)]));
+        assert!(!said(&[(Doing::OVERDRAWN, 40), ("idle-wait", 60)]));
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl Result {
             String::new()
         };
         let (verified, size) = (Bytes(self.verified_bytes), Bytes(self.device_bytes));
-        let mut text = format!("{}: {state}: {verified} of {size} scanned{resumed}\n", one_line(&self.device));
+        let mut text = format!("{}: {state}: {verified} of {size} verified{resumed}\n", one_line(&self.device));
         for bad in &self.errors {
             text += &format!("  {}\n", bad.line());
         }
@@ -202,6 +202,9 @@ impl Result {
                 "By experiment the mean slowdown is {mean}, with 95 % certainty from {low} to {high}:\n\
                  {used} idle intervals were used, {left_alone} were left alone to compare with.\n"
             );
+            if self.measured.slowdown.mean_slowdown_s > high_s {
+                text += "The account measured more: it adds a margin for what it cannot tell yet, which shrinks with time.\n";
+            }
         }
         text += &self.kept.text();
         if self.lost_events > 0 {

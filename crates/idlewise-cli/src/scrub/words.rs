@@ -49,7 +49,7 @@ fn paused(progress: &Progress, left: Nanos) -> Vec<String> {
     // Either ends the pause.
     let idle = format!("after {left} more of idle time");
     match account.requests_to_go_on() {
-        Some(count) => pieces.extend([format!("goes on after {count} foreground requests"), format!("or {idle}")]),
+        Some(count) => pieces.extend([format!("goes on after {count}+ foreground requests"), format!("or {idle}")]),
         None => pieces.push(format!("goes on {idle}")),
     }
     if account.lacks() > Nanos::ZERO {
@@ -123,7 +123,7 @@ mod tests {
         let line = fit(&doing(&progress), 200);
         assert_eq!(
             line,
-            "paused: mean 101 us, goal 100 us, goes on after 25 foreground requests, or after 4.10 min more of idle time, the \
+            "paused: mean 101 us, goal 100 us, goes on after 25+ foreground requests, or after 4.10 min more of idle time, the \
              account lacks 2.50 ms (one collision may delay requests by 2.00 ms together)"
         );
         account.goal = Nanos::ZERO;
@@ -142,7 +142,10 @@ mod tests {
         account.reserve.expect(Nanos(12_000_000));
         let progress = Progress { account: Some(account), measured, doing: doing_now, ..Progress::default() };
         let line = fit(&doing(&progress), 100);
-        assert_eq!(line, "paused: 1.00 % slowed by more than 10.0 ms, goal 1 %, goes on after 180 foreground requests");
+        assert_eq!(
+            line,
+            "paused: 1.00 % slowed by more than 10.0 ms, goal 1 %, goes on after 180+ foreground requests"
+        );
     }
 
     #[test]

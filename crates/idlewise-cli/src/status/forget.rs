@@ -1,8 +1,10 @@
 //! `status --forget`: what is known of a disk that is gone.
 
-use anyhow::bail;
+use std::io::ErrorKind;
+
+use anyhow::{anyhow, bail};
 use idlewise::report::printable::one_line;
-use idlewise_linux::scrub::{Pass, StateFolder};
+use idlewise_linux::scrub::{CheckpointError, Pass, StateFolder};
 
 use super::never_scrubbed;
 use crate::exit::Exit;
@@ -16,7 +18,12 @@ pub fn forget(folders: &[StateFolder], names: &[String]) -> anyhow::Result<Exit>
     }
     let chosen = names.iter().map(|name| one(&known, name)).collect::<anyhow::Result<Vec<_>>>()?;
     for (folder, pass) in chosen {
-        folder.forget(pass)?;
+        folder.forget(pass).map_err(|error| match error {
+            CheckpointError::Io { error, .. } if error.kind() == ErrorKind::PermissionDenied => {
+                anyhow!("{}: only who may write to {} can forget it: try sudo", pass.device, folder.path().display())
+            }
+            other => other.into(),
+        })?;
         let bad: u64 = pass.known_errors().iter().map(|run| run.blocks).sum();
         let [device, identity] = [&pass.device, &pass.identity].map(|name| one_line(name));
         output::text(&format!("forgot {device} ({identity}); unreadable blocks that were known: {bad}\n"))?;

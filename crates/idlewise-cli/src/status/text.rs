@@ -96,7 +96,8 @@ fn paused(run: &RunSoFar, account: &AccountSoFar) -> String {
         let share = percent(slowed as f64 / run.foreground_requests.max(1) as f64);
         why.push(format!("{share} of the requests slowed by more than {}, goal 1 %", seconds(p99)));
     }
-    let requests = account.requests_to_go_on.map(|count| format!("after {count} foreground requests without delay"));
+    let requests =
+        account.requests_to_go_on.map(|count| format!("after at least {count} foreground requests without delay"));
     let idle = account.goes_on_after_idle_s.map(|idle| format!("once the disk is idle for {}", seconds(idle)));
     let when: Vec<_> = requests.into_iter().chain(idle).collect();
     let share = percent(run.overdrawn_s / run.elapsed_s.max(1e-9));
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(
             paused(&run, &account),
             "paused for the goal: mean slowdown 142 us, goal 100 us, the account lacks 1.20 ms (one collision may delay requests by 2.40 ms \
-             together); goes on after 12 foreground requests without delay, or once the disk is idle for 5.00 min; paused 71.0 % of this run"
+             together); goes on after at least 12 foreground requests without delay, or once the disk is idle for 5.00 min; paused 71.0 % of this run"
         );
         let run = RunSoFar { foreground_requests: 200, slowed_requests: Some(3), ..run };
         account = AccountSoFar { lacks_s: 0.0, goal_p99_slowdown_s: Some(0.01), lacks_requests: Some(100), ..account };
