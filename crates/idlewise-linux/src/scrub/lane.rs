@@ -131,10 +131,12 @@ impl<'a> Lane<'a> {
                 (false, EventKind::Completion) => self.driver.completed(event.at, event.arrival),
             }
         }
-        let lost = self.monitor.lost();
-        if lost > self.lost {
+        let (lost, outstanding) = (self.monitor.lost(), self.monitor.outstanding());
+        // A request that arrived since the events were taken in is counted, and told of later: it would be counted twice for ever.
+        let idle = self.events.is_empty() && outstanding == 0 && self.driver.clock().idle_since().is_none();
+        if lost > self.lost || lost > 0 && idle {
             self.lost = lost;
-            self.driver.resynchronise(self.monitor.outstanding());
+            self.driver.resynchronise(outstanding);
         }
         Ok(())
     }
