@@ -379,6 +379,27 @@ fn root_a_request_of_gigabytes_is_not_played() {
     assert!(stderr(&output).contains("at most 64 MiB are played at once"), "{}", stderr(&output));
 }
 
+/// The kernel lets a disk be written below a loop device, and so below a file system that is mounted from it.
+#[test]
+fn root_nothing_is_written_below_a_loop_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("disk"), vec![0xa5; 8 * MIB as usize]);
+    fs::write(&file, &data).unwrap();
+    let Some(low) = Loop::new(&file, &[]) else { return };
+    let high = Loop::new(Path::new(low.path()), &[]).unwrap();
+    let trace = folder.path().join("trace.csv");
+    fs::write(&trace, "1,hm,0,Write,0,4096,100\n100000,hm,0,Write,65536,4096,100\n").unwrap();
+    let replay = || common::run(&["replay", trace.to_str().unwrap(), low.path(), "--allow-writes"]);
+    let output = replay();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("writes are refused"), "{}", stderr(&output));
+    assert!(fs::read(&file).unwrap() == data);
+    drop(high);
+    assert!(replay().status.success());
+    drop(low);
+    assert!(fs::read(&file).unwrap() != data);
+}
+
 /// While a trace is read, a signal ends the replay at once. SIGINT may be ignored where the tests run in the background.
 #[test]
 fn root_a_replay_that_reads_its_trace_can_be_interrupted() {

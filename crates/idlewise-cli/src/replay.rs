@@ -62,7 +62,8 @@ pub struct Arguments {
     #[arg(long)]
     scale: bool,
 
-    /// Really write where the trace writes. This DESTROYS the data on the device. Refused while the device is in use
+    /// Really write where the trace writes. This DESTROYS the data on the device. Refused while it is mounted, part of an array or below
+    /// a loop device; a program that has it open, such as a virtual machine, is not seen
     #[arg(long)]
     allow_writes: bool,
 

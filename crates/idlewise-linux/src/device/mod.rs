@@ -129,10 +129,15 @@ impl Device {
         now.is_some() && self.node.is_some_and(|node| node.diskseq.is_some() && node.diskseq != now)
     }
 
-    /// Opens the very device once more, exclusively: refused while it is mounted or otherwise claimed, and if it is another now.
+    /// Opens the very device once more, exclusively: refused while it is mounted or otherwise claimed, and if it is another now; for
+    /// writing also while a loop device lies on it.
     pub(crate) fn open_exclusively(&self, write: bool) -> std::io::Result<File> {
         let node = self.node.ok_or(Errno::NOTBLK)?;
-        node::open_exclusively(&self.file, &node, write)
+        let file = node::open_exclusively(&self.file, &node, write)?;
+        if write && self.place.loop_on_it(Path::new("/sys")).is_some() {
+            return Err(Errno::BUSY.into());
+        }
+        Ok(file)
     }
 
     /// Opens a block device or a plain file, which anyone may probe who may read it.

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use idlewise::Bytes;
@@ -100,7 +102,7 @@ impl Place {
     }
 
     /// First byte and end on the disk, of the disk itself and of each partition.
-    pub fn parts_of_disk(&self) -> Vec<std::ops::Range<u64>> {
+    pub fn parts_of_disk(&self) -> Vec<Range<u64>> {
         let bytes = |folder: &Path, file: &str| number(&folder.join(file))?.checked_mul(SECTOR);
         let part = |folder: &Path, begin: u64| Some(begin..begin.checked_add(bytes(folder, "size")?)?);
         let partitions = entries(&self.disk).filter(|entry| entry.join("partition").exists());
@@ -135,13 +137,32 @@ impl Place {
         value(&self.device.join("uevent"), "PARTUUID=").or_else(|| value(&udev, "E:ID_PART_ENTRY_UUID="))
     }
 
-    /// The disks, or arrays, that it is made of; of a loop device, the number of the file system that its file is on.
+    /// The disks, or arrays, that it is made of; of a loop device, the number of the device that it lies on, or of its file's file system.
     pub fn parts(&self) -> Vec<u64> {
         let parts = entries(&self.disk.join("slaves")).map(|part| numbers(&part));
         let parts = parts.filter(|numbers| *numbers != (0, 0));
         let parts = parts.map(|(major, minor)| rustix::fs::makedev(major, minor));
-        let file = text(&self.disk.join("loop/backing_file")).and_then(|file| fs::metadata(file).ok());
-        parts.chain(file.map(|file| std::os::unix::fs::MetadataExt::dev(&file))).collect()
+        parts.chain(backing(&self.disk)).collect()
+    }
+
+    /// A loop device that lies on it, on a part of it or on its whole disk. The kernel does not take that for a claim.
+    pub fn loop_on_it(&self, sys: &Path) -> Option<String> {
+        let (disk, extent) = (self.disk_numbers(), self.extent());
+        let overlaps = |below: &Self| {
+            let other = below.extent();
+            below.disk_numbers() == disk && other.start < extent.end && extent.start < other.end
+        };
+        let on_it = |folder: &PathBuf| {
+            backing(folder).is_some_and(|number| Self::find(sys, number).is_ok_and(|below| overlaps(&below)))
+        };
+        let found = entries(&sys.join("block")).find(on_it)?;
+        Some(found.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// Its bytes on the disk.
+    fn extent(&self) -> Range<u64> {
+        let size = number(&self.device.join("size")).unwrap_or(0).saturating_mul(SECTOR);
+        self.start().0..self.start().0.saturating_add(size)
     }
 
     pub fn largest_request(&self) -> u64 {
@@ -180,6 +201,12 @@ pub fn numbers(folder: &Path) -> (u32, u32) {
     let text = text(&folder.join("dev")).unwrap_or_default();
     let (major, minor) = text.split_once(':').unwrap_or_default();
     (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+}
+
+/// What the loop device with this folder lies on: a block device, or the file system of its file.
+fn backing(folder: &Path) -> Option<u64> {
+    let file = fs::metadata(text(&folder.join("loop/backing_file"))?).ok()?;
+    Some(if file.file_type().is_block_device() { file.rdev() } else { file.dev() })
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
