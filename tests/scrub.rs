@@ -226,21 +226,22 @@ fn root_foreground_is_seen_and_waited_for() {
     assert!(output.status.success(), "{}", stderr(&output));
     let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&replayed["requests"], &replayed["failed"]), (&60.into(), &0.into()));
+    // The last one as well is known to be lost after a second or two.
+    std::thread::sleep(Duration::from_millis(2_500));
     scrub.signal(Signal::INT);
     let result = scrub.end();
     assert_eq!(result.status.code(), Some(4), "{}", stderr(&result));
     let result: Value = serde_json::from_slice(&result.stdout).unwrap();
     let measured = &result["measured"];
-    // A kernel may run no BPF program while it interrupts certain processes: what completes just then is missed.
-    let seen = measured["foreground_requests"].as_u64().unwrap();
-    assert!((58..=60).contains(&seen), "{result}");
+    // A kernel may run no BPF program while it interrupts certain processes. What completes just then is missed, and told as lost.
+    let [seen, lost] = [&measured["foreground_requests"], &result["lost_events"]].map(|count| count.as_u64().unwrap());
+    assert!(seen <= 60 && seen + lost >= 60 && lost <= 2, "{result}");
     let collisions = measured["collisions"].as_u64().unwrap();
     let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
     // Requests of 6.6 ms follow one another for 30 ms of every 50: most arrivals collide. How long each waits is the
     // machine's affair as well, which others use.
     assert!((20..=60).contains(&collisions), "{collisions}");
     assert!(mean > 0.0 && mean <= max, "{mean} {max}");
-    assert!(result["lost_events"].as_u64() <= Some(2), "{result}");
 }
 
 /// A pace that would delay nearly every request is held within the mean slowdown asked for, but for one collision; and so is the

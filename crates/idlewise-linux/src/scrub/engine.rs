@@ -186,7 +186,7 @@ impl Report {
             plan: None,
             account: scrubber.account(),
             compared: scrubber.foreground().compared(),
-            lost_events: 0,
+            lost_events: scrubber.lane.monitor.lost(),
             unsaved: None,
         }
     }

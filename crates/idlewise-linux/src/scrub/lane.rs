@@ -286,3 +286,78 @@ pub fn since_1970() -> Nanos {
 fn epoch() -> Nanos {
     since_1970().since(now())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::{EventOp, MonitorError};
+
+    /// Tells what a list says, look by look: events, requests outstanding behind them, and what was lost so far.
+    struct Scripted(std::vec::IntoIter<(Vec<EventKind>, u64, u64)>, u64, u64);
+
+    impl Monitor for Scripted {
+        fn name(&self) -> &'static str {
+            "scripted"
+        }
+
+        fn poll(&mut self, _wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
+            let (kinds, outstanding, lost) = self.0.next().unwrap();
+            (self.1, self.2) = (outstanding, lost);
+            let event = |kind| Event {
+                at: now(),
+                arrival: now(),
+                issue: None,
+                offset: Bytes(0),
+                length: 512,
+                kind,
+                op: EventOp::Read,
+                own: false,
+            };
+            events.extend(kinds.into_iter().map(event));
+            Ok(())
+        }
+
+        fn outstanding(&mut self) -> u64 {
+            self.1
+        }
+
+        fn own(&mut self, _own: Own) {}
+
+        fn lost(&self) -> u64 {
+            self.2
+        }
+    }
+
+    struct NoVerifier;
+
+    impl Verifier for NoVerifier {
+        fn name(&self) -> &'static str {
+            "none"
+        }
+
+        fn start(&mut self, _extent: Extent) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn wait(&mut self, _timeout: Duration) -> Option<Result<(), Fault>> {
+            Some(Ok(()))
+        }
+    }
+
+    /// While something is found lost, a request comes that is counted already, and told only later.
+    #[test]
+    fn a_request_that_comes_meanwhile_keeps_no_disk_busy_for_ever() {
+        use EventKind::{Arrival, Completion};
+        let file = tempfile::Builder::new().tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.as_file().set_len(8192).unwrap();
+        let device = Device::open_any(file.path()).unwrap();
+        let looks = vec![(vec![], 1, 1), (vec![Arrival], 1, 1), (vec![Completion], 0, 1), (vec![], 0, 1)];
+        let monitor = Scripted(looks.into_iter(), 0, 0);
+        let stop = AtomicBool::new(false);
+        let mut lane = Lane::new(&device, Box::new(NoVerifier), Box::new(monitor), &stop);
+        for _ in 0..4 {
+            lane.poll(Duration::ZERO).unwrap();
+        }
+        assert!(lane.idle_since().is_some());
+    }
+}
