@@ -69,7 +69,7 @@ impl Kept {
             let stopped: f64 =
                 self.shares().iter().filter(|(name, _)| stopped.contains(name)).map(|(_, share)| share).sum();
             if stopped > 0.5 {
-                text += "The goal allowed no request for most of the time: a larger --mean-slowdown allows some.\n";
+                text += "For most of the time the goal allowed no request. A larger goal allows some.\n";
             }
         }
         if let Some(goal) = &self.goal {
@@ -191,7 +191,7 @@ mod tests {
     fn a_goal_that_allows_nothing_is_said() {
         let said = |spent: &[(&'static str, u64)]| {
             let report = Report { verified_now: Bytes(0), ..report(spent, Nanos(0)) };
-            Kept::new(&report, Some(GOAL), None).text().contains("a larger --mean-slowdown allows some")
+            Kept::new(&report, Some(GOAL), None).text().contains("A larger goal allows some")
         };
         assert!(said(&[(Doing::OVERDRAWN, 40), ("policy-stopped", 20), ("idle-wait", 40)]));
         assert!(!said(&[(Doing::OVERDRAWN, 40), ("idle-wait", 60)]));

@@ -203,7 +203,7 @@ impl Result {
                  {used} idle intervals were used, {left_alone} were left alone to compare with.\n"
             );
             if self.measured.slowdown.mean_slowdown_s > high_s {
-                text += "The account measured more: it adds a margin for what it cannot tell yet, which shrinks with time.\n";
+                text += "The account, which holds the goal, counts more than that: rather too much than too little while little is known.\n";
             }
         }
         text += &self.kept.text();
