@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, statat};
 use rustix::io::Errno;
 
 use super::path::{Folder, belongs, is, refused};
@@ -50,16 +51,35 @@ impl Hold {
         }
         Err(refused("others may open every lock here: does this file system keep modes?".into()))
     }
+
+    /// Whether anyone holds the lock of this name in a folder; nothing where that may not be asked.
+    pub(crate) fn is_taken(folder: &Path, name: &OsStr) -> Option<bool> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match open(folder.join(name), flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Some(false),
+            other => File::from(other.ok()?),
+        };
+        let mut whole = whole(libc::F_RDLCK);
+        // SAFETY: the descriptor is open, and the structure is there until the call returns.
+        let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut whole) };
+        (answer == 0).then_some(whole.l_type != libc::F_UNLCK as libc::c_short)
+    }
 }
 
 /// Locks the whole file for this open file description, not for the process: two in one process are told apart as well.
 fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: a structure of plain numbers, for which all zeros are a value.
-    let mut whole: libc::flock = unsafe { std::mem::zeroed() };
-    (whole.l_type, whole.l_whence) = (libc::F_WRLCK as libc::c_short, libc::SEEK_SET as libc::c_short);
+    let whole = whole(libc::F_WRLCK);
     // SAFETY: the descriptor is open, and the structure is there until the call returns.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A lock of a whole file.
+fn whole(kind: libc::c_int) -> libc::flock {
+    // SAFETY: a structure of plain numbers, for which all zeros are a value.
+    let mut whole: libc::flock = unsafe { std::mem::zeroed() };
+    (whole.l_type, whole.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
+    whole
 }
 
 #[cfg(test)]

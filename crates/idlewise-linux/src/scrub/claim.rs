@@ -66,7 +66,7 @@ impl Claim {
         let (major, minor) = device.disk_numbers();
         let name = format!("{major}-{minor}");
         let path = device.path.display().to_string();
-        if !geteuid().is_root() && note(Path::new(SYSTEM), &name).is_some_and(|note| note.process.is_alive()) {
+        if !geteuid().is_root() && note(Path::new(SYSTEM), &name).is_some() {
             return Err(CheckpointError::Busy { device: path, lock: format!("{SYSTEM}/{name}.note") });
         }
         let claimed = own_folder().map(|folder| Self::in_folder(&folder, &name, &path, &device.identity));
@@ -149,16 +149,21 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
         entries.filter(|path| path.extension() == Some(OsStr::new("note"))).collect::<Vec<_>>()
     };
     let paths = folders.iter().flat_map(names);
-    paths.filter_map(|path| parse(&path)).filter(|note| note.process.is_alive()).collect()
+    paths.filter_map(|path| live(&path)).collect()
 }
 
-/// The note of a disk.
+/// The note of a scrub that is at a disk.
 fn note(folder: &Path, name: &str) -> Option<Note> {
-    parse(&folder.join(name).with_extension("note"))
+    live(&folder.join(name).with_extension("note"))
 }
 
-fn parse(path: &Path) -> Option<Note> {
-    serde_json::from_slice(&read_file(path).ok()?).ok().filter(|note: &Note| VERSIONS.contains(&note.version))
+/// A note, if the scrub that wrote it still runs.
+fn live(path: &Path) -> Option<Note> {
+    let note: Note = serde_json::from_slice(&read_file(path).ok()?).ok()?;
+    let lock = path.with_extension("lock");
+    let said = std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    let alive = note.process.is_alive_by(path.parent()?, lock.file_name()?, said);
+    (VERSIONS.contains(&note.version) && alive).then_some(note)
 }
 
 /// Where the caller's claims are.
@@ -190,7 +195,7 @@ mod tests {
         first.tell(&Progress { doing: Doing::IdleWait, verified: Bytes(7), ..Progress::default() });
         let read = note(folder.path(), "8-0").unwrap();
         assert_eq!((&*read.run.doing, &*read.identity, read.verified_bytes), ("idle-wait", "wwn-1", 7));
-        assert!(read.process.is_alive());
+        assert_eq!(read.process.is_alive(), Some(true));
         let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode("8-0.note"), mode("8-0.lock")), (0o644, 0o600));
         drop(first);

@@ -78,8 +78,11 @@ impl StateFolder {
             let pass = text.and_then(|text| {
                 Pass::parse(&text).map_err(|problem| CheckpointError::Damaged { path: name.clone(), problem })
             });
-            let by = |pass: &Pass| pass.process.as_ref().is_some_and(Process::is_alive);
-            let running = pass.as_ref().is_ok_and(|pass| pass.state == State::Running && by(pass));
+            let lock = path.with_extension("lock");
+            let saved = fs::metadata(&path).and_then(|file| file.modified()).ok();
+            let at_it = |by: &Process| by.is_alive_by(&self.0, lock.file_name().unwrap_or_default(), saved);
+            let running = |pass: &Pass| pass.state == State::Running && pass.process.as_ref().is_some_and(at_it);
+            let running = pass.as_ref().is_ok_and(running);
             Some(Listed { pass, running })
         };
         Ok(paths.into_iter().filter_map(listed).collect())

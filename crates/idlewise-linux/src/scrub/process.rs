@@ -1,17 +1,22 @@
 //! Which process is at work, so that anyone can tell whether it still is.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-/// A process, as no other is called until the machine has been restarted, nor after it.
+use crate::files::Hold;
+
+/// A process, as no other is called until the machine has been restarted, nor after it, whatever name spaces it is looked at from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
     /// Its number.
     pub pid: u32,
-    /// When it began, in the kernel's ticks since the machine was started: numbers are used again.
+    /// When it began, in the kernel's ticks since the machine was started, by its first clock: numbers are used again.
     pub start_ticks: u64,
     /// The name space that the number is of.
     pub pid_namespace: u64,
@@ -26,11 +31,24 @@ impl Process {
         Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), pid_namespace: namespace(), boot_id: boot_id() }
     }
 
-    /// Whether it still runs; of a process that cannot be seen from here that is assumed.
-    pub fn is_alive(&self) -> bool {
+    /// Whether it still runs; nothing of a process that cannot be seen from here.
+    pub fn is_alive(&self) -> Option<bool> {
+        if self.boot_id != boot_id() {
+            return Some(false);
+        }
         // The first process is there for whoever may see others'.
         let hidden = self.pid_namespace != namespace() || !fs::exists("/proc/1").unwrap_or(false);
-        self.boot_id == boot_id() && (hidden || start_ticks(self.pid) == Some(self.start_ticks))
+        // By another clock than it was told, one may be a part of a tick off.
+        let same = |ticks: u64| ticks.abs_diff(self.start_ticks) <= 1;
+        (!hidden).then(|| start_ticks(self.pid).is_some_and(same))
+    }
+
+    /// Whether it still runs: of a process that cannot be seen from here, by the lock that it holds in a folder; without the right to ask
+    /// for that, if what it said is not older than it may be while a disk hangs.
+    pub fn is_alive_by(&self, folder: &Path, lock: &OsStr, said: Option<SystemTime>) -> bool {
+        const SILENT: Duration = Duration::from_secs(3_600);
+        let lately = || said.and_then(|said| said.elapsed().ok()).is_some_and(|ago| ago < SILENT);
+        self.is_alive().unwrap_or_else(|| Hold::is_taken(folder, lock).unwrap_or_else(lately))
     }
 }
 
@@ -50,30 +68,76 @@ fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let ended = matches!(fields.next()?, "Z" | "X");
-    fields.nth(BEHIND_THE_STATE).filter(|_| !ended)?.parse().ok()
+    let ticks: i64 = fields.nth(BEHIND_THE_STATE).filter(|_| !ended)?.parse().ok()?;
+    u64::try_from(ticks - clock_ahead()).ok()
+}
+
+/// How many ticks more than the machine's first clock the one that this process is shown has run (time_namespaces(7)).
+fn clock_ahead() -> i64 {
+    let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    ticks_ahead(&offsets, rustix::param::clock_ticks_per_second() as i64)
+}
+
+fn ticks_ahead(offsets: &str, per_second: i64) -> i64 {
+    let line = offsets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let numbers = line.filter(|words| words.first() == Some(&"boottime")).find_map(|words| {
+        let number = |at: usize| words.get(at)?.parse::<i64>().ok();
+        number(1).zip(number(2))
+    });
+    let (seconds, nanoseconds) = numbers.unwrap_or_default();
+    seconds.saturating_mul(per_second).saturating_add(nanoseconds / (1_000_000_000 / per_second.max(1)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::Folder;
 
     #[test]
     fn a_process_is_alive_until_it_ends_and_its_number_alone_says_nothing() {
         let this = Process::this();
-        assert!(this.is_alive() && this.start_ticks > 0 && !this.boot_id.is_empty());
-        assert!(!Process { start_ticks: this.start_ticks + 1, ..this.clone() }.is_alive());
-        assert!(!Process { boot_id: "before".into(), ..this.clone() }.is_alive());
+        assert!(this.is_alive() == Some(true) && this.start_ticks > 0 && !this.boot_id.is_empty());
+        assert!(Process { start_ticks: this.start_ticks + 2, ..this.clone() }.is_alive() == Some(false));
+        assert!(Process { boot_id: "before".into(), ..this.clone() }.is_alive() == Some(false));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let other = Process { pid: child.id(), start_ticks: start_ticks(child.id()).unwrap(), ..this };
-        assert!(other.is_alive());
+        assert!(other.is_alive() == Some(true));
         child.kill().unwrap();
         // Until it is waited for it is a zombie.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while other.is_alive() && std::time::Instant::now() < until {
+        while other.is_alive() == Some(true) && std::time::Instant::now() < until {
             std::thread::yield_now();
         }
-        assert!(!other.is_alive());
+        assert!(other.is_alive() == Some(false));
         child.wait().unwrap();
-        assert!(!other.is_alive());
+        assert!(other.is_alive() == Some(false));
+    }
+
+    /// What other name spaces hide is told by its lock, or else by how long it has been silent.
+    #[test]
+    fn a_process_elsewhere_is_known_by_its_lock_or_by_what_it_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = OsStr::new("x.lock");
+        let elsewhere = Process { pid_namespace: 1, ..Process::this() };
+        assert_eq!(elsewhere.is_alive(), None);
+        let alive = |said| elsewhere.is_alive_by(folder.path(), lock, said);
+        let now = SystemTime::now();
+        assert!(!alive(Some(now)));
+        let hold = Hold::take(&Folder::own(folder.path()).unwrap(), lock).unwrap().unwrap();
+        assert!(alive(None));
+        drop(hold);
+        assert!(!alive(Some(now)));
+        // A lock that cannot be looked at.
+        let unknown = |said| elsewhere.is_alive_by(folder.path(), OsStr::new("/dev/null/x"), said);
+        assert!(unknown(Some(now)) && !unknown(Some(now - Duration::from_secs(7_200))) && !unknown(None));
+        let before = Process { boot_id: "before".into(), ..elsewhere };
+        assert!(!before.is_alive_by(folder.path(), lock, Some(now)));
+    }
+
+    #[test]
+    fn the_clock_of_a_name_space_is_taken_off() {
+        let offsets = "monotonic           0         0\nboottime         3600 500000000\n";
+        assert_eq!(ticks_ahead(offsets, 100), 360_050);
+        assert_eq!([ticks_ahead("", 100), ticks_ahead("boottime x", 100)], [0, 0]);
     }
 }
