@@ -34,9 +34,11 @@ impl Bad {
         all.collect()
     }
 
-    /// How many blocks that is.
-    pub fn count(all: &[Self]) -> u64 {
-        all.iter().fold(0, |sum, bad| sum.saturating_add(bad.run.blocks))
+    /// How many blocks that is; of stretches in which they were not told one by one, at most.
+    pub fn count(all: &[Self]) -> String {
+        let count = all.iter().fold(0, |sum: u64, bad| sum.saturating_add(bad.run.blocks));
+        let scattered = all.iter().any(|bad| bad.run.kind == BadBlocks::SCATTERED);
+        if scattered { format!("at most {count}") } else { count.to_string() }
     }
 
     /// For people.

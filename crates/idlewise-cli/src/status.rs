@@ -1,6 +1,7 @@
 //! `idlewise status`: how the passes over each device stand, from their checkpoints; needs no privilege.
 
 mod forget;
+mod names;
 mod text;
 
 use std::path::PathBuf;
@@ -23,8 +24,7 @@ use crate::output::{self, say};
 /// these; 2 if nothing has been scrubbed yet.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only these devices, by the path they were scrubbed under or their identity, and their unreadable blocks [default: all, without
-    /// the blocks]
+    /// Only these devices, by their path or identity, and their unreadable blocks [default: all, without the blocks]
     #[arg(value_name = "DEVICE")]
     devices: Vec<String>,
 
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             }
         }
     }
-    let is = |one: &Status, name: &String| [&one.device, &one.identity].contains(&name);
+    let is = |one: &Status, name: &String| names::is_meant(name, &one.device, &one.identity);
     if let Some(unknown) = arguments.devices.iter().find(|name| !all.iter().any(|one| is(one, name))) {
         return Err(never_scrubbed(unknown));
     }

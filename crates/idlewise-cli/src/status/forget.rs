@@ -6,6 +6,7 @@ use anyhow::{anyhow, bail};
 use idlewise::report::printable::one_line;
 use idlewise_linux::scrub::{CheckpointError, Pass, StateFolder};
 
+use super::names::is_meant;
 use super::never_scrubbed;
 use crate::exit::Exit;
 use crate::output;
@@ -33,7 +34,7 @@ pub fn forget(folders: &[StateFolder], names: &[String]) -> anyhow::Result<Exit>
 
 /// The one pass of this name.
 fn one<'k>(known: &'k [(&StateFolder, Pass)], name: &str) -> anyhow::Result<(&'k StateFolder, &'k Pass)> {
-    let of_name: Vec<_> = known.iter().filter(|(_, pass)| [&*pass.device, &*pass.identity].contains(&name)).collect();
+    let of_name: Vec<_> = known.iter().filter(|(_, pass)| is_meant(name, &pass.device, &pass.identity)).collect();
     match of_name[..] {
         [] => Err(never_scrubbed(name)),
         [(folder, pass)] => Ok((folder, pass)),

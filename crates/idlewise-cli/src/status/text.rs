@@ -5,38 +5,35 @@ use idlewise::report::{Table, percent};
 use idlewise::{Bytes, Rate};
 use idlewise_linux::scrub::{AccountSoFar, Doing, RunSoFar};
 
-use super::Status;
+use super::{Status, names};
 use crate::bad::Bad;
 use crate::dates::{date, unix_now};
 use crate::scrub::words::{named, seconds, signed};
 
 /// A table, then what a cell has no room for; with the unreadable blocks of each if asked for.
 pub fn text(all: &[Status], blocks: bool) -> String {
-    let mut text = table(all).to_string();
-    for one in all {
+    let names = names::shown(&all.iter().map(|one| (&*one.device, &*one.identity)).collect::<Vec<_>>());
+    let mut text = table(all, &names).to_string();
+    for (one, name) in all.iter().zip(&names) {
         for line in lines(one, blocks) {
-            text += &format!("{}: {}\n", one_line(name(one)), one_line(&line));
+            text += &format!("{}: {}\n", one_line(name), one_line(&line));
         }
     }
     text
 }
 
-fn name(one: &Status) -> &str {
-    if one.device.is_empty() { &one.identity } else { &one.device }
-}
-
 /// Narrow enough for a terminal of 80 columns; how a run goes is a line of its own.
-fn table(all: &[Status]) -> Table {
+fn table(all: &[Status], names: &[String]) -> Table {
     let mut table = Table::new(["device", "state", "verified", "of", "bad blocks", "last complete"]);
-    for one in all {
+    for (one, name) in all.iter().zip(names) {
         let overdue = if one.overdue == Some(true) { ", overdue" } else { "" };
         let completed = one.completed_unix_s.map_or(Some("never".into()), date);
         table.row([
-            name(one).into(),
+            name.clone(),
             one.state.into(),
             percent(one.verified_bytes as f64 / one.device_bytes.max(1) as f64),
             Bytes(one.device_bytes).to_string(),
-            Bad::count(&one.errors).to_string(),
+            Bad::count(&one.errors),
             completed.unwrap_or_else(|| "-".into()) + overdue,
         ]);
     }

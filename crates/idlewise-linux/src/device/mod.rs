@@ -116,6 +116,12 @@ impl Device {
         })
     }
 
+    /// The identity of the block device that a path leads to at the moment, which is not opened; nothing where it leads to none.
+    pub fn identity_at(path: &Path) -> Option<String> {
+        let metadata = fs::metadata(path).ok().filter(|metadata| metadata.file_type().is_block_device())?;
+        Some(sysfs::Place::find(Path::new("/sys"), metadata.rdev()).ok()?.identity())
+    }
+
     /// Its size in whole blocks, if it has become larger since it was opened.
     pub fn has_grown_to(&self) -> Option<Bytes> {
         let size = node::size(&self.file).ok().filter(|_| self.node.is_some())?;

@@ -1,0 +1,23 @@
+//! Which device is meant by a name, and how one is called: what the kernel calls `/dev/sda` may be another disk the next time.
+
+use std::path::Path;
+
+use idlewise_linux::device::Device;
+
+/// Whether a name means the device of this identity that was scrubbed under a path. A path that leads to a device means that one.
+pub fn is_meant(name: &str, path: &str, identity: &str) -> bool {
+    match Device::identity_at(Path::new(name)) {
+        Some(now) => now == identity,
+        None => [path, identity].contains(&name),
+    }
+}
+
+/// What each is called: the path under which it was scrubbed, unless another was as well or it leads to another now.
+pub fn shown(all: &[(&str, &str)]) -> Vec<String> {
+    let name = |&(path, identity): &(&str, &str)| {
+        let shared = all.iter().filter(|(other, _)| *other == path).count() > 1;
+        let others = || Device::identity_at(Path::new(path)).is_some_and(|now| now != identity);
+        if path.is_empty() || shared || others() { identity.into() } else { path.into() }
+    };
+    all.iter().map(name).collect()
+}

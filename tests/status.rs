@@ -1,0 +1,95 @@
+//! What `status` says of scrubs elsewhere, and of disks whose names change hands.
+
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::bench::{Loop, MIB, PACE, Running};
+use common::{json, run, stderr, stdout};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A device file that leads to another disk now says nothing of the one before.
+#[test]
+fn root_a_name_means_the_disk_that_it_leads_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = |name: &str| Loop::of_size(&folder.path().join(name), 4 * MIB, &[]);
+    let Some((first, second)) = disk("first").zip(disk("second")) else { return };
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (name, state) = (path("sdx"), path("state"));
+    let status = |more: &[&str]| run(&[&["status", "--state-dir", &state], more].concat());
+    let scrub = |disk: &Loop| {
+        let _ = std::fs::remove_file(&name);
+        symlink(disk.path(), &name).unwrap();
+        let output = run(&[&["scrub", &name, "--quiet", "--state-dir", &state], &PACE[..]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    let identity = |status: &Value| status["identity"].as_str().unwrap().to_string();
+    let of_name = || json(&["status", "--state-dir", &state, "--json", &name]);
+    scrub(&first);
+    let before = identity(&of_name()[0]);
+    assert!(stdout(&status(&[])).contains(&name));
+    // By whatever path.
+    assert_eq!(identity(&json(&["status", "--state-dir", &state, "--json", first.path()])[0]), before);
+    std::fs::remove_file(&name).unwrap();
+    symlink(second.path(), &name).unwrap();
+    let output = status(&[&name]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(1), String::new()));
+    assert!(stderr(&output).contains("has not been scrubbed"), "{}", stderr(&output));
+    let all = stdout(&status(&[]));
+    assert!(all.contains(&before) && !all.contains(&name), "{all}");
+    scrub(&second);
+    let now = of_name();
+    assert_eq!(now.as_array().map(Vec::len), Some(1), "{now}");
+    assert_ne!(identity(&now[0]), before);
+    // Both were called so: each is called by what is its own.
+    let all = stdout(&status(&[]));
+    assert!(all.contains(&before) && all.contains(&identity(&now[0])) && !all.contains(&name), "{all}");
+    // The name says which is forgotten as well.
+    assert!(stdout(&status(&["--forget", &name])).contains(&identity(&now[0])));
+    assert_eq!(identity(&json(&["status", "--state-dir", &state, "--json"])[0]), before);
+}
+
+/// A scrub in a container, or under another clock, is known to run as long as it runs.
+#[test]
+fn root_scrubs_in_other_name_spaces_are_told_alive_from_killed() {
+    for space in [&["--pid", "--mount-proc"][..], &["--time", "--boottime", "3600"]] {
+        if !Command::new("unshare").args(space).args(["--fork", "true"]).status().is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: this needs root and `unshare {}`", space.join(" "));
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let Some(disk) = Loop::of_size(&folder.path().join("disk"), 64 * MIB, &[]) else { return };
+        let state = folder.path().join("state").to_str().unwrap().to_string();
+        let mut scrub = Command::new("unshare");
+        scrub.args(space).args([
+            "--fork",
+            "--kill-child",
+            env!("CARGO_BIN_EXE_idlewise"),
+            "scrub",
+            disk.path(),
+            "--quiet",
+        ]);
+        scrub.args(["--state-dir", &state, "--max-rate", "1MB/s"]).args(PACE);
+        let mut scrub = Running::new(scrub);
+        let said = || {
+            let output = run(&["status", "--state-dir", &state, "--json"]);
+            let all: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+            all.and_then(|all| Some(all[0]["state"].as_str()?.to_string()))
+        };
+        let until = |wanted: &str| {
+            let began = Instant::now();
+            while said().as_deref() != Some(wanted) && began.elapsed() < Duration::from_secs(30) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            assert_eq!(said().as_deref(), Some(wanted), "{space:?}");
+        };
+        until("running");
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(!scrub.is_over() && said().as_deref() == Some("running"), "{space:?}");
+        scrub.signal(Signal::KILL);
+        until("killed");
+    }
+}
