@@ -55,7 +55,7 @@ impl FromStr for Lifetime {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let years = |years: &str| years.parse().ok().filter(|years: &f64| *years > 0.0 && years.is_finite());
+        let years = |years: &str| years.parse().ok().filter(|years: &f64| *years > 0.0 && *years <= 1e15);
         match (text, text.strip_prefix("mttdl=").and_then(years)) {
             ("mttdl", _) => Ok(Self::Longest),
             (_, Some(years)) => Ok(Self::Years(years)),

@@ -78,6 +78,10 @@ impl Home {
         before(held.file_system);
         // For everyone to read: `status` needs no privilege.
         let written = held.folder.replace(&name, content, Mode::from_raw_mode(0o644), true);
+        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            // The folder was removed: the next time it is made again.
+            self.held = None;
+        }
         written.map_err(|error| failed(&path, &folder, error))
     }
 

@@ -31,7 +31,8 @@ impl Bursts {
         let goes_on = 1.0 - 1.0 / self.errors.max(1.0);
         while places.len() < MOST_ERRORS && random.random::<f64>() < goes_on {
             let unit: f64 = Exp1.sample(random);
-            let next = places[places.len() - 1].saturating_add((unit * self.distance.0 as f64) as u64 + 1);
+            let next =
+                places[places.len() - 1].saturating_add((unit * self.distance.0 as f64) as u64).saturating_add(1);
             if next >= size {
                 break;
             }

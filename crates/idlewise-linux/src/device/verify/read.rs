@@ -113,8 +113,12 @@ fn fault(errno: Errno) -> Fault {
         Errno::IO => Fault::unreadable("io"),
         Errno::TIMEDOUT => Fault::Passing { kind: "timeout" },
         Errno::NOLINK | Errno::REMOTEIO => Fault::Passing { kind: "transport" },
-        Errno::AGAIN | Errno::BUSY | Errno::NOMEM => Fault::Passing { kind: "not-ready" },
+        // io_uring itself gives a request up (ECANCELED) where the kernel had no thread for it.
+        Errno::AGAIN | Errno::BUSY | Errno::NOMEM | Errno::CANCELED => Fault::Passing { kind: "not-ready" },
         Errno::NODEV | Errno::NXIO => Fault::Device("the device is gone".into()),
+        Errno::INVAL => {
+            Fault::Device("it takes no such read any more: is the size of its blocks another one now?".into())
+        }
         other => Fault::Device(other.to_string()),
     }
 }

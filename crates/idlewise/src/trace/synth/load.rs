@@ -3,6 +3,7 @@
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1};
 
+use super::shaped::most_requests;
 use super::{SynthError, generator};
 use crate::disk::DiskModel;
 use crate::trace::{Columns, Op, Provenance, Request, Trace};
@@ -40,9 +41,11 @@ impl Load {
     /// positioning.
     ///
     /// # Errors
-    /// [`SynthError::NoReads`] if the model serves no reads.
+    /// [`SynthError::NoReads`] if the model serves no reads, and [`SynthError::Senseless`] for more requests than fit into memory.
     pub fn trace(&self, model: &DiskModel, seed: u64) -> Result<Trace, SynthError> {
         let read = model.read.ok_or_else(|| SynthError::NoReads(model.name.clone()))?;
+        let each = self.think.as_secs_f64() + read.rate.time_for(Bytes(REQUEST)).as_secs_f64();
+        most_requests(self.time.as_secs_f64() / each.max(1e-9))?;
         let mut random = generator(seed);
         let mut columns = Columns::default();
         columns.volume_id("synthetic_0");
@@ -71,7 +74,8 @@ impl Load {
             });
             (offset, left) = (offset + REQUEST, left - REQUEST);
             let think: f64 = Exp1.sample(&mut random);
-            arrival.0 += response.0 + (think * self.think.0 as f64) as u64 + 1;
+            let thinks = (think * self.think.0 as f64) as u64;
+            arrival.0 = arrival.0.saturating_add(response.0).saturating_add(thinks).saturating_add(1);
         }
         let provenance = Provenance { format: "synthetic", resolution: Nanos(1), ..Provenance::default() };
         Ok(Trace::from_columns(provenance, columns))

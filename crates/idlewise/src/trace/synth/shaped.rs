@@ -75,6 +75,16 @@ pub enum SynthError {
     NoReads(String),
 }
 
+/// A trace is made in memory: so many requests take about 5 GB.
+const MOST_REQUESTS: f64 = 100e6;
+
+/// Checks that there will not be too many.
+pub fn most_requests(requests: f64) -> Result<(), SynthError> {
+    let expected = "100 million at most";
+    let wrong = || SynthError::Senseless { what: "a number of requests", value: requests.round(), expected };
+    if requests <= MOST_REQUESTS { Ok(()) } else { Err(wrong()) }
+}
+
 impl Shape {
     /// Makes the trace. Mean and coefficient of variation of its idle intervals, its requests and their mean service time are
     /// those of the shape but for rounding to nanoseconds; the mean number of requests in a busy period and the burstiness
@@ -147,6 +157,7 @@ impl Shape {
             false => Err(SynthError::Senseless { what, value, expected }),
         };
         check("a number of requests", self.requests as f64, self.requests > 0, "at least 1")?;
+        most_requests(self.requests as f64)?;
         check("a mean idle length", self.idle_mean.0 as f64, self.idle_mean.0 > 0, "more than zero")?;
         check("a coefficient of variation", self.idle_cov, (0.0..=1e4).contains(&self.idle_cov), "0 to 10,000")?;
         check("a burstiness", self.burstiness, (-1.0..1.0).contains(&self.burstiness), "-1 to below 1")?;
