@@ -27,10 +27,17 @@ pub fn at_work(pool: &str) -> Option<&'static str> {
 fn said(command: &mut Command) -> Option<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let out = child.stdout.take()?;
-    let reader = std::thread::spawn(move || {
+    let reader = std::thread::Builder::new().spawn(move || {
         let mut text = Vec::new();
         out.take(LONGEST).read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned())
     });
+    let reader = match reader {
+        Ok(reader) => reader,
+        Err(_) => {
+            let _ = child.kill().and_then(|()| child.wait());
+            return None;
+        }
+    };
     let until = Instant::now() + PATIENCE;
     while child.try_wait().ok()?.is_none() {
         if Instant::now() >= until {

@@ -184,7 +184,7 @@ pub fn replay(
     };
     let played =
         on_a_thread(score, &mut schedules, &mut || watch(share(requests, &runs, done.load(Ordering::Relaxed))));
-    let (denied, times, problem) = played.map_err(|error| io_error(format!("io_uring: {error}")))?;
+    let (denied, times, problem) = played.map_err(|error| io_error(error.to_string()))?;
     if times.unanswered == 0 {
         drop(ManuallyDrop::into_inner(buffers));
     }
@@ -217,14 +217,16 @@ type OnAThread = (Vec<String>, Times, io::Result<()>);
 fn on_a_thread(score: Score, schedules: &mut [Schedule], watch: &mut dyn FnMut()) -> io::Result<OnAThread> {
     threads::scope(|scope| {
         let watcher = threads::current();
-        let player = scope.spawn(move || {
+        let player = threads::Builder::new().spawn_scoped(scope, move || {
             let mut prepared = thread::prepare();
-            let played = Player::new(score, &mut prepared).map(|player| player.play(schedules));
+            let ring = |error| io::Error::other(format!("io_uring: {error}"));
+            let played = Player::new(score, &mut prepared).map_err(ring).map(|player| player.play(schedules));
             let denied = std::mem::take(&mut prepared.denied);
             drop(prepared);
             watcher.unpark();
             played.map(|(times, problem)| (denied, times, problem))
         });
+        let player = player.map_err(|error| io::Error::other(format!("a thread to play by: {error}")))?;
         while !player.is_finished() {
             watch();
             threads::park_timeout(TICK);

@@ -28,13 +28,13 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let disk = Sg::open(device)?;
     // What it has done once it knows, and aborts for another reason.
     let mut known = false;
-    Ok(blocking("ata-read-verify-ext", move |extent| match verify(&disk, addresses, extent) {
+    blocking("ata-read-verify-ext", move |extent| match verify(&disk, addresses, extent) {
         Err(Fault::Refused(why)) if known && why == ABORTED_COMMAND => Err(Fault::Passing { kind: "aborted" }),
         done => {
             known |= done.is_ok();
             done
         }
-    }))
+    })
 }
 
 fn verify(disk: &Sg, addresses: Addresses, extent: Extent) -> Result<(), Fault> {

@@ -16,21 +16,26 @@ struct Blocking {
 }
 
 /// A verifier that runs `command` for each stretch.
+///
+/// # Errors
+/// A fault if no thread can be made.
 pub fn blocking(
     name: &'static str,
     mut command: impl FnMut(Extent) -> Result<(), Fault> + Send + 'static,
-) -> Box<dyn Verifier> {
+) -> Result<Box<dyn Verifier>, Fault> {
     let (stretches, todo) = channel();
     let (done, results) = channel();
     // It ends with the verifier; in the middle of a command that hangs, with the process.
-    thread::spawn(move || {
+    let run = move || {
         while let Ok(extent) = todo.recv() {
             if done.send(command(extent)).is_err() {
                 break;
             }
         }
-    });
-    Box::new(Blocking { name, stretches, results })
+    };
+    let thread = thread::Builder::new().name(name.into()).spawn(run);
+    thread.map_err(|error| Fault::Device(format!("a thread for its commands: {error}")))?;
+    Ok(Box::new(Blocking { name, stretches, results }))
 }
 
 impl Verifier for Blocking {

@@ -63,7 +63,7 @@ impl Namespace {
 pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let namespace = Namespace::of(device)?;
     let file = device.open_disk()?;
-    Ok(blocking("nvme-verify-ioctl", move |extent| send(&file, IO, namespace.verify(extent)?).and_then(fault)))
+    blocking("nvme-verify-ioctl", move |extent| send(&file, IO, namespace.verify(extent)?).and_then(fault))
 }
 
 /// The state of the device's self-test: not zero while one runs (NVMe base 2.0, section 5.16.1.7).

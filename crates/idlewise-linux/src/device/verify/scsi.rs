@@ -19,7 +19,7 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let first = Extent { offset: Bytes(0), length: Bytes(addresses.block) };
     let short = matches!(verify(&disk, addresses, first, cdb_16), Err(Fault::Refused(_)));
     let (name, cdb) = if short { ("scsi-verify-10", cdb_10 as Cdb) } else { ("scsi-verify-16", cdb_16 as Cdb) };
-    Ok(blocking(name, move |extent| verify(&disk, addresses, extent, cdb)))
+    blocking(name, move |extent| verify(&disk, addresses, extent, cdb))
 }
 
 /// Makes the command for a first block and a number of blocks; `None` if it has no room for them.
