@@ -1,22 +1,26 @@
 //! `idlewise capture`: real I/O into a trace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use idlewise::Nanos;
 use idlewise::trace::{Columns, Provenance};
+use idlewise::{Bytes, Nanos};
 use idlewise_linux::capture::capture;
 use idlewise_linux::monitor::recorder;
+use rustix::fs::statvfs;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::live::{open_device, stop_flag};
+use crate::live::{Second, open_device, stop_flag};
 use crate::output;
 use crate::progress::Progress;
 use crate::trace_file::{OutArguments, TraceFile, targets_help};
 
 /// Record the requests of a disk as a trace, each with the times of its arrival, issue and completion
 ///
-/// Needs BPF: root, or CAP_BPF and CAP_PERFMON.
+/// Needs BPF: root, or CAP_BPF and CAP_PERFMON. The file appears when the recording ends, which it does early where the file system
+/// has less than 64 MiB left.
 #[derive(clap::Args)]
 #[command(after_help = targets_help())]
 pub struct Arguments {
@@ -43,19 +47,32 @@ struct Report {
     lost_events: u64,
 }
 
+/// With less room than this on the file system, a recording ends: more than the requests take that are held back, whatever the format.
+const RESERVE: Bytes = Bytes(64 << 20);
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let target = arguments.out.target()?;
     output::check(Some(&arguments.out.out))?;
-    let stop = stop_flag()?;
+    let stop = stop_flag(Second::Ends)?;
     let device = open_device(&arguments.device)?;
     let mut monitor = recorder(&device)?;
     let provenance = Provenance { resolution: Nanos(1), ..Provenance::default() };
     let mut file = TraceFile::create(&arguments.out.out, target, &provenance)?;
     let progress = Progress::new("recording");
-    let mut write = |columns: &Columns| file.write(columns).map_err(std::io::Error::other);
+    let (began, mut full) = (Instant::now(), None);
+    let mut write = |columns: &Columns| {
+        file.write(columns).map_err(std::io::Error::other)?;
+        // What is there can still be finished.
+        full = room(&arguments.out.out).filter(|room| *room < RESERVE);
+        if full.is_some() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    };
     let mut watch = |done| progress.share(done);
     let captured = capture(&device, monitor.as_mut(), arguments.time, &stop, &mut write, &mut watch)?;
+    let early = began.elapsed() < Duration::from_nanos(arguments.time.0);
     drop(progress);
     file.finish()?;
     let report = Report {
@@ -72,5 +89,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             "{trace}: {requests} requests; {without_data} without data left out; {lost_events} events lost\n"
         ))?;
     }
+    if let Some(room) = full.filter(|_| early) {
+        let trace = &report.trace;
+        anyhow::bail!("{trace}: recorded until only {room} were left on its file system; what was recorded is there");
+    }
     Ok(if report.requests == 0 { Exit::NothingToDo } else { Exit::Clean })
+}
+
+/// How much the file system of a regular file can still take.
+fn room(path: &Path) -> Option<Bytes> {
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let counts = statvfs(folder).ok()?;
+    Some(Bytes(counts.f_bavail.saturating_mul(counts.f_frsize)))
 }

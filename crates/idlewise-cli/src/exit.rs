@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::process::ExitCode;
 
-use crate::output::say;
 use idlewise::report::printable;
+
+use crate::output::say;
+use crate::{live, screen};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,8 @@ pub fn usage(error: &clap::Error) -> ExitCode {
 
 /// The code of a command's result; an error is printed.
 pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
-    match done {
+    live::work_is_over();
+    let code = match done {
         Ok(Exit::Clean) => ExitCode::SUCCESS,
         Ok(Exit::NothingToDo) => ExitCode::from(2),
         Ok(Exit::ErrorsFound) => ExitCode::from(3),
@@ -59,5 +62,8 @@ pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
             say!("idlewise: {error:#}");
             ExitCode::from(if error.is::<UsageError>() { USAGE } else { COULD_NOT_RUN })
         }
-    }
+    };
+    // What was in the way of results has been told where they were printed.
+    let _ = screen::finish();
+    code
 }

@@ -26,6 +26,7 @@ mod reliability;
 mod repair;
 mod replay;
 mod sample;
+mod screen;
 mod scrub;
 mod simulate;
 mod status;
@@ -34,6 +35,10 @@ mod trace_file;
 mod tune;
 mod work;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Scrub disks, and run other background work, while nobody needs them
@@ -68,6 +73,8 @@ enum Command {
 pub fn main() -> std::process::ExitCode {
     quiet_parquet();
     allow_many_files();
+    // A file that becomes too long for a limit is an error like others.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let parsed = overview::with_groups(Arguments::command()).try_get_matches().and_then(|matches| {
         made::remember(&matches);
         Arguments::from_arg_matches(&matches)
@@ -76,6 +83,11 @@ pub fn main() -> std::process::ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
+    if !matches!(arguments.command, Command::Status(_))
+        && let Err(error) = make_threads()
+    {
+        return exit::code(Err(error));
+    }
     let done = match arguments.command {
         Command::Idle(arguments) => idle::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
@@ -105,6 +117,12 @@ fn quiet_parquet() {
             usual(panic);
         }
     }));
+}
+
+/// The threads that computations share: made later, on first use, their lack would be a panic.
+fn make_threads() -> anyhow::Result<()> {
+    let made = rayon::ThreadPoolBuilder::new().build_global();
+    made.context("no threads to compute with: is a limit reached, such as TasksMax or ulimit -u?")
 }
 
 /// A trace may be thousands of files, all open while they are merged.

@@ -2,16 +2,22 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::output::say;
+use anyhow::Context;
 use clap::ValueEnum;
 use idlewise::Bytes;
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{self, Chosen};
 use idlewise_linux::monitor::{self, Choice, Monitor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::output::say;
+use crate::screen;
 
 /// The choice of a monitor on the command line.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -43,15 +49,47 @@ pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dy
     Ok(opened.monitor)
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set. A second one does no more: some tools send it twice.
-pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+/// Set when only results are to be delivered.
+static OVER: AtomicBool = AtomicBool::new(false);
+/// Some tools send a signal twice: only one that comes so much later is meant to be another.
+const TWICE: Duration = Duration::from_secs(1);
+
+/// What a second signal does while the work comes to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Second {
+    /// It ends the process at once.
+    Ends,
+    /// Nothing: something must be put back first.
+    IsIgnored,
+}
+
+/// A flag that SIGINT, SIGTERM and SIGHUP set. When the work is over, one of them ends the process at once: nobody may be there to read
+/// the results. From now on nothing that is said waits until it is shown.
+pub fn stop_flag(second: Second) -> anyhow::Result<Arc<AtomicBool>> {
+    screen::begin();
     let stop = Arc::new(AtomicBool::new(false));
     // Under nohup a terminal that goes is to change nothing.
     let hangup = Some(SIGHUP).filter(|_| !is_ignored(SIGHUP));
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        flag::register(signal, stop.clone())?;
-    }
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))?;
+    let told = stop.clone();
+    let listen = move || {
+        let mut first = None;
+        for signal in signals.forever() {
+            let again = first.is_some_and(|first: Instant| first.elapsed() > TWICE) && second == Second::Ends;
+            if again || OVER.load(Ordering::Relaxed) {
+                let _ = emulate_default_handler(signal);
+            }
+            first.get_or_insert_with(Instant::now);
+            told.store(true, Ordering::Relaxed);
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(listen).context("a thread for signals")?;
     Ok(stop)
+}
+
+/// From now on a signal ends the process at once.
+pub fn work_is_over() {
+    OVER.store(true, Ordering::Relaxed);
 }
 
 /// Whether whoever started this process had a signal ignored (proc_pid_status(5)).

@@ -1,7 +1,6 @@
 //! Standard output and standard error: text or JSON, and no complaint when the reader has seen enough. Whatever names traces, paths
 //! and devices have, nothing reaches a terminal that it would obey.
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -10,7 +9,7 @@ use idlewise::report::printable;
 use serde::Serialize;
 
 use crate::exit::UsageError;
-use crate::made;
+use crate::{live, made, screen};
 
 /// Columns of a usual terminal: no table is wider for usual values.
 pub const TERMINAL: usize = 80;
@@ -23,8 +22,12 @@ pub(crate) use say;
 
 /// Says a line on standard error.
 pub fn say_line(line: &str) {
-    // Who closes it does not want to know.
-    let _ = writeln!(std::io::stderr(), "{}", folded(&printable::one_line(line), &Term::stderr()));
+    screen::say(folded(&printable::one_line(line), &Term::stderr()) + "\n");
+}
+
+/// Prints a text of lines while there still is other work, which does not wait for it; [`screen::finish`] tells how that went.
+pub fn text_meanwhile(text: &str) {
+    screen::print(folded(&printable::lines(text), &Term::stdout()));
 }
 
 /// Prints a text of lines.
@@ -68,12 +71,11 @@ fn fold(text: &str, width: usize) -> String {
     out
 }
 
+/// The work is over: only its result is to be delivered.
 fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("standard output"),
-        _ => Ok(()),
-    }
+    live::work_is_over();
+    screen::print(text.into());
+    screen::finish().context("standard output")
 }
 
 /// Whether a path is standard output, which a result may go to.

@@ -14,7 +14,7 @@ use idlewise_linux::probe::{self, Cache, Probe, Repeat, Scan, Scans, Service};
 use idlewise_linux::scrub::{Claim, StateFolder};
 
 use crate::exit::Exit;
-use crate::live::{MonitorName, choose_verifier, open_monitor, stop_flag};
+use crate::live::{MonitorName, Second, choose_verifier, open_monitor, stop_flag};
 use crate::output;
 use crate::progress::Progress;
 
@@ -66,7 +66,8 @@ struct Findings {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check_all(&[], &[arguments.out.as_deref(), arguments.report.as_deref()])?;
-    let stop = stop_flag()?;
+    let second = if arguments.switch_read_cache { Second::IsIgnored } else { Second::Ends };
+    let stop = stop_flag(second)?;
     let device = Device::open_any(&arguments.device)?;
     let smallest = probe::LARGEST.0 / 32;
     anyhow::ensure!(
@@ -88,17 +89,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let model = probe::disk_model(&name, &service);
     let model = model.ok_or_else(|| anyhow::anyhow!("{name}: too few sizes could be verified for a disk model"))?;
     let findings = Findings { model, verifier, passed: chosen.passed, service, scans, cache };
-    if let Some(path) = &arguments.out {
-        output::file(path, &findings.model.to_toml())?;
-    }
-    if let Some(path) = &arguments.report {
-        output::file(path, &page::html(&findings))?;
-    }
-    if arguments.json {
-        output::json(&json::Json::from(&findings))?;
-    } else {
-        output::text(&findings.text())?;
-    }
+    // What took minutes is delivered wherever it can be.
+    let printed = match arguments.json {
+        true => output::json(&json::Json::from(&findings)),
+        false => output::text(&findings.text()),
+    };
+    let out = arguments.out.as_ref().map_or(Ok(()), |path| output::file(path, &findings.model.to_toml()));
+    let report = arguments.report.as_ref().map_or(Ok(()), |path| output::file(path, &page::html(&findings)));
+    printed.and(out).and(report)?;
     Ok(Exit::Clean)
 }
 

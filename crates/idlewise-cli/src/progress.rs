@@ -4,8 +4,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::screen;
+
 /// Shares are counted in thousandths.
 const WHOLE: u64 = 1000;
+/// How often it is drawn, at most.
+const HZ: u8 = 20;
 
 /// A bar that appears when its work has taken a second.
 pub struct Progress {
@@ -26,8 +30,11 @@ impl Progress {
 
     /// Shows the share done, 0 to 1; it never goes back.
     pub fn share(&self, done: f64) {
+        if screen::is_behind() {
+            return;
+        }
         if self.bar.is_hidden() && self.began.elapsed() > Duration::from_secs(1) {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.set_draw_target(screen::target(HZ));
         }
         self.bar.set_position(self.bar.position().max((done * WHOLE as f64) as u64));
     }

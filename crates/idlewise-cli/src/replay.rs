@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
 use crate::input::{ReadArguments, formats_help, text_file};
-use crate::live::{open_device, stop_flag};
+use crate::live::{Second, open_device, stop_flag};
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::trace_file::TraceFile;
@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let plan = arguments.plan()?;
     let inputs = [arguments.trace.clone()].into_iter().chain(plan.as_ref().map(|plan| arguments.trace_of(plan)));
     output::check_all(&inputs.collect::<Vec<_>>(), &[arguments.out.as_deref()])?;
-    let mut out = arguments.out.as_deref().map(created).transpose()?;
+    let out = arguments.out.as_deref().map(created).transpose()?;
     let mut trace = arguments.read_trace(plan.as_ref())?;
     one_volume(arguments, &trace)?;
     let segments = plan.as_ref().map(SamplingPlan::segments);
@@ -156,7 +156,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             .map(|segments| Sample { segments, device_cache: arguments.device_cache.unwrap_or(DEVICE_CACHE) }),
     };
     // Until here a signal ends it at once.
-    let stop = stop_flag()?;
+    let stop = stop_flag(Second::Ends)?;
     let began = Instant::now();
     let progress = Progress::new("playing");
     let played = replay(trace, &device, &options, &stop, &mut |done| progress.share(done))?;
@@ -165,14 +165,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if !played.denied.is_empty() {
         say!("idlewise: requests may be issued late, as the player was denied {}", played.denied.join("; "));
     }
-    if let Some((mut file, target)) = out.take() {
-        let columns = &played.trace.columns;
-        match target {
-            Target::Parquet => file.write(columns)?,
-            Target::Format(_) => file.write(&answered(columns))?,
-        }
-        file.finish()?;
-    }
     let interrupted = stop.load(Ordering::Relaxed);
     let [trace, device] = [&arguments.trace, &arguments.device].map(|path| path.display().to_string());
     let report =
@@ -180,11 +172,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if report.failed > 0 {
         say!("idlewise: {}: {} requests failed; their times are left out", arguments.device.display(), report.failed);
     }
-    if arguments.json {
-        output::json(&report)?;
-    } else {
-        output::text(&report.table().to_string())?;
-    }
+    // What took days is delivered wherever it can be.
+    let printed = match arguments.json {
+        true => output::json(&report),
+        false => output::text(&report.table().to_string()),
+    };
+    let written = out.map_or(Ok(()), |(file, target)| write(file, target, &played));
+    printed.and(written)?;
     Ok(match interrupted {
         true => Exit::Interrupted,
         false if report.requests == 0 => Exit::NothingToDo,
@@ -199,6 +193,15 @@ fn created(path: &Path) -> anyhow::Result<(TraceFile, Target)> {
         || UsageError(format!("{}: the name does not say in which format to write: .parquet or .csv", path.display()));
     let target = Target::of_path(path).ok_or_else(unknown)?;
     Ok((TraceFile::create(path, target, &Played::provenance())?, target))
+}
+
+fn write(mut file: TraceFile, target: Target, played: &Played) -> anyhow::Result<()> {
+    let columns = &played.trace.columns;
+    match target {
+        Target::Parquet => file.write(columns)?,
+        Target::Format(_) => file.write(&answered(columns))?,
+    }
+    file.finish()
 }
 
 /// For formats that cannot say that a request was not answered.

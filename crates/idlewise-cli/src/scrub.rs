@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use idlewise::disk::DiskModel;
@@ -26,7 +27,7 @@ use idlewise_linux::scrub::{RateCap, StateFolder};
 
 use crate::exit::{Exit, UsageError};
 use crate::input::{disk_model, plan_file};
-use crate::live::{MonitorName, stop_flag};
+use crate::live::{MonitorName, Second, stop_flag};
 use crate::output::say;
 use goal::Wanted;
 use job::Job;
@@ -50,8 +51,8 @@ pub struct Arguments {
     all: bool,
 
     /// Number of disks of one array that are scrubbed at the same time
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    per_array: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    per_array: u64,
 
     /// Mean added response time that foreground requests may suffer, such as 1ms
     ///
@@ -107,25 +108,25 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t, conflicts_with_all = ["plan", "request_size"])]
     policy: PolicyName,
 
-    /// How long to watch the foreground before choosing size and wait
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    observe: Nanos,
+    /// How long to watch the foreground before choosing size and wait [default: 60s]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["plan", "request_size"])]
+    observe: Option<Nanos>,
 
     /// Disk model in TOML, instead of measuring the device
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "request_size"])]
     disk: Option<PathBuf>,
 
     /// In which order to visit the device
     #[arg(long, value_name = "NAME", value_parser = order_names(), default_value = "sequential")]
     order: String,
 
-    /// Staggered: how many regions to visit in turn
-    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
-    regions: u64,
+    /// Staggered: how many regions to visit in turn [default: 128]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    regions: Option<u64>,
 
-    /// Staggered: how much of a region to visit before the next one
-    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
-    visit: Bytes,
+    /// Staggered: how much of a region to visit before the next one [default: 1MiB]
+    #[arg(long, value_name = "SIZE")]
+    visit: Option<Bytes>,
 
     /// How to verify [default: the first way below that works]
     #[arg(long, value_name = "NAME", value_parser = verifier_names())]
@@ -193,16 +194,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.check()?;
     // While files are read that may never end, Ctrl-C still ends the process.
     let pace = arguments.pace()?;
-    let stop = stop_flag()?;
+    let stop = stop_flag(Second::Ends)?;
     let job = Job {
         pace,
         wanted: arguments.wanted(),
         cap: arguments.max_rate.map(RateCap::new),
-        time_is_over: arguments.run_for.map(|time| stop_after(time, stop.clone())),
+        time_is_over: arguments.run_for.map(|time| stop_after(time, stop.clone())).transpose()?,
         order: arguments.order(),
         verifier: arguments.verifier.clone(),
         monitor: arguments.monitor,
-        observe: arguments.observe,
+        observe: arguments.observe.unwrap_or(Nanos::from_secs(60)),
         restart: arguments.restart,
         states: StateFolder::choose(arguments.state_dir.clone()),
         stop,
@@ -216,26 +217,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         devices if arguments.dry_run => many::dry_run(&job, devices, arguments.all, arguments.json),
         [device] if !arguments.all => job.alone(device, arguments.quiet, arguments.json),
         devices => {
-            let at_once = many::AtOnce {
-                per_array: arguments.per_array,
-                jobs: arguments.jobs.map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX)),
-            };
+            let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            let at_once =
+                many::AtOnce { per_array: count(arguments.per_array), jobs: arguments.jobs.map_or(usize::MAX, count) };
             many::run(&job, devices, &at_once, arguments.quiet, arguments.json)
         }
     }
 }
 
 /// Sets `stop` after so long, and the flag that says so.
-fn stop_after(time: Nanos, stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
+fn stop_after(time: Nanos, stop: Arc<AtomicBool>) -> anyhow::Result<Arc<AtomicBool>> {
     let over = Arc::new(AtomicBool::new(false));
     let told = over.clone();
     // It ends with the process, whenever that is.
-    std::thread::spawn(move || {
+    let count = move || {
         std::thread::sleep(Duration::from_nanos(time.0));
         told.store(true, Ordering::Relaxed);
         stop.store(true, Ordering::Relaxed);
-    });
-    over
+    };
+    std::thread::Builder::new().spawn(count).context("a thread for --for")?;
+    Ok(over)
 }
 
 impl Arguments {
@@ -244,22 +245,27 @@ impl Arguments {
         Wanted { mean_slowdown, p99_slowdown, max_slowdown, finish_within }
     }
 
-    /// Zero is no time and no rate.
+    /// Zero is no time and no rate, and an option that changes nothing is a mistake.
     fn check(&self) -> Result<(), UsageError> {
         let zero = [
             ("--finish-within must be above zero, such as 14d", self.finish_within == Some(Nanos::ZERO)),
             ("--for must be above zero, such as 6h", self.run_for == Some(Nanos::ZERO)),
             ("--max-rate must be above zero, such as 100MB/s", self.max_rate == Some(Rate(0))),
         ];
-        let wrong = zero.into_iter().find(|(_, wrong)| *wrong);
+        let odd = !self.in_regions() && (self.regions.is_some() || self.visit.is_some());
+        let odd = [("--regions and --visit are for an order in regions, such as --order staggered", odd)];
+        let wrong = zero.into_iter().chain(odd).find(|(_, wrong)| *wrong);
         wrong.map_or(Ok(()), |(text, _)| Err(UsageError(text.into())))
     }
 
     fn order(&self) -> Order {
-        let entry = ORDERS.get(&self.order).expect("clap looked it up");
-        let name = Name::known(entry.name).expect("it is in the table");
-        let regions = entry.in_regions.then_some(self.regions);
-        Order { name, regions, visit: regions.map(|_| self.visit) }
+        let name = Name::known(&self.order).expect("clap looked it up");
+        let regions = self.in_regions().then(|| self.regions.unwrap_or(128));
+        Order { name, regions, visit: regions.map(|_| self.visit.unwrap_or(Bytes(1 << 20))) }
+    }
+
+    fn in_regions(&self) -> bool {
+        ORDERS.get(&self.order).is_some_and(|entry| entry.in_regions)
     }
 
     fn pace(&self) -> anyhow::Result<Pace> {

@@ -13,6 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::words::{doing, fit};
 use crate::dates::{date, unix_now};
 use crate::output::say;
+use crate::screen;
 
 /// Time between two lines where standard error is no terminal.
 const LINE: Duration = Duration::from_secs(30);
@@ -20,6 +21,8 @@ const LINE: Duration = Duration::from_secs(30);
 const USUAL_WIDTH: usize = 80;
 /// Columns of the bar itself, where there is room for it.
 const BAR: usize = 20;
+/// How often it is drawn, at most.
+pub const HZ: u8 = 5;
 
 /// Two lines on a terminal, a line now and then elsewhere, nothing when quiet.
 pub struct Bar {
@@ -35,7 +38,7 @@ pub struct Bar {
 impl Bar {
     /// A bar for the device, below those of others.
     pub fn new(quiet: bool, device: &Device, others: Option<&MultiProgress>) -> Self {
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(5) };
+        let target = if quiet { ProgressDrawTarget::hidden() } else { screen::target(HZ) };
         let mut bar = ProgressBar::with_draw_target(None, target);
         if let Some(others) = others.filter(|_| !quiet) {
             bar = others.add(bar);
@@ -82,7 +85,8 @@ impl Bar {
 
     /// Says what must be known, quiet or not.
     pub fn warn(&self, line: &str) {
-        self.bar.suspend(|| say!("idlewise: {}: {line}", self.device));
+        let line = || say!("idlewise: {}: {line}", self.device);
+        if screen::is_full() { line() } else { self.bar.suspend(line) }
     }
 
     /// Says what is good to know.
@@ -97,6 +101,9 @@ impl Bar {
             return;
         }
         if self.terminal {
+            if screen::is_behind() {
+                return;
+            }
             let width = Term::stderr().size_checked().map_or(USUAL_WIDTH, |(_, columns)| usize::from(columns));
             let [first, second] = lines(&self.device, done, how_far, why, width);
             self.bar.set_prefix(one_line(&first).into_owned());

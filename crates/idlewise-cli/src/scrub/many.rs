@@ -12,11 +12,12 @@ use idlewise_linux::scrub::{CheckpointError, Groups};
 use indicatif::MultiProgress;
 use serde::Serialize;
 
-use super::bar::Bar;
+use super::bar::{Bar, HZ};
 use super::job::Job;
 use super::result::Result;
 use crate::exit::Exit;
 use crate::output::{self, say};
+use crate::{live, screen};
 
 /// How the scrub of one device ended.
 #[derive(Serialize)]
@@ -39,7 +40,7 @@ pub struct AtOnce {
 
 /// Scrubs all of them at the same time, but for those that share an array.
 pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bool) -> anyhow::Result<Exit> {
-    let bars = MultiProgress::new();
+    let bars = MultiProgress::with_draw_target(screen::target(HZ));
     let (groups, disks, jobs) = (Groups::new(at_once.per_array), Groups::new(1), Groups::new(at_once.jobs));
     let scrub = |path: &Path| -> anyhow::Result<Result> {
         let device = job.open(path)?;
@@ -61,7 +62,7 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
         drop(bar);
         // Who waits weeks for the last disk wants to know of the first.
         if !json {
-            bars.suspend(|| output::text(&(result.text() + "\n")))?;
+            bars.suspend(|| output::text_meanwhile(&(result.text() + "\n")));
         }
         Ok(result)
     };
@@ -70,15 +71,19 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
     paths.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
     let ended: Vec<(Ended, anyhow::Result<Exit>)> = thread::scope(|scope| {
         let scrub = &scrub;
-        let jobs: Vec<_> = paths.iter().map(|path| (path, scope.spawn(move || scrub(path)))).collect();
+        let begin = |path| thread::Builder::new().spawn_scoped(scope, move || scrub(path));
+        let jobs: Vec<_> = paths.iter().map(|path| (path, begin(path))).collect();
         jobs.into_iter()
             .map(|(path, job)| {
                 let panicked = |_| Err(anyhow::anyhow!("{}: its thread panicked", path.display()));
-                end(path, job.join().unwrap_or_else(panicked))
+                let no_thread = |error| Err(error).with_context(|| format!("{}: a thread for it", path.display()));
+                end(path, job.map_or_else(no_thread, |job| job.join().unwrap_or_else(panicked)))
             })
             .collect()
     });
+    live::work_is_over();
     drop(bars);
+    screen::finish().context("standard output")?;
     if json {
         output::json(&ended.iter().map(|(ended, _)| ended).collect::<Vec<_>>())?;
     }
