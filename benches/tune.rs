@@ -62,9 +62,11 @@ fn small_volumes() {
     let model = DiskModel::ultrastar_15k450();
     let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
     println!("{VOLUMES} volumes of 1000 requests, time of a plan each, at most 50 ms");
-    for (name, idle_mean, idle_cov) in
-        [("short, exponential", Nanos::from_millis(50), 1.0), ("long tails", Nanos::from_millis(500), 6.0)]
-    {
+    for (name, idle_mean, idle_cov) in [
+        ("short, exponential", Nanos::from_millis(50), 1.0),
+        ("long, exponential", Nanos::from_millis(5_000), 1.0),
+        ("long tails", Nanos::from_millis(500), 6.0),
+    ] {
         let shape = Shape {
             requests: 1_000,
             idle_mean,

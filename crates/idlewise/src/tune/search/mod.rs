@@ -1,5 +1,6 @@
 //! The search over request sizes and, for each, idle waits.
 
+mod hopeless;
 mod judge;
 mod one_size;
 
@@ -152,7 +153,7 @@ fn tuned(
     // All sizes take part in each of the three searches.
     let step = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / (3 * sizes.len()) as f64);
     let coarse = sizes.par_iter().map(|&(size, _)| {
-        let search = Search::new(disks, model, goal, arrivals, size);
+        let search = Search::new(disks, model, goal, arrivals, size).beginning(&few);
         let (limit, found) = search.coarse(enough);
         step();
         (search, limit, found)

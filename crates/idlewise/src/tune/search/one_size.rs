@@ -5,7 +5,7 @@ use super::super::goal::{Allowed, Arrivals, Goal};
 use super::super::plan::Plan;
 use super::super::waiting::Waits;
 use super::judge::Judge;
-use super::{Enough, count};
+use super::{Enough, count, hopeless};
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::simulate::Outcome;
@@ -33,6 +33,8 @@ const LOOKS: usize = 16 << 20;
 pub(super) struct Search<'a> {
     disks: &'a [Idleness],
     judge: Judge,
+    /// No wait below this one keeps the goal, as far as a few tell.
+    shortest: u64,
     /// A wait that does nothing whatever the shift, and so keeps any goal.
     longest: u64,
     /// How finely waits are distinguished.
@@ -53,14 +55,22 @@ pub(super) struct Found {
 impl<'a> Search<'a> {
     pub fn new(disks: &'a [Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals, size: Bytes) -> Self {
         let service = model.verify_time(size);
+        let judge = Judge { size, service, arrivals, p99: goal.p99_slowdown };
         let longest = disks.iter().flat_map(|disk| &disk.intervals).map(|interval| interval.length.0).max();
         Self {
             disks,
-            judge: Judge { size, service, arrivals, p99: goal.p99_slowdown },
+            judge,
+            shortest: 0,
             longest: longest.unwrap_or(0).saturating_add(service.0),
             resolution: (goal.mean_slowdown.0.min(service.0) / 16).max(1_000),
             allowed: goal.allows(disks),
         }
+    }
+
+    /// Passes over waits of which a sample tells that none keeps the goal.
+    pub fn beginning(self, few: &[Idleness]) -> Self {
+        let shortest = hopeless::first_hopeful(&self.judge, few, &self.allowed, self.longest);
+        Self { shortest, ..self }
     }
 
     /// The plan with the smallest wait that keeps the goal before the one found; `None` if it cannot be enough.
@@ -115,7 +125,7 @@ impl<'a> Search<'a> {
     /// The first wait in growing steps that keeps the goal, or at which the throughput is not enough: then nothing.
     pub fn coarse(&self, enough: &Enough) -> (u64, Option<Found>) {
         let mut waits = self.judge.waits(self.disks);
-        let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
+        let (mut failed, mut most, mut wait) = (self.shortest, Bytes(u64::MAX), self.shortest);
         loop {
             let (outcome, cost) = self.judge.judged(&mut waits, wait);
             if !enough.is(outcome.scrubbed) {
@@ -140,7 +150,7 @@ impl<'a> Search<'a> {
         // What it costs on all intervals over what it costs on the sample, where they were last compared.
         let mut ratio = Ratio::default();
         let limit = if few_are_all { self.not_enough(limit, enough) } else { limit };
-        let (mut failed, mut most, mut wait) = (0, Bytes(u64::MAX), 0);
+        let (mut failed, mut most, mut wait) = (self.shortest, Bytes(u64::MAX), self.shortest);
         while wait < limit && looks < LOOKS {
             let step = |wait| {
                 let part = if wait < LONG * self.judge.service.0 { CLOSE } else { LESS_CLOSE };
