@@ -170,6 +170,11 @@ impl Folder {
         Ok(fstat(&self.0)?.st_dev)
     }
 
+    /// Whether it was removed since it was opened: nothing can be made in it then.
+    pub fn is_removed(&self) -> bool {
+        fstat(&self.0).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
     /// Removes a name from it.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)

@@ -78,10 +78,9 @@ impl Home {
         before(held.file_system);
         // For everyone to read: `status` needs no privilege.
         let written = held.folder.replace(&name, content, Mode::from_raw_mode(0o644), true);
-        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            // The folder was removed: the next time it is made again.
-            self.held = None;
-        }
+        // The next time it is made again.
+        let removed = written.is_err() && held.folder.is_removed();
+        self.held.take_if(|_| removed);
         written.map_err(|error| failed(&path, &folder, error))
     }
 
@@ -123,4 +122,21 @@ fn failed(path: &Path, folder: &Path, error: io::Error) -> CheckpointError {
         _ => error,
     };
     CheckpointError::Io { path, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_removed_is_made_again() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("states");
+        let mut home = Home::open(&folder, "x.json".into(), "/dev/x").unwrap();
+        home.replace(b"1", |_| ()).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(home.replace(b"2", |_| ()).is_err());
+        home.replace(b"3", |_| ()).unwrap();
+        assert_eq!(std::fs::read(folder.join("x.json")).unwrap(), b"3");
+    }
 }

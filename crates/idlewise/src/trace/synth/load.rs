@@ -103,4 +103,14 @@ mod tests {
             assert!(jumps.abs_diff(expected) <= 1, "{jumps} jumps among {}", begins.len());
         }
     }
+
+    #[test]
+    fn too_many_requests_and_too_long_thoughts_are_no_surprise() {
+        let model = DiskModel::ultrastar_15k450();
+        let load =
+            |think, time| Load { kind: LoadKind::Random, think, time, capacity: Bytes(1 << 40) }.trace(&model, 1);
+        let error = load(Nanos(0), Nanos(u64::MAX)).unwrap_err().to_string();
+        assert!(error.ends_with("expected 100 million at most"), "{error}");
+        assert_eq!(load(Nanos(u64::MAX), Nanos(u64::MAX)).unwrap().columns.len(), 3);
+    }
 }
