@@ -10,6 +10,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use crate::examples;
 use crate::exit::Exit;
 use crate::made::VERSION;
 
@@ -31,7 +32,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 
 fn write(folder: &Path, date: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut command = crate::Arguments::command().disable_help_subcommand(true);
+    let mut command = crate::command().disable_help_subcommand(true);
     command.build();
     pages(command, folder, date)?;
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
@@ -51,5 +52,21 @@ fn pages(command: clap::Command, folder: &Path, date: &str) -> io::Result<()> {
     page.render(&mut text)?;
     // Breaks around an empty line, which is a break itself, are what mandoc warns of.
     let text = String::from_utf8_lossy(&text).replace(".br\n\n.br\n", ".sp\n");
+    let text = with_examples(&text);
     fs::write(path, text)
+}
+
+/// The examples in a section of their own (man-pages(7)), each command above what it does.
+fn with_examples(page: &str) -> String {
+    let Some((before, after)) = page.split_once(examples::TITLE) else { return page.into() };
+    // Nothing else is in the section that they are in, unless something was said before them.
+    let before = before.trim_end().strip_suffix(".SH EXTRA").unwrap_or(before.trim_end());
+    let (lines, rest) = after.split_once("\n.SH ").map_or((after, ""), |(lines, rest)| (lines, rest));
+    let mut section = String::new();
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('.')) {
+        let command = line.starts_with("idlewise ");
+        section += &if command { format!(".TP\n\\fB{line}\\fR\n") } else { format!("{line}\n") };
+    }
+    let rest = if rest.is_empty() { String::new() } else { format!(".SH {rest}") };
+    format!("{}\n.SH EXAMPLES\n{section}{rest}", before.trim_end())
 }

@@ -8,6 +8,7 @@ mod capture;
 mod compare;
 mod csv;
 mod dates;
+mod examples;
 mod exit;
 mod explore;
 mod files;
@@ -75,7 +76,7 @@ pub fn main() -> std::process::ExitCode {
     allow_many_files();
     // A file that becomes too long for a limit is an error like others.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
-    let parsed = overview::with_groups(Arguments::command()).try_get_matches().and_then(|matches| {
+    let parsed = overview::with_groups(command()).try_get_matches().and_then(|matches| {
         made::remember(&matches);
         Arguments::from_arg_matches(&matches)
     });
@@ -106,6 +107,11 @@ pub fn main() -> std::process::ExitCode {
         Command::GenerateFiles(arguments) => files::run(&arguments),
     };
     exit::code(done)
+}
+
+/// The command line, with the examples of its help.
+fn command() -> clap::Command {
+    examples::with_examples(Arguments::command())
 }
 
 /// The Parquet reader panics on some damaged files, which the library turns into an error: one line is enough.

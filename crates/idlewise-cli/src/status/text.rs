@@ -15,7 +15,7 @@ pub fn text(all: &[Status], blocks: bool) -> String {
     let names = names::shown(&all.iter().map(|one| (&*one.device, &*one.identity)).collect::<Vec<_>>());
     let mut text = table(all, &names).to_string();
     for (one, name) in all.iter().zip(&names) {
-        for line in lines(one, blocks) {
+        for line in lines(one, name, blocks) {
             text += &format!("{}: {}\n", one_line(name), one_line(&line));
         }
     }
@@ -41,7 +41,7 @@ fn table(all: &[Status], names: &[String]) -> Table {
 }
 
 /// What a running scrub waits for and how the last run goes or went, and which blocks are bad.
-fn lines(one: &Status, blocks: bool) -> Vec<String> {
+fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(run) = one.run.as_ref().filter(|_| blocks || one.doing.is_some()) {
         lines.push(pace(one, run));
@@ -53,7 +53,8 @@ fn lines(one: &Status, blocks: bool) -> Vec<String> {
     if blocks {
         lines.extend(one.errors.iter().map(Bad::line));
     }
-    lines.extend(one.next_step.clone());
+    let more = || format!("next: `idlewise status {name}` lists them, and says what to do");
+    lines.extend(one.next_step.clone().map(|step| if blocks { step } else { more() }));
     lines
 }
 
