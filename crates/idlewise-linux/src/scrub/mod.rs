@@ -15,6 +15,7 @@ mod pacing;
 mod pass;
 mod process;
 mod rate_cap;
+mod retune;
 mod run;
 mod so_far;
 mod spent;

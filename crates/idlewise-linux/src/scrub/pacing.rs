@@ -1,25 +1,21 @@
 //! Which policy runs, and tuning it again as more of the foreground is seen.
 
-use idlewise::disk::{DiskModel, Point, SMALLEST_REQUEST};
-use idlewise::drive::{LEFT_ALONE, SecondClock};
+use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
+use idlewise::drive::SecondClock;
 use idlewise::idle::Idleness;
 use idlewise::policy::{Account, Adaptive, Budget, Policy, Waiting};
-use idlewise::simulate::{Summary, scrub};
-use idlewise::tune::{Arrivals, Goal, Predicted, Schedule, tune};
-use idlewise::{Bytes, Nanos, Rate};
+use idlewise::tune::{Goal, Predicted, Schedule};
+use idlewise::{Bytes, Nanos};
 
 use super::learn::affordable;
+use super::retune::Retune;
 
 /// Idle wait on a disk on which no foreground was seen yet.
 const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
 /// Largest request on such a disk.
 const UNKNOWN_SIZE: Bytes = Bytes::from_kib(1024);
-/// Times of requests larger than those measured at the beginning, of which the median counts.
-const TIMES: usize = 5;
 /// Fewer idle intervals say nothing yet.
 pub const ENOUGH: usize = 20;
-/// Time between two tunings.
-const RETUNE: Nanos = Nanos::from_secs(60);
 
 /// A policy, and what it takes to replace it.
 pub struct Pacing {
@@ -32,14 +28,6 @@ enum How {
     Schedule(Schedule),
     /// Tunes itself.
     Adaptive(Adaptive),
-}
-
-struct Retune {
-    goal: Goal,
-    model: DiskModel,
-    next: Nanos,
-    /// Times of requests of a size that is not in the model.
-    times: (Bytes, Vec<Nanos>),
 }
 
 impl Pacing {
@@ -72,36 +60,37 @@ impl Pacing {
             model.sizes(affordable(&goal)).into_iter().map(|(size, _)| size).filter(|&size| size <= UNKNOWN_SIZE);
         let request_size = fits.max().unwrap_or(SMALLEST_REQUEST);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size };
-        let how = How::Schedule(Schedule::Waiting(waiting));
-        let mut pacing = Self {
-            how,
-            retune: Some(Retune { goal, model, next: now, times: (Bytes(0), Vec::new()) }),
-            predicted: None,
+        let mut retune = Retune::new(goal, model);
+        let seen = foreground.undisturbed();
+        let tuned = match has_to_be(&waiting, seen, &retune) {
+            true => Some(retune.at_once(seen, now)?),
+            false => {
+                retune.put_off(now);
+                None
+            }
         };
-        pacing.again(foreground, now)?;
-        Ok(pacing)
+        let policy = tuned.map_or(waiting, |tuned| tuned.policy);
+        let how = How::Schedule(Schedule::Waiting(policy));
+        Ok(Self { how, retune: Some(retune), predicted: tuned.map(|tuned| tuned.predicted) })
     }
 
-    /// Tunes again when it is time; whether the policy changed.
+    /// Tunes again when it is time, beside the scrub; whether the policy changed.
     ///
     /// # Errors
     /// If no request fits the maximum slowdown.
     pub fn again(&mut self, foreground: &SecondClock, now: Nanos) -> Result<bool, idlewise::tune::TuneError> {
-        let Some(retune) = self.retune.as_mut().filter(|retune| now >= retune.next) else { return Ok(false) };
-        retune.next = Nanos(now.0 + RETUNE.0);
-        let seen = foreground.undisturbed();
-        let How::Schedule(present) = &self.how else { return Ok(false) };
-        let fits = retune.model.verify_time(present.first().0) <= retune.goal.max_slowdown;
-        if seen.intervals.len() < ENOUGH && fits {
+        let (Some(retune), How::Schedule(Schedule::Waiting(present))) = (&mut self.retune, &mut self.how) else {
             return Ok(false);
+        };
+        if let Some(tuned) = retune.done()? {
+            self.predicted = Some(tuned.predicted);
+            return Ok(std::mem::replace(present, tuned.policy) != tuned.policy);
         }
-        let seen = std::slice::from_ref(seen);
-        let plan = tune(seen, &retune.model, &retune.goal, Arrivals::AnyMoment, &|_| ())?;
-        self.predicted = Some(as_it_will_run(plan.policy(), seen, &retune.model, &retune.goal));
-        let schedule = Schedule::Waiting(plan.policy());
-        let changed = schedule != *present;
-        self.how = How::Schedule(schedule);
-        Ok(changed)
+        if retune.is_due(now) {
+            let seen = foreground.undisturbed();
+            if has_to_be(present, seen, retune) { retune.begin(seen.clone(), now) } else { retune.put_off(now) }
+        }
+        Ok(false)
     }
 
     /// The policy to drive, within an account if one is kept.
@@ -127,18 +116,7 @@ impl Pacing {
 
     /// A request of this size was verified in so much time: beyond the largest one that was measured, the model learns from it.
     pub fn took(&mut self, size: Bytes, time: Nanos) {
-        let Some(Retune { model, times, .. }) = &mut self.retune else { return };
-        let Some(last) = model.verify.last().filter(|last| last.size < size) else { return };
-        if times.0 != size {
-            *times = (size, Vec::new());
-        }
-        times.1.push(time);
-        if times.1.len() == TIMES {
-            times.1.sort_unstable();
-            // A curve never falls.
-            let time = times.1[TIMES / 2].max(last.time);
-            model.verify.push(Point { size, time });
-        }
+        self.retune.iter_mut().for_each(|retune| retune.took(size, time));
     }
 
     /// What the last tuning predicted.
@@ -155,25 +133,54 @@ impl Pacing {
     }
 }
 
-/// What a policy will do within its account, and with the intervals that are left alone to compare with.
-fn as_it_will_run(policy: Waiting, seen: &[Idleness], model: &DiskModel, goal: &Goal) -> Predicted {
-    let service = model.verify_time(policy.request_size);
-    let budget = || Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown).expecting(service);
-    let run = scrub(seen, model, goal.p99_slowdown, |_| Box::new(budget()));
-    let p99 = run.slowdown_p99(goal.p99_slowdown);
-    let predicted = Predicted::new(&Summary::new(&run.outcome, seen), p99, goal);
-    let used = 1.0 - LEFT_ALONE;
-    Predicted {
-        mean_slowdown: Nanos((predicted.mean_slowdown.0 as f64 * used).round() as u64),
-        throughput: Rate((predicted.throughput.0 as f64 * used).round() as u64),
-        utilised_idle: predicted.utilised_idle * used,
-        ..predicted
-    }
+/// Whether a policy has to be tuned: enough was seen, or its requests take too long as is known now.
+fn has_to_be(policy: &Waiting, seen: &Idleness, retune: &Retune) -> bool {
+    let fits = retune.model.verify_time(policy.request_size) <= retune.goal.max_slowdown;
+    seen.intervals.len() >= ENOUGH || !fits
 }
 
 #[cfg(test)]
 mod tests {
+    use idlewise::disk::Point;
+    use idlewise::simulate::Summary;
+    use idlewise::tune::{Arrivals, tune};
+
     use super::*;
+
+    /// Idle for 10 to 109 ms, so many times; after the first so many for ten times as long.
+    fn foreground(intervals: u64, first: u64) -> SecondClock {
+        let (mut foreground, mut at) = (SecondClock::new(Nanos(0)), Nanos(0));
+        for k in 0..intervals {
+            let idle = Nanos::from_millis((10 + k * 37 % 100) * if k < first { 1 } else { 10 });
+            at = Nanos(at.0 + idle.0);
+            foreground.arrived(at);
+            foreground.completed(Nanos(at.0 + 5_000_000), at);
+            at.0 += 5_000_000;
+        }
+        foreground
+    }
+
+    /// While it is tuned again, the scrub goes on with what it has.
+    #[test]
+    fn it_is_tuned_again_beside_the_scrub() {
+        let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
+        let model = DiskModel::ultrastar_15k450();
+        let mut pacing = Pacing::tuned(goal, model.clone(), &foreground(1_000, 1_000), Nanos(0)).unwrap();
+        let (before, seen) = (pacing.parameters(), foreground(3_000, 1_000));
+        assert!(!pacing.again(&seen, Nanos::from_secs(59)).unwrap());
+        let minute = Nanos::from_secs(60);
+        assert!(!pacing.again(&seen, minute).unwrap(), "begun, not done");
+        let began = std::time::Instant::now();
+        while !pacing.again(&seen, minute).unwrap() {
+            assert_eq!(pacing.parameters(), before);
+            assert!(began.elapsed() < std::time::Duration::from_secs(60));
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let seen = std::slice::from_ref(seen.undisturbed());
+        let plan = tune(seen, &model, &goal, Arrivals::AnyMoment, &|_| ()).unwrap();
+        assert_eq!(pacing.parameters(), Some((plan.request_size, plan.idle_wait)));
+        assert_ne!(pacing.parameters(), before);
+    }
 
     /// A prediction is of what will run: within the account, and with intervals that are left alone.
     #[test]
