@@ -17,13 +17,18 @@ struct Module {
 pub fn public_items(root: &Path) -> BTreeSet<String> {
     let mut modules = Vec::new();
     walk(&Module { path: Vec::new(), is_public: true, items: parse(root) }, root.parent().unwrap(), &mut modules);
-    // Where each item of a module that cannot be named is shown: by what it is called there.
+    // Where each item of a module that cannot be named is shown: by what it is called there. Modules come behind those in them.
     let mut shown: BTreeMap<(Vec<String>, String), String> = BTreeMap::new();
-    for module in modules.iter().filter(|module| module.is_public) {
-        for item in &module.items {
-            let Item::Use(used) = item else { continue };
-            if matches!(used.vis, Visibility::Public(_)) {
-                uses(&used.tree, &module.path, &mut Vec::new(), &mut shown);
+    let (public, hidden): (Vec<_>, Vec<_>) = modules.iter().rev().partition(|module| module.is_public);
+    for module in public.into_iter().rev() {
+        shown.extend(shown_by(module));
+    }
+    // What one such module shows of another is shown where it is shown itself.
+    for module in hidden {
+        for (item, place) in shown_by(module) {
+            let called = place.rsplit("::").next().unwrap_or_default().to_string();
+            if let Some(outside) = shown.get(&(module.path.clone(), called)).cloned() {
+                shown.entry(item).or_insert(outside);
             }
         }
     }
@@ -37,6 +42,18 @@ pub fn public_items(root: &Path) -> BTreeSet<String> {
         module.items.iter().for_each(|item| describe(item, &name, &mut lines));
     }
     lines
+}
+
+/// What the `pub use` of a module show, and as what.
+fn shown_by(module: &Module) -> BTreeMap<(Vec<String>, String), String> {
+    let mut shown = BTreeMap::new();
+    for item in &module.items {
+        let Item::Use(used) = item else { continue };
+        if matches!(used.vis, Visibility::Public(_)) {
+            uses(&used.tree, &module.path, &mut Vec::new(), &mut shown);
+        }
+    }
+    shown
 }
 
 fn parse(file: &Path) -> Vec<Item> {
