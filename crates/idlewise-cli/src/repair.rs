@@ -1,6 +1,7 @@
 //! `idlewise repair`: rewrite the unreadable blocks that a scrub has found.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use idlewise::Bytes;
 use idlewise::report::Table;
@@ -12,7 +13,7 @@ use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::live::{choose_verifier, open_device};
+use crate::live::{Second, choose_verifier, open_device, stop_flag};
 use crate::output::{self, say};
 
 /// Rewrite the unreadable blocks that a scrub found, from a mirror or through md. Writes only with --allow-writes
@@ -96,12 +97,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         "{name}: a scrub has been at it in the meantime: run this again"
     );
     let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));
+    // A write is not given up in the middle, and md must not be left with a check that ends nowhere.
+    let stop = stop_flag(Second::IsIgnored)?;
     let mut log = RepairLog::open(&log_path, &name)?;
     let blocks = match &mirror {
         Some(mirror) => from_mirror(&device, mirror, &bad, &mut log)?,
         None => {
             let mut chosen = choose_verifier(&device, Bytes(u64::from(device.block)), None)?;
-            through_array(&device, &mut *chosen.verifier, &bad, &mut log)?
+            through_array(&device, &mut *chosen.verifier, &bad, &mut log, &stop)?
         }
     };
     // What this pass has not read again yet, it still will.
@@ -110,7 +113,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     checkpoint.replace(pass)?;
     let repaired = Repaired { device: name, source, blocks, log: log_path };
     repaired.print(&device, arguments.json)?;
-    Ok(if errors.is_empty() { Exit::Clean } else { Exit::ErrorsFound })
+    Ok(match errors.is_empty() {
+        true => Exit::Clean,
+        false if stop.load(Ordering::Relaxed) => Exit::Interrupted,
+        false => Exit::ErrorsFound,
+    })
 }
 
 impl Repaired {

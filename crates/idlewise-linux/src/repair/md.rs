@@ -3,7 +3,9 @@
 //! would not do: md answers from the member that it likes best.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,7 +25,7 @@ const WINDOW: u64 = 128;
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Has md rewrite the unreadable blocks of its member `device`, and verifies them again.
+/// Has md rewrite the unreadable blocks of its member `device`, and verifies them again; those of which md is done when `stop` is set.
 ///
 /// # Errors
 /// [`RepairError`] if the device is in no md array with redundancy, the array is busy, or the log cannot be written.
@@ -32,10 +34,14 @@ pub fn through_array(
     verifier: &mut dyn Verifier,
     bad: &[BadBlocks],
     log: &mut RepairLog,
+    stop: &AtomicBool,
 ) -> Result<Vec<Outcome>, RepairError> {
     let array = Array::of(device)?;
     let mut outcomes = Vec::new();
     for run in bad {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         let (first, last) = (run.lba * u64::from(device.block), (run.lba + run.blocks) * u64::from(device.block));
         let window = array.window(first / SECTOR, last.div_ceil(SECTOR));
         if (run.lba..run.lba + run.blocks).all(|lba| readable(verifier, device, lba)) {
@@ -44,8 +50,11 @@ pub fn through_array(
         }
         if let Some((begin, end)) = window {
             log.say("will-check", run.lba, run.blocks, &array.name)?;
-            array.check(begin, end)?;
-            log.say("checked", run.lba, run.blocks, &array.name)?;
+            let checked = array.check(begin, end, stop)?;
+            log.say(if checked { "checked" } else { "stopped" }, run.lba, run.blocks, &array.name)?;
+            if !checked {
+                break;
+            }
         }
         for lba in run.lba..run.lba + run.blocks {
             let good = readable(verifier, device, lba);
@@ -124,8 +133,8 @@ impl Array {
         Some(((first - begin) / unit * unit, (last - begin).next_multiple_of(unit)))
     }
 
-    /// Checks the data between two sectors of each member, and waits until that is done.
-    fn check(&self, begin: u64, end: u64) -> Result<(), RepairError> {
+    /// Checks the data between two sectors of each member, and waits until that is done; whether it was before `stop` was set.
+    fn check(&self, begin: u64, end: u64, stop: &AtomicBool) -> Result<bool, RepairError> {
         let action = self.read("sync_action")?;
         if action != "idle" {
             return Err(RepairError::Array { array: self.name.clone(), problem: format!("is busy ({action})") });
@@ -144,7 +153,10 @@ impl Array {
             let at = completed.split_whitespace().next().and_then(|at| at.parse::<u64>().ok());
             // "none" when it has ended by itself.
             if self.read("sync_action")? == "idle" || at.is_some_and(|at| at >= end) {
-                return Ok(());
+                return Ok(true);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
             }
             if Instant::now() > until {
                 let problem = format!("its check did not get past sector {completed}");
@@ -180,7 +192,8 @@ impl Drop for Reset<'_> {
     fn drop(&mut self) {
         for (file, value) in [("sync_action", "idle"), ("sync_min", "0"), ("sync_max", "max")] {
             if let Err(error) = self.0.write(file, value) {
-                eprintln!("idlewise: {}", one_line(&error.to_string()));
+                // The other files count more than who hears of it.
+                let _ = writeln!(std::io::stderr(), "idlewise: {}", one_line(&error.to_string()));
             }
         }
     }
@@ -196,5 +209,21 @@ mod tests {
         assert_eq!(array.window(2048, 2049), Some((0, 1024)));
         assert_eq!(array.window(2048 + 5000, 2048 + 5002), Some((4096, 5120)));
         assert_eq!([array.window(2047, 2048), array.window(102_048, 102_049)], [None, None]);
+    }
+
+    /// Whoever stops a repair leaves no limit behind, at which every later check would end.
+    #[test]
+    fn a_check_that_is_stopped_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        for (name, value) in
+            [("sync_action", "idle"), ("sync_completed", "none"), ("sync_min", "0"), ("sync_max", "max")]
+        {
+            fs::write(file(name), value).unwrap();
+        }
+        let array = Array { name: "md0".into(), folder: folder.path().into(), data: (2048, 100_000), chunk: 1024 };
+        assert!(!array.check(128, 256, &AtomicBool::new(true)).unwrap());
+        let left = ["sync_action", "sync_min", "sync_max"].map(|name| fs::read_to_string(file(name)).unwrap());
+        assert_eq!(left, ["idle", "0", "max"]);
     }
 }
