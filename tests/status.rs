@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::bench::{Loop, MIB, PACE, Running};
-use common::{json, run, stderr, stdout};
+use common::{idlewise, json, run, stderr, stdout};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -33,6 +33,13 @@ fn root_a_name_means_the_disk_that_it_leads_to() {
     assert!(stdout(&status(&[])).contains(&name));
     // By whatever path.
     assert_eq!(identity(&json(&["status", "--state-dir", &state, "--json", first.path()])[0]), before);
+    // What another user puts into a folder makes an identity no path.
+    let trap = folder.path().join("trap");
+    std::fs::create_dir_all(trap.join(&before).parent().unwrap()).unwrap();
+    symlink(second.path(), trap.join(&before)).unwrap();
+    let mut inside = idlewise(&["status", "--state-dir", &state, "--json", &before]);
+    let inside: Value = serde_json::from_slice(&inside.current_dir(&trap).output().unwrap().stdout).unwrap();
+    assert_eq!(identity(&inside[0]), before);
     std::fs::remove_file(&name).unwrap();
     symlink(second.path(), &name).unwrap();
     let output = status(&[&name]);

@@ -104,8 +104,10 @@ pub fn print(text: String) {
 /// # Errors
 /// The first thing that was in the way of a result.
 pub fn finish() -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
     let mut state = lock();
+    // It has been waited for before.
+    let patience = if state.shown == Shown::Results { Duration::ZERO } else { PATIENCE };
+    let until = Instant::now() + patience;
     while state.busy.is_some() || !state.waiting.is_empty() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() && state.busy != Some(Stream::Out) {

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use idlewise_linux::device::Device;
 
-/// Whether a name means the device of this identity that was scrubbed under a path. A path that leads to a device means that one.
+/// Whether a name means the device of this identity that was scrubbed under a path. A path that leads to a device means that one; what
+/// begins like an identity is none, whatever lies in the folder in which it is said.
 pub fn is_meant(name: &str, path: &str, identity: &str) -> bool {
-    match Device::identity_at(Path::new(name)) {
+    let is_path = ["/", "./", "../"].iter().any(|begin| name.starts_with(begin));
+    match Some(name).filter(|_| is_path).and_then(|name| Device::identity_at(Path::new(name))) {
         Some(now) => now == identity,
         None => [path, identity].contains(&name),
     }
