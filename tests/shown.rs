@@ -181,3 +181,18 @@ fn root_a_machine_without_room_for_threads_is_an_error() {
     assert!(stderr(&output).starts_with("idlewise: no threads to compute with"), "{}", stderr(&output));
     assert_eq!(stderr(&output).lines().count(), 1);
 }
+
+#[test]
+fn root_a_recording_into_a_pipe_without_a_reader_can_be_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), 4 * MIB, &[]) else { return };
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut capture =
+        idlewise(&["capture", disk.path(), "--for", "1h", "--format", "msr", "--out", pipe.to_str().unwrap()]);
+    let mut capture = capture.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(capture.try_wait().unwrap().is_none());
+    kill_process(Pid::from_child(&capture), Signal::TERM).unwrap();
+    assert!(ends(&mut capture));
+}

@@ -54,11 +54,12 @@ const RESERVE: Bytes = Bytes(64 << 20);
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let target = arguments.out.target()?;
     output::check(Some(&arguments.out.out))?;
-    let stop = stop_flag(Second::Ends)?;
     let device = open_device(&arguments.device)?;
-    let mut monitor = recorder(&device)?;
     let provenance = Provenance { resolution: Nanos(1), ..Provenance::default() };
+    // It may be a pipe that nobody reads yet: until it is open a signal ends it at once.
     let mut file = TraceFile::create(&arguments.out.out, target, &provenance)?;
+    let stop = stop_flag(Second::Ends)?;
+    let mut monitor = recorder(&device)?;
     let progress = Progress::new("recording");
     let (began, mut full) = (Instant::now(), None);
     let mut write = |columns: &Columns| {
