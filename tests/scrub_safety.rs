@@ -5,8 +5,9 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -392,6 +393,17 @@ fn root_nothing_is_written_below_a_loop_device() {
     let replay = || common::run(&["replay", trace.to_str().unwrap(), low.path(), "--allow-writes"]);
     let output = replay();
     assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("writes are refused"), "{}", stderr(&output));
+    assert!(fs::read(&file).unwrap() == data);
+    drop(high);
+    // One whose path leads nowhere any more, as of another mount name space.
+    let hidden = folder.path().join("hidden");
+    let number = fs::metadata(low.path()).unwrap().rdev();
+    let [major, minor] = [rustix::fs::major(number), rustix::fs::minor(number)].map(|number| number.to_string());
+    assert!(Command::new("mknod").arg(&hidden).args(["b", &major, &minor]).status().unwrap().success());
+    let high = Loop::new(&hidden, &[]).unwrap();
+    fs::remove_file(&hidden).unwrap();
+    let output = replay();
     assert!(stderr(&output).contains("writes are refused"), "{}", stderr(&output));
     assert!(fs::read(&file).unwrap() == data);
     drop(high);

@@ -2,6 +2,7 @@
 
 mod identity;
 mod kind;
+mod loops;
 mod member;
 mod node;
 pub(crate) mod occupied;
@@ -140,7 +141,7 @@ impl Device {
     pub(crate) fn open_exclusively(&self, write: bool) -> std::io::Result<File> {
         let node = self.node.ok_or(Errno::NOTBLK)?;
         let file = node::open_exclusively(&self.file, &node, write)?;
-        if write && self.place.loop_on_it(Path::new("/sys")).is_some() {
+        if write && self.place.loop_on_it(Path::new("/sys"))?.is_some() {
             return Err(Errno::BUSY.into());
         }
         Ok(file)
@@ -231,7 +232,7 @@ impl Device {
     fn open_generic(&self) -> Result<File, Fault> {
         let name = self.place.name().replacen("nvme", "ng", 1);
         let numbers = sysfs::numbers(&Path::new("/sys/class/nvme-generic").join(&name));
-        self.open_node(&name, numbers)
+        self.open_node(&name, numbers.ok_or_else(|| Fault::Refused(format!("the kernel has no {name}")))?)
     }
 
     /// Opens what /dev calls so, if the kernel calls it so as well.

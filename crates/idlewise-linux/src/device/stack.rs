@@ -55,6 +55,7 @@ mod tests {
         let sys = fixture(&[
             ("block/sda/dev", "8:0\n"),
             ("block/sda/sda2/dev", "8:2\n"),
+            ("block/sda/sda2/start", "2048\n"),
             ("block/sda/sda2/partition", "2\n"),
             ("block/sdb/dev", "8:16\n"),
             ("block/dm-0/dev", "253:0\n"),

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use idlewise::Bytes;
 use rustix::fs::{major, minor};
+
+use super::loops;
 
 /// Sectors in sysfs are of 512 bytes, whatever the disk's blocks are.
 const SECTOR: u64 = 512;
@@ -28,21 +29,35 @@ pub struct Place {
     device: PathBuf,
     /// The whole disk's folder: the same, or its parent for a partition.
     pub disk: PathBuf,
+    /// Numbers of the device and of the whole disk. They are read once, or there is no place: a wrong one would be of another disk.
+    numbers: [(u32, u32); 2],
+    /// Where it begins on the whole disk.
+    start: Bytes,
 }
 
 impl Place {
     /// Finds the device with this number.
+    ///
+    /// # Errors
+    /// What the file system says, or that it tells no numbers.
     pub fn find(sys: &Path, number: u64) -> io::Result<Self> {
-        let device = fs::canonicalize(sys.join(format!("dev/block/{}:{}", major(number), minor(number))))?;
-        let partition = device.join("partition").exists();
-        let disk = device.parent().filter(|_| partition).unwrap_or(&device).to_path_buf();
-        Ok(Self { device, disk })
+        let own = (major(number), minor(number));
+        let device = fs::canonicalize(sys.join(format!("dev/block/{}:{}", own.0, own.1)))?;
+        if !device.join("partition").try_exists()? {
+            return Ok(Self { disk: device.clone(), device, numbers: [own, own], start: Bytes(0) });
+        }
+        let strange = |file: &str| io::Error::other(format!("{}/{file} is no number", device.display()));
+        let disk = device.parent().unwrap_or(&device).to_path_buf();
+        let whole = parsed(&fs::read_to_string(disk.join("dev"))?).ok_or_else(|| strange("../dev"))?;
+        let start = fs::read_to_string(device.join("start"))?.trim().parse::<u64>().ok();
+        let start = start.and_then(|start| start.checked_mul(SECTOR)).ok_or_else(|| strange("start"))?;
+        Ok(Self { device, disk, numbers: [own, whole], start: Bytes(start) })
     }
 
     /// Of what is no device: nothing is found there.
     pub fn nowhere() -> Self {
         let path = PathBuf::from("/sys/nowhere");
-        Self { device: path.clone(), disk: path }
+        Self { device: path.clone(), disk: path, numbers: [(0, 0); 2], start: Bytes(0) }
     }
 
     pub fn is_nowhere(&self) -> bool {
@@ -113,11 +128,11 @@ impl Place {
     }
 
     pub fn start(&self) -> Bytes {
-        Bytes(number(&self.device.join("start")).unwrap_or(0) * SECTOR)
+        self.start
     }
 
     pub fn disk_numbers(&self) -> (u32, u32) {
-        numbers(&self.disk)
+        self.numbers[1]
     }
 
     /// Of the disk: the kernel counts them as they come.
@@ -127,7 +142,7 @@ impl Place {
 
     /// The partition's unique name in the partition table, where the kernel or udev tells.
     pub fn partition_uuid(&self) -> Option<String> {
-        let (major, minor) = numbers(&self.device);
+        let (major, minor) = self.numbers[0];
         let value = |file: &Path, key: &str| {
             let text = fs::read_to_string(file).ok()?;
             text.lines().find_map(|line| Some(line.strip_prefix(key)?.trim().to_lowercase()))
@@ -139,24 +154,35 @@ impl Place {
 
     /// The disks, or arrays, that it is made of; of a loop device, the number of the device that it lies on, or of its file's file system.
     pub fn parts(&self) -> Vec<u64> {
-        let parts = entries(&self.disk.join("slaves")).map(|part| numbers(&part));
-        let parts = parts.filter(|numbers| *numbers != (0, 0));
+        let parts = entries(&self.disk.join("slaves")).filter_map(|part| numbers(&part));
         let parts = parts.map(|(major, minor)| rustix::fs::makedev(major, minor));
-        parts.chain(backing(&self.disk)).collect()
+        parts.chain(loops::lies_on(&self.disk).ok().flatten()).collect()
     }
 
-    /// A loop device that lies on it, on a part of it or on its whole disk. The kernel does not take that for a claim.
-    pub fn loop_on_it(&self, sys: &Path) -> Option<String> {
-        let (disk, extent) = (self.disk_numbers(), self.extent());
-        let overlaps = |below: &Self| {
-            let other = below.extent();
-            below.disk_numbers() == disk && other.start < extent.end && extent.start < other.end
-        };
-        let on_it = |folder: &PathBuf| {
-            backing(folder).is_some_and(|number| Self::find(sys, number).is_ok_and(|below| overlaps(&below)))
-        };
-        let found = entries(&sys.join("block")).find(on_it)?;
-        Some(found.file_name()?.to_string_lossy().into_owned())
+    /// A loop device that lies on it, on a part of it or on its whole disk, or of which that is not certain. The kernel does not take
+    /// that for a claim.
+    ///
+    /// # Errors
+    /// If the devices of the machine cannot be looked through.
+    pub fn loop_on_it(&self, sys: &Path) -> io::Result<Option<String>> {
+        let extent = self.extent();
+        for entry in fs::read_dir(sys.join("block"))? {
+            let folder = entry?.path();
+            let is_on_it = match loops::lies_on(&folder) {
+                Ok(None) => false,
+                Ok(Some(number)) => match Self::find(sys, number) {
+                    Ok(below) if below.disk_numbers() != self.disk_numbers() => false,
+                    Ok(below) => below.extent().start < extent.end && extent.start < below.extent().end,
+                    // A file system without a disk.
+                    Err(error) => error.kind() != io::ErrorKind::NotFound,
+                },
+                Err(_) => true,
+            };
+            if is_on_it {
+                return Ok(Some(folder.file_name().unwrap_or_default().to_string_lossy().into_owned()));
+            }
+        }
+        Ok(None)
     }
 
     /// Its bytes on the disk.
@@ -197,16 +223,13 @@ pub fn disks(sys: &Path) -> Vec<String> {
 }
 
 /// Major and minor number of what has a folder in sysfs.
-pub fn numbers(folder: &Path) -> (u32, u32) {
-    let text = text(&folder.join("dev")).unwrap_or_default();
-    let (major, minor) = text.split_once(':').unwrap_or_default();
-    (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+pub fn numbers(folder: &Path) -> Option<(u32, u32)> {
+    parsed(&text(&folder.join("dev"))?)
 }
 
-/// What the loop device with this folder lies on: a block device, or the file system of its file.
-fn backing(folder: &Path) -> Option<u64> {
-    let file = fs::metadata(text(&folder.join("loop/backing_file"))?).ok()?;
-    Some(if file.file_type().is_block_device() { file.rdev() } else { file.dev() })
+fn parsed(dev: &str) -> Option<(u32, u32)> {
+    let (major, minor) = dev.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
@@ -259,6 +282,16 @@ pub mod tests {
         assert_eq!(place.parts_of_disk(), [0..4096 * 512, 2048 * 512..2148 * 512]);
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
         assert!(Place::find(sys.path(), rustix::fs::makedev(9, 9)).is_err());
+        // What is found stays so; without its numbers nothing is found, rather than another disk or another place.
+        for file in ["block/sda/dev", "block/sda/sda2/start"] {
+            let (file, away) = (sys.path().join(file), sys.path().join("away"));
+            fs::rename(&file, &away).unwrap();
+            assert_eq!((place.disk_numbers(), place.start()), ((8, 0), Bytes(1_048_576)));
+            assert!(Place::find(sys.path(), rustix::fs::makedev(8, 2)).is_err());
+            fs::write(&file, "x:y").unwrap();
+            assert!(Place::find(sys.path(), rustix::fs::makedev(8, 2)).is_err());
+            fs::rename(&away, &file).unwrap();
+        }
     }
 
     #[test]
