@@ -1,6 +1,7 @@
 //! `idlewise repair`: rewrite the unreadable blocks that a scrub has found.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use idlewise::Bytes;
@@ -97,8 +98,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         "{name}: a scrub has been at it in the meantime: run this again"
     );
     let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));
-    // A write is not given up in the middle, and md must not be left with a check that ends nowhere.
-    let stop = stop_flag(Second::IsIgnored)?;
+    // md must not be left with a check that ends nowhere.
+    let stop = if arguments.md { stop_flag(Second::IsIgnored)? } else { Arc::default() };
     let mut log = RepairLog::open(&log_path, &name)?;
     let blocks = match &mirror {
         Some(mirror) => from_mirror(&device, mirror, &bad, &mut log)?,

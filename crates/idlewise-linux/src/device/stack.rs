@@ -25,7 +25,10 @@ fn reaches(sys: &Path, mounts: &str, file_system: u64, disk: (u32, u32)) -> bool
         for number in look {
             match Place::find(sys, number) {
                 Ok(place) if place.disk_numbers() == disk => return true,
-                Ok(place) => below.extend(place.parts()),
+                Ok(place) => match place.parts() {
+                    Ok(parts) => below.extend(parts),
+                    Err(_) => return true,
+                },
                 Err(_) if has_no_disk(mounts, number) => {}
                 Err(_) => return true,
             }
@@ -59,13 +62,26 @@ mod tests {
             ("block/sda/sda2/partition", "2\n"),
             ("block/sdb/dev", "8:16\n"),
             ("block/dm-0/dev", "253:0\n"),
-            ("block/dm-0/slaves/.keep", ""),
+            ("block/dm-1/dev", "253:1\n"),
+            ("block/loop9999/dev", "7:9999\n"),
+            ("block/loop9999/loop/backing_file", "/x\n"),
         ]);
+        // A part that tells no number; and a loop device that this machine does not have.
+        for folder in ["block/dm-0/slaves", "block/dm-1/slaves/sdx"] {
+            fs::create_dir_all(sys.path().join(folder)).unwrap();
+        }
         let link = |to: &str, from: &str| {
             std::os::unix::fs::symlink(sys.path().join(to), sys.path().join(from)).unwrap();
         };
         link("block/sda/sda2", "block/dm-0/slaves/sda2");
-        for (name, number) in [("sda", "8:0"), ("sda/sda2", "8:2"), ("sdb", "8:16"), ("dm-0", "253:0")] {
+        for (name, number) in [
+            ("sda", "8:0"),
+            ("sda/sda2", "8:2"),
+            ("sdb", "8:16"),
+            ("dm-0", "253:0"),
+            ("dm-1", "253:1"),
+            ("loop9999", "7:9999"),
+        ] {
             link(&format!("block/{name}"), &format!("dev/block/{number}"));
         }
         let mounts = "22 1 0:20 / /run rw - tmpfs tmpfs rw\n23 1 0:30 / /data rw - btrfs /dev/sda3 rw\n";
@@ -73,5 +89,6 @@ mod tests {
         assert!(reaches(8, 2, (8, 0)) && reaches(253, 0, (8, 0)) && reaches(8, 16, (8, 16)));
         assert!(!reaches(8, 2, (8, 16)) && !reaches(253, 0, (8, 16)) && !reaches(0, 20, (8, 0)));
         assert!(reaches(0, 30, (8, 0)) && reaches(0, 99, (8, 0)), "what cannot be told");
+        assert!(reaches(253, 1, (8, 0)) && reaches(7, 9999, (8, 0)), "nor through what it goes");
     }
 }

@@ -153,10 +153,14 @@ impl Place {
     }
 
     /// The disks, or arrays, that it is made of; of a loop device, the number of the device that it lies on, or of its file's file system.
-    pub fn parts(&self) -> Vec<u64> {
-        let parts = entries(&self.disk.join("slaves")).filter_map(|part| numbers(&part));
-        let parts = parts.map(|(major, minor)| rustix::fs::makedev(major, minor));
-        parts.chain(loops::lies_on(&self.disk).ok().flatten()).collect()
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn parts(&self) -> io::Result<Vec<u64>> {
+        let number = |part: PathBuf| numbers(&part).ok_or_else(|| io::Error::other("a part without a number"));
+        let parts = entries(&self.disk.join("slaves")).map(number);
+        let parts = parts.map(|number| number.map(|(major, minor)| rustix::fs::makedev(major, minor)));
+        parts.chain(loops::lies_on(&self.disk).transpose()).collect()
     }
 
     /// A loop device that lies on it, on a part of it or on its whole disk, or of which that is not certain. The kernel does not take
@@ -165,14 +169,17 @@ impl Place {
     /// # Errors
     /// If the devices of the machine cannot be looked through.
     pub fn loop_on_it(&self, sys: &Path) -> io::Result<Option<String>> {
-        let extent = self.extent();
+        let extent = self.extent()?;
         for entry in fs::read_dir(sys.join("block"))? {
             let folder = entry?.path();
             let is_on_it = match loops::lies_on(&folder) {
                 Ok(None) => false,
                 Ok(Some(number)) => match Self::find(sys, number) {
                     Ok(below) if below.disk_numbers() != self.disk_numbers() => false,
-                    Ok(below) => below.extent().start < extent.end && extent.start < below.extent().end,
+                    Ok(below) => {
+                        let other = below.extent()?;
+                        other.start < extent.end && extent.start < other.end
+                    }
                     // A file system without a disk.
                     Err(error) => error.kind() != io::ErrorKind::NotFound,
                 },
@@ -186,9 +193,10 @@ impl Place {
     }
 
     /// Its bytes on the disk.
-    fn extent(&self) -> Range<u64> {
-        let size = number(&self.device.join("size")).unwrap_or(0).saturating_mul(SECTOR);
-        self.start().0..self.start().0.saturating_add(size)
+    fn extent(&self) -> io::Result<Range<u64>> {
+        let sectors = fs::read_to_string(self.device.join("size"))?.trim().parse::<u64>();
+        let size = sectors.map_err(io::Error::other)?.saturating_mul(SECTOR);
+        Ok(self.start.0..self.start.0.saturating_add(size))
     }
 
     pub fn largest_request(&self) -> u64 {
