@@ -79,6 +79,28 @@ fn root_a_full_standard_output_stops_no_scrub() {
     assert!(ends(&mut scrub));
 }
 
+/// Who gives a pipe that makes no writer wait, as a program's event loop does, gets all of it.
+#[test]
+fn a_result_is_whole_in_a_pipe_that_makes_no_writer_wait() {
+    use std::io::Read;
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.csv").to_str().unwrap().to_string();
+    let made = common::run(&["trace", "synth", "--like", "dsn2008-t3", "--requests", "20000", "--out", &trace]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let told = || idlewise(&["idle", &trace, "--json"]);
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&writer, 4_096).unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    let mut writing = told().stdout(Stdio::from(OwnedFd::from(writer))).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert!(writing.wait().unwrap().success());
+    let whole = told().output().unwrap();
+    // More than the pipe holds.
+    assert!(text.len() > 4_096 && text.as_bytes() == whole.stdout, "{} of {}", text.len(), whole.stdout.len());
+}
+
 /// Such as one on which Ctrl-S was pressed, or whose window hangs.
 #[test]
 fn root_a_terminal_that_takes_nothing_more_stops_no_scrub() {

@@ -100,3 +100,33 @@ fn root_scrubs_in_other_name_spaces_are_told_alive_from_killed() {
         until("killed");
     }
 }
+
+/// Who looks at a scrub that does not get on sees why.
+#[test]
+fn root_a_scrub_that_a_signal_stopped_is_shown_as_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), 64 * MIB, &[]) else { return };
+    let state = folder.path().join("state").to_str().unwrap().to_string();
+    let mut scrub = idlewise(&["scrub", disk.path(), "--quiet", "--state-dir", &state, "--max-rate", "1MB/s"]);
+    scrub.args(PACE);
+    let scrub = Running::new(scrub);
+    let until = |is: &dyn Fn(&Value) -> bool, wanted: &str| {
+        let began = Instant::now();
+        loop {
+            let output = run(&["status", "--state-dir", &state, "--json"]);
+            let all: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+            if all.as_ref().is_some_and(|all| all[0]["state"] == "running" && is(&all[0]["doing"])) {
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "{wanted}: {all:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until(&|doing| doing.is_string(), "running");
+    scrub.signal(Signal::STOP);
+    until(&|doing| doing == "stopped", "stopped");
+    let shown = run(&["status", "--state-dir", &state]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("stopped by a signal"));
+    scrub.signal(Signal::CONT);
+    until(&|doing| doing != "stopped", "going on");
+}

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use console::Term;
 use indicatif::{ProgressDrawTarget, TermLike};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 /// So much may wait to be shown; more is left out.
 const MOST: usize = 64;
@@ -173,14 +175,32 @@ fn write((stream, text): &Piece) -> io::Result<()> {
             let _ = io::stderr().write_all(text.as_bytes());
             Ok(())
         }
-        Stream::Out => {
-            let mut out = io::stdout().lock();
-            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-                _ => Ok(()),
+        Stream::Out => match write_patiently(text.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Writes all to standard output, also where whoever gave it to us asked it not to make writers wait.
+fn write_patiently(mut text: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    while !text.is_empty() {
+        // Past the buffer of lines: what it has taken when the rest is refused would be written twice.
+        match rustix::io::write(&out, text) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => text = &text[count..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                poll(&mut [PollFd::new(&out, PollFlags::OUT)], None).map(drop).or_else(|error| match error {
+                    Errno::INTR => Ok(()),
+                    other => Err(other),
+                })?;
             }
+            Err(error) => return Err(error.into()),
         }
     }
+    out.flush()
 }
 
 /// A terminal whose frames wait for their turn, each as a whole, by the sequences of ECMA-48.

@@ -94,9 +94,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             cannot_read(error);
             Vec::new()
         });
-        for Listed { pass, running } in listed {
+        for Listed { pass, running, stopped } in listed {
             match pass {
-                Ok(pass) => all.push(Status::new(pass, running, &notes, arguments.older_than)),
+                Ok(pass) => all.push(Status::new(pass, (running, stopped), &notes, arguments.older_than)),
                 Err(error) => cannot_read(error),
             }
         }
@@ -136,12 +136,13 @@ fn exit(all: &[Status]) -> Exit {
 
 impl Status {
     /// Of a checkpoint, and of the note of the scrub that is at it, which is newer.
-    fn new(mut pass: Pass, running: bool, notes: &[Note], older_than: Option<Nanos>) -> Self {
+    fn new(mut pass: Pass, (running, stopped): (bool, bool), notes: &[Note], older_than: Option<Nanos>) -> Self {
         let of_pass = |note: &&Note| note.identity == pass.identity && Some(&note.process) == pass.process.as_ref();
         let mut verified = pass.verified().0;
         if let Some(note) = notes.iter().find(of_pass).filter(|note| running && !note.run.doing.is_empty()) {
             (verified, pass.run) = (note.verified_bytes.max(verified), Some(note.run.clone()));
         }
+        pass.run.iter_mut().filter(|_| stopped).for_each(|run| run.doing = Doing::STOPPED.into());
         let state = match (pass.state, running) {
             (State::Running, true) => "running",
             (State::Running, false) => "killed",
@@ -155,7 +156,7 @@ impl Status {
         let start = pass.marks.as_ref().map_or(0, |marks| marks.start_bytes);
         let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start);
         // Nobody knows how long a pause or a request that hangs will last.
-        let stands = |run: &RunSoFar| [Doing::OVERDRAWN, Doing::HUNG].contains(&run.doing.as_str());
+        let stands = |run: &RunSoFar| [Doing::OVERDRAWN, Doing::HUNG, Doing::STOPPED].contains(&run.doing.as_str());
         let goes_on = state == "running" && !pass.run.as_ref().is_some_and(stands);
         let step = |member: Option<&Member>| next_step(&pass.device, member);
         let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());

@@ -5,7 +5,7 @@ use idlewise::report::percent;
 use idlewise_linux::scrub::{Doing, Progress};
 
 /// What a scrub does, by its name in files and `--json`.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 14] = [
     ("observing", "first watching the foreground"),
     ("calibrating", "first measuring the disk"),
     ("verifying", "verifying"),
@@ -19,6 +19,7 @@ const WORDS: [(&str, &str); 13] = [
     ("others", "waiting for another check of the disk"),
     ("rate-limit", "waiting for --max-rate"),
     ("hung", "waiting for a request that hangs"),
+    (Doing::STOPPED, "stopped by a signal, until SIGCONT"),
 ];
 
 /// In words; a name that is not known here is shown as it is.

@@ -33,6 +33,10 @@ impl Hold {
                 return Err(refused("is no regular file".into()));
             }
             if stat.st_mode & 0o077 != 0 {
+                // Only who may write to it can hold it as we do.
+                if stat.st_mode & 0o022 == 0 && holder(&file) == Some(libc::F_WRLCK) {
+                    return Ok(None);
+                }
                 folder.remove(name)?;
                 continue;
             }
@@ -59,11 +63,17 @@ impl Hold {
             Err(Errno::NOENT) => return Some(false),
             other => File::from(other.ok()?),
         };
-        let mut whole = whole(libc::F_RDLCK);
-        // SAFETY: the descriptor is open, and the structure is there until the call returns.
-        let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut whole) };
-        (answer == 0).then_some(whole.l_type != libc::F_UNLCK as libc::c_short)
+        holder(&file).map(|kind| kind != libc::F_UNLCK)
     }
+}
+
+/// Which kind of lock anyone else holds of a file, `F_UNLCK` if none; nothing where that may not be asked.
+fn holder(file: &File) -> Option<libc::c_int> {
+    // For a lock to read, only one to write is in the way; that is asked with read access too.
+    let mut whole = whole(libc::F_RDLCK);
+    // SAFETY: the descriptor is open, and the structure is there until the call returns.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut whole) };
+    (answer == 0).then_some(whole.l_type.into())
 }
 
 /// Locks the whole file for this open file description, not for the process: two in one process are told apart as well.
@@ -98,7 +108,14 @@ mod tests {
         assert!(take().unwrap().is_some());
         let file = folder.path().join("x.lock");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let open_to = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let held = take().unwrap().unwrap();
+        open_to(0o644);
+        assert!(take().unwrap().is_none(), "others may read it, but not hold it");
+        open_to(0o666);
+        assert!(take().unwrap().is_some());
+        drop(held);
+        open_to(0o644);
         assert!(take().unwrap().is_some());
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }

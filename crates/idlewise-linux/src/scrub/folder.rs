@@ -24,6 +24,8 @@ pub struct Listed {
     pub pass: Result<Pass, CheckpointError>,
     /// Whether a scrub is at it now.
     pub running: bool,
+    /// Whether a signal has stopped that scrub, until another lets it go on.
+    pub stopped: bool,
 }
 
 /// The folder in which checkpoints are kept.
@@ -83,7 +85,9 @@ impl StateFolder {
             let at_it = |by: &Process| by.is_alive_by(&self.0, lock.file_name().unwrap_or_default(), saved);
             let running = |pass: &Pass| pass.state == State::Running && pass.process.as_ref().is_some_and(at_it);
             let running = pass.as_ref().is_ok_and(running);
-            Some(Listed { pass, running })
+            let stopped =
+                running && pass.as_ref().ok().and_then(|pass| pass.process.as_ref()).is_some_and(Process::is_stopped);
+            Some(Listed { pass, running, stopped })
         };
         Ok(paths.into_iter().filter_map(listed).collect())
     }

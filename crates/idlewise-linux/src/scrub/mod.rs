@@ -113,6 +113,8 @@ impl Doing {
     pub const OVERDRAWN: &str = "overdrawn";
     /// Name of [`Self::Hung`].
     pub const HUNG: &str = "hung";
+    /// What a process does that a signal has stopped; it cannot say so itself.
+    pub const STOPPED: &str = "stopped";
 
     /// Whether it goes on soon: nobody knows how long a pause or a request that hangs will last.
     pub fn goes_on(&self) -> bool {

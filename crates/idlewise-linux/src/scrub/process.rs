@@ -43,6 +43,11 @@ impl Process {
         (!hidden).then(|| start_ticks(self.pid).is_some_and(same))
     }
 
+    /// Whether a signal has stopped it, until another lets it go on.
+    pub fn is_stopped(&self) -> bool {
+        self.is_alive() == Some(true) && fields(self.pid).is_some_and(|fields| fields.starts_with(['T', 't']))
+    }
+
     /// Whether it still runs: of a process that cannot be seen from here, by the lock that it holds in a folder; without the right to ask
     /// for that, if what it said is not older than it may be while a disk hangs.
     pub fn is_alive_by(&self, folder: &Path, lock: &OsStr, said: Option<SystemTime>) -> bool {
@@ -61,12 +66,17 @@ fn namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino())
 }
 
-/// Field 22 of /proc/PID/stat (proc(5)), counted behind the name, which may hold anything; `None` of a process that ended and that nobody
-/// has asked about, as in a container without an init.
+/// The fields of /proc/PID/stat (proc(5)) from the state on, behind the name, which may hold anything.
+fn fields(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(')')?.1.trim_start().to_string())
+}
+
+/// Field 22; `None` of a process that ended and that nobody has asked about, as in a container without an init.
 fn start_ticks(pid: u32) -> Option<u64> {
     const BEHIND_THE_STATE: usize = 22 - 4;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let fields = fields(pid)?;
+    let mut fields = fields.split_whitespace();
     let ended = matches!(fields.next()?, "Z" | "X");
     let ticks: i64 = fields.nth(BEHIND_THE_STATE).filter(|_| !ended)?.parse().ok()?;
     u64::try_from(ticks - clock_ahead()).ok()
@@ -101,7 +111,14 @@ mod tests {
         assert!(Process { boot_id: "before".into(), ..this.clone() }.is_alive() == Some(false));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let other = Process { pid: child.id(), start_ticks: start_ticks(child.id()).unwrap(), ..this };
-        assert!(other.is_alive() == Some(true));
+        assert!(other.is_alive() == Some(true) && !other.is_stopped());
+        let stop = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(stop, rustix::process::Signal::STOP).unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !other.is_stopped() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert!(other.is_alive() == Some(true) && other.is_stopped());
         child.kill().unwrap();
         // Until it is waited for it is a zombie.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
