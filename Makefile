@@ -73,9 +73,9 @@ bench-key-value: setup-disk
 test: setup
 	@./tests/oracle/setup.sh
 	@./testbed/vm/vm.sh --fetch || echo "the tests in the emulated machine will be skipped"
-	@echo "Building the tests: about 3 minutes on 2 cores from nothing. Running them takes about 8 more."
-	cargo build --locked --workspace --bins --tests
-	cargo test --locked --workspace
+	@echo "Building the tests: about 3 minutes on 2 cores from nothing. Running them takes about 7 more."
+	cargo build --locked --workspace --bins --tests --examples
+	./tests/run.sh
 	@$(call with_store,cargo test --locked $(STORE) $(STORE_TARGET))
 
 fuzz: setup

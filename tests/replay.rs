@@ -14,7 +14,7 @@ use idlewise::trace::{Op, ReadOptions, Request, open};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::replay::{Options as How, Sample, Summary, replay};
-use idlewise_testbed::{EmulatedDisk, Options, missing};
+use idlewise_testbed::{EmulatedDisk, Options, Timing, missing};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -222,7 +222,11 @@ fn root_sigint_ends_it_with_what_was_played() {
 #[test]
 fn root_a_closed_loop_waits_for_reads() {
     let Some(bench) = Bench::new() else { return };
-    let disk = EmulatedDisk::new(&Options { size: Bytes(64 << 20), timing: true, ..Options::default() });
+    let disk = EmulatedDisk::new(&Options {
+        size: Bytes(64 << 20),
+        timing: Timing::HardDisk { queue: 1 },
+        ..Options::default()
+    });
     let disk = disk.unwrap();
     // Each read took 100 us, and the next came 200 us after its end; on this disk a read takes milliseconds.
     let gap = Nanos(200_000);

@@ -11,7 +11,7 @@ use common::bench::{Bench, Loop, MIB, PACE, Running};
 use common::{idlewise, stderr, stdout};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
-use idlewise_testbed::Options;
+use idlewise_testbed::{Options, Timing};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn root_a_dead_stretch_where_the_disk_is_measured_is_scrubbed_past() {
         size: Bytes(SIZE),
         bad_blocks: std::iter::once(first..first + 4_096).collect(),
         recovery: Nanos::from_millis(100),
-        timing: true,
+        timing: Timing::HardDisk { queue: 1 },
         ..Options::default()
     };
     let Some(bench) = Bench::of(&options) else { return };

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, bail, ensure};
 use fuser::{BackgroundSession, Config, MountOption};
-use idlewise::disk::{Geometry, Mechanical};
 use idlewise::{Bytes, Nanos};
 use tempfile::TempDir;
 
 use crate::server::{FILE, Medium, Server};
+use crate::timing::Timing;
 
 const SECTOR: u64 = 512;
 
@@ -27,8 +27,8 @@ pub struct Options {
     pub recovery: Nanos,
     /// A 512-byte block whose reads are never answered.
     pub hang: Option<u64>,
-    /// Whether requests take the time of a 15,000 rpm drive, or none.
-    pub timing: bool,
+    /// Which disk's times requests take.
+    pub timing: Timing,
 }
 
 /// An emulated disk, there until it is dropped.
@@ -62,13 +62,12 @@ impl EmulatedDisk {
         }
         let folder = tempfile::Builder::new().prefix("idlewise-disk-").tempdir()?;
         let data = data_file(options.size)?;
-        let mechanics = options.timing.then(|| Mechanical::new(Geometry::fifteen_k(options.size)));
         let bad: Vec<_> = options.bad_blocks.iter().map(|range| range.start * SECTOR..range.end * SECTOR).collect();
         // What cannot be read counts as read.
         let read = Arc::new(Mutex::new(bad.clone()));
         let (hang, recovery) = (options.hang.map(|block| block * SECTOR), options.recovery);
         let medium = Medium { data, bad, recovery, hang, read: Arc::clone(&read) };
-        let server = Server::new(medium, options.size.0, mechanics);
+        let server = Server::new(medium, options.size.0, options.timing.disk(options.size));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("emulated-disk".into())];
         let session = fuser::spawn_mount(server, folder.path(), &config).context("mounting FUSE")?;

@@ -1,7 +1,7 @@
-//! The project's testbed: a hard disk emulated behind a real Linux block device. Not a part of the product.
+//! The project's testbed: disks emulated behind a real Linux block device. Not a part of the product.
 //!
 //! ```text
-//! whoever reads /dev/loopN ── loop device, direct I/O ── FUSE file "disk" ── the mechanics of a hard disk
+//! whoever reads /dev/loopN ── loop device, direct I/O ── FUSE file "disk" ── the times of a hard disk or of a solid-state drive
 //! ```
 //!
 //! The kernel's block layer, its tracepoints and its counters see a real disk; only the time that each request takes
@@ -10,7 +10,9 @@
 mod disk;
 pub mod lab;
 mod server;
+mod timing;
 mod tool;
 
 pub use disk::{EmulatedDisk, Options, missing};
+pub use timing::Timing;
 pub use tool::{Running, Tool};

@@ -1,9 +1,11 @@
 //! The FUSE file system with its one file, and the thread that is the disk.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -12,8 +14,9 @@ use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
     OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyWrite, Request, WriteFlags,
 };
-use idlewise::disk::Mechanical;
-use idlewise::{Bytes, Nanos};
+use idlewise::Nanos;
+
+use crate::timing::{Asked, Emulated};
 
 /// Name of the file.
 pub const FILE: &str = "disk";
@@ -54,12 +57,21 @@ enum Work {
     Write { data: Vec<u8>, reply: ReplyWrite },
 }
 
+impl Job {
+    fn size(&self) -> u64 {
+        match &self.work {
+            Work::Read { size, .. } => (*size).into(),
+            Work::Write { data, .. } => data.len() as u64,
+        }
+    }
+}
+
 impl Server {
-    /// Serves `medium`; `mechanics` give the time that each request takes, none at all without them.
-    pub fn new(medium: Medium, size: u64, mechanics: Option<Mechanical>) -> Self {
+    /// Serves `medium`; `disk` says when each request is done, at once without it.
+    pub fn new(medium: Medium, size: u64, disk: Option<Box<dyn Emulated>>) -> Self {
         let (queue, jobs) = mpsc::channel();
         // It ends with the queue, when the file system is unmounted.
-        thread::spawn(move || serve(&jobs, &medium, mechanics));
+        thread::spawn(move || serve(&jobs, &medium, disk));
         Self { size, queue }
     }
 
@@ -150,52 +162,68 @@ impl Filesystem for Server {
     }
 }
 
-/// The disk: first come, first served, each request done when the mechanics say.
-fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, mut mechanics: Option<Mechanical>) {
-    let Medium { data, bad, recovery, hang, read } = medium;
-    let mut never_answered = Vec::new();
+/// The disk: each request is done when its times say.
+fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, disk: Option<Box<dyn Emulated>>) {
     let _ = rustix::thread::set_current_timer_slack(Some(1.try_into().expect("one is not zero")));
-    let power_on = Instant::now();
-    while let Ok(job) = jobs.recv() {
-        let size = match &job.work {
-            Work::Read { size, .. } => u64::from(*size),
-            Work::Write { data, .. } => data.len() as u64,
-        };
-        if let Some(mechanics) = &mut mechanics {
-            let arrived = Nanos(job.arrived.saturating_duration_since(power_on).as_nanos() as u64);
-            let done = mechanics.serve(arrived, Bytes(job.offset), Bytes(size));
-            sleep_until(power_on + Duration::from_nanos(done.0));
+    let mut never_answered = Vec::new();
+    let Some(mut disk) = disk else {
+        while let Ok(job) = jobs.recv() {
+            answer(job, medium, &mut never_answered);
         }
-        match job.work {
-            Work::Read { reply, .. } if hang.is_some_and(|byte| (job.offset..job.offset + size).contains(&byte)) => {
-                never_answered.push(reply);
+        return;
+    };
+    let (mut waiting, mut arrivals, power_on) = (HashMap::new(), 0, Instant::now());
+    loop {
+        let due = disk.next().map(|done| power_on + Duration::from_nanos(done.0));
+        let job = match due {
+            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now()).saturating_sub(AWAKE)),
+        };
+        match (job, due) {
+            (Ok(job), _) => {
+                let arrived = Nanos(job.arrived.saturating_duration_since(power_on).as_nanos() as u64);
+                let (size, writes) = (job.size(), matches!(job.work, Work::Write { .. }));
+                disk.arrive(Asked { id: arrivals, arrived, offset: job.offset, size, writes });
+                waiting.insert(arrivals, job);
+                arrivals += 1;
             }
-            Work::Read { reply, .. } => {
-                let unreadable = bad.iter().any(|range| range.start < job.offset + size && job.offset < range.end);
-                if unreadable {
-                    thread::sleep(Duration::from(*recovery));
+            (Err(RecvTimeoutError::Timeout), Some(due)) => {
+                while Instant::now() < due {
+                    std::hint::spin_loop();
                 }
-                let mut buffer = vec![0; size as usize];
-                match data.read_exact_at(&mut buffer, job.offset) {
-                    Ok(()) if !unreadable => {
-                        read.lock().expect("nobody panics with it").push(job.offset..job.offset + size);
-                        reply.data(&buffer);
-                    }
-                    _ => reply.error(Errno::EIO),
+                if let Some(job) = disk.finish().and_then(|id| waiting.remove(&id)) {
+                    answer(job, medium, &mut never_answered);
                 }
             }
-            Work::Write { data: bytes, reply } => match data.write_all_at(&bytes, job.offset) {
-                Ok(()) => reply.written(size as u32),
-                Err(_) => reply.error(Errno::EIO),
-            },
+            (Err(_), _) => return,
         }
     }
 }
 
-fn sleep_until(time: Instant) {
-    let left = time.saturating_duration_since(Instant::now());
-    thread::sleep(left.saturating_sub(AWAKE));
-    while Instant::now() < time {
-        std::hint::spin_loop();
+fn answer(job: Job, medium: &Medium, never_answered: &mut Vec<ReplyData>) {
+    let Medium { data, bad, recovery, hang, read } = medium;
+    let (size, offset) = (job.size(), job.offset);
+    match job.work {
+        Work::Read { reply, .. } if hang.is_some_and(|byte| (offset..offset + size).contains(&byte)) => {
+            never_answered.push(reply);
+        }
+        Work::Read { reply, .. } => {
+            let unreadable = bad.iter().any(|range| range.start < offset + size && offset < range.end);
+            if unreadable {
+                thread::sleep(Duration::from(*recovery));
+            }
+            let mut buffer = vec![0; size as usize];
+            match data.read_exact_at(&mut buffer, offset) {
+                Ok(()) if !unreadable => {
+                    read.lock().expect("nobody panics with it").push(offset..offset + size);
+                    reply.data(&buffer);
+                }
+                _ => reply.error(Errno::EIO),
+            }
+        }
+        Work::Write { data: bytes, reply } => match data.write_all_at(&bytes, offset) {
+            Ok(()) => reply.written(size as u32),
+            Err(_) => reply.error(Errno::EIO),
+        },
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
-use idlewise_testbed::{EmulatedDisk, Options};
+use idlewise_testbed::{EmulatedDisk, Options, Timing};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -22,6 +22,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(size: u64, bad_blocks: &[Range<u64>], timing: bool) -> Option<Self> {
+        let timing = if timing { Timing::HardDisk { queue: 1 } } else { Timing::Instant };
         Self::of(&Options { size: Bytes(size), bad_blocks: bad_blocks.to_vec(), timing, ..Options::default() })
     }
 

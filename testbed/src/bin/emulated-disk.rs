@@ -1,14 +1,14 @@
-//! An emulated hard disk, there until it is told to stop: for trying things by hand.
+//! An emulated disk, there until it is told to stop: for trying things by hand.
 
 use std::ops::Range;
 
 use clap::Parser;
 use idlewise::{Bytes, Nanos};
-use idlewise_testbed::{EmulatedDisk, Options};
+use idlewise_testbed::{EmulatedDisk, Options, Timing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Emulate a 15,000 rpm hard disk behind a loop device until interrupted. Needs root and FUSE.
+/// Emulate a 15,000 rpm hard disk, or a solid-state drive, behind a loop device until interrupted. Needs root and FUSE.
 #[derive(Parser)]
 struct Arguments {
     /// Size of the disk
@@ -27,7 +27,15 @@ struct Arguments {
     #[arg(long, value_name = "BLOCK")]
     hang: Option<u64>,
 
-    /// Serve at memory speed, without the mechanics
+    /// Choose the nearest of up to so many requests, as a hard disk with NCQ does; 1: first come first served
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    queue: usize,
+
+    /// Emulate a solid-state drive whose times are so many times as long as real ones
+    #[arg(long, value_name = "TIMES", conflicts_with_all = ["queue", "instant"])]
+    flash: Option<u64>,
+
+    /// Serve at memory speed
     #[arg(long)]
     instant: bool,
 }
@@ -39,9 +47,14 @@ fn blocks(text: &str) -> Result<Range<u64>, String> {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { size, bad, recovery, hang, instant } = Arguments::parse();
+    let Arguments { size, bad, recovery, hang, queue, flash, instant } = Arguments::parse();
+    let timing = match flash {
+        _ if instant => Timing::Instant,
+        Some(slower) => Timing::Flash { slower },
+        None => Timing::HardDisk { queue },
+    };
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, recovery, hang, timing: !instant })?;
+    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, recovery, hang, timing })?;
     println!("{}", disk.path().display());
     signals.forever().next();
     Ok(())

@@ -64,6 +64,11 @@ impl Mechanical {
         Nanos(self.free_at)
     }
 
+    /// The time at which such a request would complete if it were the next.
+    pub fn would_serve(&self, now: Nanos, offset: Bytes, size: Bytes) -> Nanos {
+        self.clone().serve(now, offset, size)
+    }
+
     /// When the head, free from `from` on, stands over the byte at `offset`.
     fn positioned_at(&self, from: u64, offset: u64) -> u64 {
         let on_track = from + self.geometry.overhead.0 + self.seek(self.head.abs_diff(offset));

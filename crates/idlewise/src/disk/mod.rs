@@ -1,10 +1,12 @@
 //! Service-time models of disks: how long a request of a given size takes.
 
+mod flash;
 mod mechanical;
 mod model;
 #[cfg(feature = "files")]
 mod presets;
 
+pub use flash::{Flash, FlashGeometry};
 pub use mechanical::{Geometry, Mechanical};
 pub use model::{Access, DiskModel, LARGEST_REQUEST, ModelError, Point, SMALLEST_REQUEST};
 #[cfg(feature = "files")]

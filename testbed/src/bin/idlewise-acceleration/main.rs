@@ -9,7 +9,7 @@ use idlewise::report::percent;
 use idlewise::sample::{Extractor, SamplingPlan, TraceInterval, mean_response, relative_error, weighted_response};
 use idlewise::trace::{Columns, ReadOptions, Request, Trace, open};
 use idlewise::{Bytes, Nanos};
-use idlewise_testbed::{EmulatedDisk, Options, Tool};
+use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
 use serde_json::Value;
 
 /// Replay a trace on an emulated 15,000 rpm disk, once whole and once by its representatives, and compare mean response times. Needs
@@ -91,7 +91,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn emulated(size: Bytes) -> anyhow::Result<EmulatedDisk> {
-    EmulatedDisk::new(&Options { size, timing: true, ..Options::default() })
+    EmulatedDisk::new(&Options { size, timing: Timing::HardDisk { queue: 1 }, ..Options::default() })
 }
 
 /// The intervals of the trace with the response times of its replay, on the trace's own clock.

@@ -16,7 +16,7 @@ use idlewise_testbed::lab::load::REQUEST;
 use idlewise_testbed::lab::outcome::Outcome;
 use idlewise_testbed::lab::scrubber::{Pace, Scrubber};
 use idlewise_testbed::lab::{Lab, Runs, Settings};
-use idlewise_testbed::{EmulatedDisk, Options, Tool};
+use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const TRACE: &str = "testbed/traces/pgbench.csv.gz";
@@ -47,7 +47,7 @@ fn main() -> anyhow::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, stop.clone())?;
     }
-    let disk = EmulatedDisk::new(&Options { size: SIZE, timing: true, ..Options::default() })?;
+    let disk = EmulatedDisk::new(&Options { size: SIZE, timing: Timing::HardDisk { queue: 1 }, ..Options::default() })?;
     let device = Device::open(disk.path())?;
     device.set_rotational()?;
     let _restored = Restored::of(&device)?;

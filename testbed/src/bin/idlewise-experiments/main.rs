@@ -15,7 +15,7 @@ use anyhow::ensure;
 use clap::Parser;
 use idlewise::Bytes;
 use idlewise::report::Section;
-use idlewise_testbed::{EmulatedDisk, Options, Tool};
+use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use cells::Cells;
@@ -64,7 +64,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let tool = Tool::beside_us()?;
     println!("Figures 3, 6 and 7 of DSN 2012. The disk is emulated: {SIZE}, a 15,000 rpm drive's times.");
     println!("Seed {}.\n", settings.seed);
-    let disk = EmulatedDisk::new(&Options { size: SIZE, timing: true, ..Options::default() })?;
+    let disk = EmulatedDisk::new(&Options { size: SIZE, timing: Timing::HardDisk { queue: 1 }, ..Options::default() })?;
     let device = Device::open(disk.path())?;
     device.set_rotational()?;
     let (schedulers, _) = device.schedulers()?;
