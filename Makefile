@@ -2,6 +2,7 @@
 # make test    every test; those that need root or a tool say so when they are skipped
 # make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
+# make promise   whether the goal is kept beside loads of many kinds, on three kinds of emulated disks, in about two hours: docs/promise.md
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it
@@ -41,7 +42,7 @@ ARCH ?= x86_64
 DIST_PACKAGES := binutils debootstrap dpkg-dev lintian mandoc python3 rpm
 DIST_PACKAGES_aarch64 := gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev:arm64 qemu-user-static zlib1g-dev:arm64
 # `--version` has the commit, where git knows it.
-demo experiments acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
+demo experiments promise acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
 	$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # Always the whole workspace: a build of one package resolves other features, and would compile again what is there.
 RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, seconds after that."; \
@@ -49,7 +50,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: deny docs publishable tables demo experiments acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: deny docs publishable tables demo experiments promise acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 demo: setup-disk
 	$(RELEASE)
@@ -60,6 +61,10 @@ demo: setup-disk
 experiments: setup-disk
 	$(RELEASE)
 	$(BUILT)/idlewise-experiments $(OPTIONS)
+
+promise: setup-disk
+	$(RELEASE)
+	$(BUILT)/idlewise-promise $(OPTIONS)
 
 acceleration: setup-disk
 	$(RELEASE)

@@ -54,4 +54,15 @@ fn each_subcommand_has_a_manual_page_and_shells_their_completions() {
         assert!(folder.path().join(file).exists(), "{file}");
     }
     assert!(!folder.path().join("idlewise-generate-files.1").exists());
+    for file in ["idlewise.bash", "idlewise.fish", "_idlewise"] {
+        let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(text.contains("fixed-delay") && text.contains("restrained"), "the names of policies are in {file}");
+    }
+}
+
+#[test]
+fn a_value_below_zero_is_called_that() {
+    let output = run(&["tune", "x.csv", "--mean-slowdown", "-1ms"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(common::stderr(&output).starts_with("error: a value that begins with '-1' is below zero"));
 }

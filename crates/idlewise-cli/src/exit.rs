@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use idlewise::report::printable;
 
 use crate::output::say;
@@ -39,6 +40,15 @@ pub struct UsageError(pub String);
 
 /// The code of an argument error; help and version are none.
 pub fn usage(error: &clap::Error) -> ExitCode {
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && typed.strip_prefix('-').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+    {
+        eprintln!(
+            "error: a value that begins with '{typed}' is below zero, which none may be\n\nFor more information, try '--help'."
+        );
+        return ExitCode::from(USAGE);
+    }
     let shown = error.render().to_string();
     // What was typed, or a name that a shell put in its place, is repeated in it.
     match printable::lines(&shown) {

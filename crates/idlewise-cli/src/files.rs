@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use idlewise::policy::POLICIES;
 
 use crate::examples;
 use crate::exit::Exit;
@@ -36,9 +38,17 @@ fn write(folder: &Path, date: &str) -> io::Result<()> {
     command.build();
     pages(command, folder, date)?;
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
-        clap_complete::generate_to(shell, &mut crate::Arguments::command(), "idlewise", folder)?;
+        let mut command = with_policies(crate::Arguments::command());
+        clap_complete::generate_to(shell, &mut command, "idlewise", folder)?;
     }
     Ok(())
+}
+
+/// The same, with the names that `--policy` may have: when a command is run they come from a table that programs can add to.
+fn with_policies(command: clap::Command) -> clap::Command {
+    let names = || PossibleValuesParser::new(POLICIES.iter().map(|entry| entry.name));
+    let named = |arg: clap::Arg| if arg.get_long() == Some("policy") { arg.value_parser(names()) } else { arg };
+    command.mut_args(named).mut_subcommands(with_policies)
 }
 
 /// The page of a command, and those of its subcommands.

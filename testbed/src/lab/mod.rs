@@ -1,8 +1,10 @@
 //! Measuring what a scrubber does to a foreground on the emulated disk, with progress.
 
+pub mod closed;
 pub mod device;
 pub mod foreground;
 pub mod load;
+mod markdown;
 pub mod outcome;
 mod random;
 pub mod scrubber;
@@ -15,6 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use device::Device;
 use foreground::Foreground;
+pub use markdown::markdown;
 use outcome::{Outcome, Run};
 use scrubber::{Reader, Scrubber};
 

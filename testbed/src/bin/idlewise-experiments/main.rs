@@ -21,7 +21,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use cells::Cells;
 use idlewise_testbed::lab::device::{Device, Restored};
 use idlewise_testbed::lab::load::Load;
-use idlewise_testbed::lab::{Lab, Runs, Settings};
+use idlewise_testbed::lab::{Lab, Runs, Settings, markdown};
 
 const REPORT: &str = "docs/experiments.md";
 const SIZE: Bytes = Bytes(8 << 30);
@@ -75,7 +75,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let page = page::page(sections);
     let html = lab.folder.join("report.html");
     std::fs::write(&html, page.html())?;
-    std::fs::write(REPORT, page::markdown(&page))?;
+    std::fs::write(REPORT, markdown(&page))?;
     println!("\nThe disk is emulated. Charts: {}; tables: {REPORT}", html.display());
     Ok(())
 }

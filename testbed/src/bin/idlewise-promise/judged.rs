@@ -1,0 +1,119 @@
+//! What a scrub did to a load, by the same requests without it.
+
+use idlewise::Nanos;
+use idlewise_testbed::lab::foreground::Played;
+use idlewise_testbed::lab::outcome::Mean;
+use serde_json::Value;
+
+/// Requests that count as the first ones.
+const FIRST: usize = 500;
+/// Differences are averaged over so many stretches of requests: those of a stretch wait for each other.
+const STRETCHES: usize = 20;
+
+/// One scrub beside one load.
+pub struct Judged {
+    pub disk: &'static str,
+    pub load: &'static str,
+    pub goal: f64,
+    /// Mean response without the scrub, in seconds, as all times here.
+    pub alone: f64,
+    /// How much longer the same requests took.
+    pub slowdown: Mean,
+    /// The same of the first ones.
+    pub first: Mean,
+    /// What the scrub says of itself.
+    pub account: f64,
+    pub experiment: Option<[f64; 2]>,
+    /// Bytes per second.
+    pub rate: f64,
+    pub predicted: Option<f64>,
+    /// Share of its time that it was paused for the goal.
+    pub paused: f64,
+}
+
+impl Judged {
+    pub fn new(
+        disk: &'static str,
+        load: &'static str,
+        goal: Nanos,
+        alone: &Played,
+        beside: &Played,
+        said: &Value,
+    ) -> Self {
+        let longer: Vec<f64> =
+            beside.responses.iter().zip(&alone.responses).map(|(with, without)| with - without).collect();
+        let number = |value: &Value| value.as_f64();
+        let compared = &said["compared"];
+        Self {
+            disk,
+            load,
+            goal: goal.as_secs_f64(),
+            alone: Mean::of(alone.responses.iter().copied()).value,
+            slowdown: by_stretches(&longer),
+            first: by_stretches(&longer[..longer.len().min(FIRST)]),
+            account: number(&said["measured"]["mean_slowdown_s"]).unwrap_or(f64::NAN),
+            experiment: number(&compared["low_s"]).zip(number(&compared["high_s"])).map(|(low, high)| [low, high]),
+            rate: number(&said["rate_bytes_per_s"]).unwrap_or(f64::NAN),
+            predicted: number(&said["predicted"]["throughput_bytes_per_s"]),
+            paused: number(&said["time_s"]["overdrawn"]).unwrap_or(0.0) / number(&said["elapsed_s"]).unwrap_or(1.0),
+        }
+    }
+
+    /// Whether the goal was kept within two standard errors, over all requests and over the first ones.
+    pub fn kept(&self) -> [bool; 2] {
+        [self.slowdown, self.first].map(|mean| mean.value - 2.0 * mean.error <= self.goal)
+    }
+
+    /// Whether what was measured is within the experiment's interval, widened by the measurement's own two standard errors.
+    pub fn covered(&self) -> Option<bool> {
+        let margin = 2.0 * self.slowdown.error;
+        self.experiment.map(|[low, high]| (low - margin..=high + margin).contains(&self.slowdown.value))
+    }
+
+    /// For whoever watches.
+    pub fn line(&self) -> String {
+        let [all, first] = self.kept().map(|kept| if kept { "kept" } else { "NOT KEPT" });
+        let experiment =
+            self.experiment.map_or("-".into(), |[low, high]| format!("{:.2} to {:.2}", low * 1e3, high * 1e3));
+        format!(
+            "{}, {}: goal {:.2} ms, slowdown {} ({all}), first {FIRST} {} ({first}), account {:.2}, experiment {experiment}, {:.2} MB/s",
+            self.disk,
+            self.load,
+            self.goal * 1e3,
+            self.slowdown.milliseconds(),
+            self.first.milliseconds(),
+            self.account * 1e3,
+            self.rate / 1e6,
+        )
+    }
+}
+
+/// The mean, with the error between stretches of equally many.
+fn by_stretches(longer: &[f64]) -> Mean {
+    let length = (longer.len() / STRETCHES).max(1);
+    let mean = Mean::of(longer.iter().copied()).value;
+    let stretches = longer.chunks_exact(length).map(|stretch| Mean::of(stretch.iter().copied()).value);
+    Mean { value: mean, error: Mean::of(stretches).error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn judged_by_hand() {
+        let played = |add: f64| Played {
+            responses: (0..1_000).map(|k| 0.01 + if k % 2 == 0 { add } else { 0.0 }).collect(),
+            elapsed: 1.0,
+            bytes: 0,
+            read: 0,
+        };
+        let said = serde_json::json!({
+            "measured": {"mean_slowdown_s": 0.001}, "rate_bytes_per_s": 5e6, "elapsed_s": 10.0,
+            "compared": {"low_s": 0.0005, "high_s": 0.002}
+        });
+        let judged = Judged::new("d", "l", Nanos(1_000_000), &played(0.0), &played(0.003), &said);
+        assert!((judged.slowdown.value - 0.0015).abs() < 1e-9 && judged.slowdown.error < 1e-9, "{:?}", judged.slowdown);
+        assert_eq!((judged.kept(), judged.covered()), ([false; 2], Some(true)));
+    }
+}

@@ -1,0 +1,87 @@
+//! What was found, as a page.
+
+use idlewise::Nanos;
+use idlewise::report::{Page, Section, Table, percent};
+
+use crate::judged::Judged;
+
+/// Everything.
+pub fn page(rows: &[Judged], seconds: u64, observe: Nanos) -> anyhow::Result<Page> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
+    let lead = format!(
+        "Each load runs twice on an emulated disk for {seconds} s, once alone and once beside `idlewise scrub` with a goal. Both times it \
+         is the same requests. The slowdown is what they took longer. Written by `make promise`, on Linux {kernel}."
+    );
+    let mut disks: Vec<_> = rows.iter().map(|row| row.disk).collect();
+    disks.dedup();
+    let sections = std::iter::once(summary(rows, observe)).chain(disks.into_iter().map(|disk| section(disk, rows)));
+    Ok(Page { title: "Is the promise kept?".into(), lead, sections: sections.collect() })
+}
+
+fn summary(rows: &[Judged], observe: Nanos) -> Section {
+    let count = |is: &dyn Fn(&Judged) -> bool| rows.iter().filter(|row| is(row)).count();
+    let [all, first] = [0, 1].map(|which| count(&|row| row.kept()[which]));
+    let (covered, compared) = (count(&|row| row.covered() == Some(true)), count(&|row| row.covered().is_some()));
+    let notes = [
+        ("goal kept", format!("in {all} of {} runs, within two standard errors", rows.len())),
+        ("goal kept over the first 500 requests", format!("in {first} of {}", rows.len())),
+        (
+            "experiment",
+            format!(
+                "in {covered} of the {compared} runs that had enough turns, its 95 % interval holds what was measured, within two \
+                 standard errors of that"
+            ),
+        ),
+        ("what the scrub knew", format!("nothing: it began with the load, and watched it for {observe} first")),
+        ("standard error", "between the means of 20 stretches of requests, as those of a stretch wait for each other".into()),
+        (
+            "solid-state drive",
+            "32 dies on 8 channels and a buffer for writes; all its times are 20 times as long as real ones, as FUSE is not fast \
+             enough for those. A goal of 1 ms is like one of 50 us on a real drive"
+                .into(),
+        ),
+    ];
+    Section {
+        heading: "In short".into(),
+        notes: notes.map(|(name, note)| (name.to_string(), note)).into(),
+        ..Section::default()
+    }
+}
+
+fn section(disk: &str, rows: &[Judged]) -> Section {
+    let mut table = Table::new([
+        "load",
+        "alone",
+        "goal",
+        "slowdown",
+        "kept",
+        "first 500",
+        "kept",
+        "account",
+        "experiment, 95 %",
+        "scrub, MB/s",
+        "of predicted",
+        "paused for the goal",
+    ]);
+    let ms = |seconds: f64| format!("{:.2} ms", seconds * 1e3);
+    let word = |kept: bool| if kept { "yes" } else { "NO" }.to_string();
+    for row in rows.iter().filter(|row| row.disk == disk) {
+        let [all, first] = row.kept().map(word);
+        table.row([
+            row.load.to_string(),
+            ms(row.alone),
+            ms(row.goal),
+            row.slowdown.milliseconds(),
+            all,
+            row.first.milliseconds(),
+            first,
+            ms(row.account),
+            row.experiment.map_or("-".into(), |[low, high]| format!("{:.2} to {:.2} ms", low * 1e3, high * 1e3)),
+            format!("{:.2}", row.rate / 1e6),
+            row.predicted.map_or("-".into(), |predicted| percent(row.rate / predicted)),
+            percent(row.paused),
+        ]);
+    }
+    Section { heading: format!("On a {disk}"), table, ..Section::default() }
+}
