@@ -16,7 +16,7 @@ fn bpf() {
     let libbpf = format!("-I{}", variable("DEP_BPF_INCLUDE"));
     let machine = variable("HOST").split('-').next().map(|arch| format!("-I/usr/include/{arch}-linux-gnu"));
     let compiled = Command::new("clang")
-        .args(["-target", "bpf", "-g", "-O2", "-Wall", "-Werror", "-c", SOURCE, "-o", &out, &libbpf])
+        .args(["-target", "bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Werror", "-c", SOURCE, "-o", &out, &libbpf])
         .args(machine)
         .status();
     let compiled = compiled.expect("compiling the BPF program needs clang (make setup installs it)");

@@ -43,7 +43,11 @@ struct task_struct {
 #define REQ_OP_READ 0
 #define REQ_OP_DRV_IN 34
 #define REQ_OP_DRV_OUT 35
-#define OPEN_REQUESTS 65536
+#define SLOTS_LOG2 14
+#define SLOTS (1 << SLOTS_LOG2)
+// A request is in one of so many slots behind the one that its address leads to.
+#define PROBES 16
+#define NO_TIME ~0ULL
 #define LENGTH_BITS 20
 #define RING_BYTES (4 * 1024 * 1024)
 
@@ -62,7 +66,10 @@ struct event {
 	__u8 pad;
 };
 
+// A place for one request that is there: whoever writes its address where there was none has it, and whoever writes none there
+// again has counted it.
 struct open_request {
+	__u64 address;
 	__u64 arrival;
 	__u64 issue;
 	__u64 sector;
@@ -72,12 +79,12 @@ struct open_request {
 	__u8 pad[2];
 };
 
+// A table of our own: the kernel's hash table takes microseconds for what takes a few nanoseconds here.
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	// Memory for those that are there, not for all that might be.
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, OPEN_REQUESTS);
-	__type(key, __u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
 	__type(value, struct open_request);
 } requests SEC(".maps");
 
@@ -92,6 +99,8 @@ const volatile struct {
 	__s32 disk_minor;
 	// Tell of completions only, and wake nobody up: the recorder looks in now and then.
 	__u32 recording;
+	// So many bytes in the ring, and user space is woken.
+	__u32 wake_at;
 } settings;
 
 // What both sides change while it runs; all there is in .bss.
@@ -108,7 +117,8 @@ struct {
 	__u32 own_writes;
 	// The scrubber's process, as the kernel counts them; zero before it has introduced itself.
 	__u32 own_tgid;
-	__u32 pad;
+	// Written by both sides: user space sleeps, and is to be woken by the next request of the foreground.
+	__u32 asleep;
 } shared;
 
 static __always_inline int watched(struct request *rq)
@@ -121,6 +131,7 @@ static __always_inline int watched(struct request *rq)
 static __always_inline void tell(const struct open_request *open, __u64 now, enum kind kind)
 {
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	__u64 wake = BPF_RB_NO_WAKEUP;
 
 	if (!event) {
 		__sync_fetch_and_add(&shared.lost_events, 1);
@@ -135,7 +146,16 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	event->op = open->op;
 	event->own = open->own;
 	event->pad = 0;
-	bpf_ringbuf_submit(event, settings.recording ? BPF_RB_NO_WAKEUP : 0);
+	// User space looks in when it may do something; between, only what it waits for or a ring that fills wakes it.
+	if (!settings.recording) {
+		if (shared.asleep && !open->own) {
+			shared.asleep = 0;
+			wake = BPF_RB_FORCE_WAKEUP;
+		} else if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.wake_at) {
+			wake = BPF_RB_FORCE_WAKEUP;
+		}
+	}
+	bpf_ringbuf_submit(event, wake);
 }
 
 // Whether another process is at it. Kernel threads issue requests for anyone.
@@ -168,10 +188,44 @@ static __always_inline int ours(const struct open_request *open)
 	return named && !from_another();
 }
 
-// Forgets a request; whether this did it. User space deletes what it takes for lost: whoever deletes a request counts it.
-static __always_inline int forget(__u64 key, int own)
+static __always_inline struct open_request *slot(__u64 address, __u32 probe)
 {
-	if (bpf_map_delete_elem(&requests, &key))
+	// Fibonacci hashing (Knuth, volume 3, section 6.4). The verifier allows no other arithmetic with an address than this.
+	__u32 key = (((__u32)address * 0x9e3779b1U >> (32 - SLOTS_LOG2)) + probe) & (SLOTS - 1);
+
+	return bpf_map_lookup_elem(&requests, &key);
+}
+
+// The request at this address, if it is known.
+static __always_inline struct open_request *find(__u64 address)
+{
+	for (__u32 probe = 0; probe < PROBES; probe++) {
+		struct open_request *open = slot(address, probe);
+
+		if (open && open->address == address)
+			return open;
+	}
+	return 0;
+}
+
+// A free place for the request at this address.
+static __always_inline struct open_request *take(__u64 address)
+{
+	for (__u32 probe = 0; probe < PROBES; probe++) {
+		struct open_request *open = slot(address, probe);
+
+		if (open && !open->address && !__sync_val_compare_and_swap(&open->address, 0, address))
+			return open;
+	}
+	return 0;
+}
+
+// Forgets a request; whether this did it. User space forgets what it takes for lost: whoever forgets a request counts it.
+static __always_inline int forget(struct open_request *open, __u64 address, int own)
+{
+	// Whoever has the place next is not to be taken for as old before it has written its time.
+	open->arrival = NO_TIME;
+	if (__sync_val_compare_and_swap(&open->address, address, 0) != address)
 		return 0;
 	if (!own)
 		__sync_fetch_and_add(&shared.foreground_open, -1);
@@ -180,16 +234,16 @@ static __always_inline int forget(__u64 key, int own)
 
 static __always_inline int seen(struct request *rq, int issued)
 {
-	__u64 key = (__u64)rq;
+	__u64 address = (__u64)rq;
 	struct open_request open = {}, *known;
 
 	if (!watched(rq))
 		return 0;
-	known = bpf_map_lookup_elem(&requests, &key);
+	known = find(address);
 	// The kernel has begun another request in the same memory: that the one before it completed was missed. A driver that could not
 	// take a request gets it once more as it was.
 	if (known && known->issue && has_place(known->op) && known->sector != rq->__sector) {
-		if (forget(key, known->own))
+		if (forget(known, address, known->own))
 			__sync_fetch_and_add(&shared.lost_events, 1);
 		known = 0;
 	}
@@ -205,10 +259,17 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.sector = has_place(open.op) ? rq->__sector : 0;
 	open.bytes = rq->__data_len;
 	open.own = ours(&open);
-	if (bpf_map_update_elem(&requests, &key, &open, BPF_ANY)) {
+	known = take(address);
+	if (!known) {
 		__sync_fetch_and_add(&shared.lost_events, 1);
 		return 0;
 	}
+	known->issue = open.issue;
+	known->sector = open.sector;
+	known->bytes = open.bytes;
+	known->op = open.op;
+	known->own = open.own;
+	known->arrival = open.arrival;
 	if (!open.own)
 		__sync_fetch_and_add(&shared.foreground_open, 1);
 	if (!settings.recording)
@@ -218,16 +279,16 @@ static __always_inline int seen(struct request *rq, int issued)
 
 static __always_inline int gone(struct request *rq)
 {
-	__u64 key = (__u64)rq;
+	__u64 address = (__u64)rq;
 	struct open_request open, *known;
 
 	if (!watched(rq))
 		return 0;
-	known = bpf_map_lookup_elem(&requests, &key);
+	known = find(address);
 	if (!known)
 		return 0;
 	open = *known;
-	if (forget(key, open.own))
+	if (forget(known, address, open.own))
 		tell(&open, bpf_ktime_get_ns(), COMPLETION);
 	return 0;
 }

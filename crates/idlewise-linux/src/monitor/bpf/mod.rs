@@ -2,7 +2,8 @@
 
 mod shared;
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,22 +11,25 @@ use std::time::Duration;
 
 use idlewise::Nanos;
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramType, RingBuffer,
+    Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramType, RingBuffer,
     RingBufferBuilder,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
 
 use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
-use shared::{OpenRequest, REQ_OPS_OF_A_DRIVER, Shared, decode, own_range, settings};
+use shared::{Mapped, REQ_OPS_OF_A_DRIVER, SLOTS, Slot, Variables, decode, own_range, settings};
 
 /// The program, compiled from `src/bpf/monitor.bpf.c`.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
 /// Memory for events: what arrives while nobody looks. A recorder looks seldom.
 const RING: u32 = 1 << 20;
 const RING_OF_A_RECORDER: u32 = 4 << 20;
+/// The program wakes us up for a request no more often than this.
+const LOOKS: Nanos = Nanos::from_millis(10);
 /// So long without an idle moment, and the kernel is asked whether it counts as many.
 const SUSPICIOUS: Nanos = Nanos::from_secs(1);
 
@@ -37,14 +41,18 @@ pub struct Bpf {
     _links: Vec<Link>,
     ring: RingBuffer<'static>,
     events: Arc<Mutex<Vec<Event>>>,
-    shared: Arc<Shared>,
+    shared: Arc<Mapped<Variables>>,
     /// The requests that are there.
-    requests: MapHandle,
+    requests: Mapped<[Slot; SLOTS]>,
+    /// Readable when the program has woken us up since it was last asked.
+    woken: OwnedFd,
     _object: Object,
     /// Folder of the disk in sysfs.
     disk: PathBuf,
     /// Since when the foreground has been outstanding, or was last looked after.
     busy_since: Option<Nanos>,
+    /// When the program was last asked to wake us up for a request.
+    woke: Nanos,
     /// Requests whose completion was missed.
     healed: u64,
 }
@@ -73,7 +81,7 @@ impl Bpf {
         let mut open = ObjectBuilder::default().name("monitor")?.open_memory(PROGRAM)?;
         prepare(&mut open, device.disk_numbers(), recording)?;
         let object = open.load()?;
-        let shared = Arc::new(Shared::map(&map_of(&object, ".bss")?)?);
+        let shared = Arc::new(Mapped::<Variables>::of(&map_of(&object, ".bss")?)?);
         let links = attach(&object)?;
         let events = Arc::new(Mutex::new(Vec::new()));
         let seen = events.clone();
@@ -93,7 +101,11 @@ impl Bpf {
             };
         };
         let _registration = Registration::new(device.disk_numbers(), Box::new(tell));
-        let requests = map_of(&object, "requests")?;
+        let requests = Mapped::of(&map_of(&object, "requests")?)?;
+        // Told once of each time that the program wakes us, not for as long as there is something in the ring.
+        let woken = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+        let edges = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&woken, of_events.as_fd(), epoll::EventData::new_u64(0), edges).map_err(io::Error::from)?;
         Ok(Self {
             _registration,
             _links: links,
@@ -101,9 +113,11 @@ impl Bpf {
             events,
             shared,
             requests,
+            woken,
             _object: object,
             disk,
             busy_since: None,
+            woke: Nanos::ZERO,
             healed: 0,
         })
     }
@@ -124,16 +138,21 @@ impl Bpf {
         if !self.kernel_counts_none() {
             return;
         }
-        let requests = &self.requests;
-        for key in requests.keys() {
-            let Ok(Some(value)) = requests.lookup(&key, MapFlags::ANY) else { continue };
-            let Some(open) = OpenRequest::decode(&value).filter(|open| now.since(open.arrival) >= SUSPICIOUS) else {
-                continue;
-            };
-            if REQ_OPS_OF_A_DRIVER.contains(&open.op) || requests.delete(&key).is_err() {
+        for slot in self.requests.iter() {
+            let (address, arrival) =
+                (slot.address.load(Ordering::Relaxed), Nanos(slot.arrival.load(Ordering::Relaxed)));
+            // A place that was taken a moment ago may still have the time of the request before: one that is forgotten for that is
+            // counted as lost like any other.
+            if address == 0 || now.since(arrival) < SUSPICIOUS {
                 continue;
             }
-            if !open.own {
+            let own = slot.own.load(Ordering::Relaxed) != 0;
+            if REQ_OPS_OF_A_DRIVER.contains(&slot.op.load(Ordering::Relaxed))
+                || slot.address.compare_exchange(address, 0, Ordering::Relaxed, Ordering::Relaxed).is_err()
+            {
+                continue;
+            }
+            if !own {
                 self.shared.foreground_open.fetch_sub(1, Ordering::Relaxed);
             }
             self.healed += 1;
@@ -148,10 +167,32 @@ impl Bpf {
         read("queue/iostats").trim() == "1" && counts.peek().is_some() && counts.all(|count| count == Ok(0))
     }
 
-    fn ring_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: libbpf's epoll descriptor stays open as long as the ring, which the result borrows.
-        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    /// Takes in what the program has told; whether there was anything.
+    fn consume(&mut self, events: &mut Vec<Event>) -> Result<bool, MonitorError> {
+        self.ring.consume().map_err(|error| failed(&error.to_string()))?;
+        let mut told = lock(&self.events);
+        let any = !told.is_empty();
+        events.append(&mut told);
+        Ok(any)
     }
+
+    /// Waits until the program wakes us, or for so long.
+    fn sleep(&self, time: Duration) -> Result<(), MonitorError> {
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(errno) => return Err(failed(&errno.to_string())),
+        }
+        // Asked only so that the next time is told.
+        let mut once = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
+        let asked = epoll::wait(&self.woken, &mut once[..], Some(&Timespec::default()));
+        asked.map(drop).or_else(|errno| if errno == Errno::INTR { Ok(()) } else { Err(failed(&errno.to_string())) })
+    }
+}
+
+fn failed(problem: &str) -> MonitorError {
+    MonitorError { monitor: "bpf", problem: problem.into() }
 }
 
 impl Monitor for Bpf {
@@ -160,17 +201,21 @@ impl Monitor for Bpf {
     }
 
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
-        let error = |problem: String| MonitorError { monitor: "bpf", problem };
+        self.consume(events)?;
         if !wait.is_zero() {
-            let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-            let fd = self.ring_fd();
-            match poll(&mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)], Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(error(errno.to_string())),
+            // Whoever comes to a quiet disk is told of at once. Of one in use nobody needs to know more often than is asked.
+            let idle = self.outstanding() == 0;
+            let wakes = idle && now().since(self.woke) >= LOOKS;
+            if wakes {
+                self.woke = now();
+                self.shared.asleep.store(1, Ordering::SeqCst);
             }
+            if !(wakes && self.consume(events)?) {
+                self.sleep(if idle && !wakes { wait.min(LOOKS.into()) } else { wait })?;
+                self.consume(events)?;
+            }
+            self.shared.asleep.store(0, Ordering::Relaxed);
         }
-        self.ring.consume().map_err(|e| error(e.to_string()))?;
-        events.append(&mut lock(&self.events));
         self.heal();
         Ok(())
     }
@@ -199,7 +244,7 @@ fn prepare(open: &mut OpenObject, disk: (u32, u32), recording: bool) -> Result<(
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata") {
-            map.set_initial_value(&settings(disk, recording))?;
+            map.set_initial_value(&settings(disk, recording, RING / 4))?;
         } else if name == "events" {
             map.set_max_entries(if recording { RING_OF_A_RECORDER } else { RING })?;
         }
@@ -291,12 +336,11 @@ mod tests {
         let Some(disk) = Loop::new() else { return };
         let device = Device::open(&disk.0).unwrap();
         let mut monitor = Bpf::open(&device, false).unwrap();
-        let open = |key: u64, arrival: Nanos, op: u8| {
-            let mut value = [0; 32];
-            value[..8].copy_from_slice(&arrival.0.to_ne_bytes());
-            value[28] = op;
-            let requests = &monitor.requests;
-            requests.update(&key.to_ne_bytes(), &value, MapFlags::ANY).unwrap();
+        let open = |address: u64, arrival: Nanos, op: u8| {
+            let slot = &monitor.requests[address as usize];
+            slot.arrival.store(arrival.0, Ordering::Relaxed);
+            slot.op.store(op, Ordering::Relaxed);
+            slot.address.store(address, Ordering::Relaxed);
             monitor.shared.foreground_open.fetch_add(1, Ordering::Relaxed);
         };
         // Missed, young at the first look, and a command of a driver, which the kernel does not count.
@@ -325,7 +369,8 @@ mod tests {
         let device = Device::open(&disk.0).unwrap();
         let monitor = Bpf::open(&device, false).unwrap();
         let events = map_of(&monitor._object, "events").unwrap();
-        let held = [monitor.requests.as_fd(), events.as_fd()].map(|map| {
+        let requests = map_of(&monitor._object, "requests").unwrap();
+        let held = [requests.as_fd(), events.as_fd()].map(|map| {
             let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", map.as_raw_fd())).unwrap();
             let held = info.lines().find_map(|line| line.strip_prefix("memlock:")).unwrap();
             held.trim().parse::<u64>().unwrap()

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 use idlewise::{Bytes, Nanos};
 use libbpf_rs::{MapCore, MapHandle};
@@ -22,9 +22,9 @@ pub const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
 /// Bits of the program's `own_range` for the length.
 const LENGTH_BITS: u32 = 20;
 
-/// What the program's `settings` hold, for the disk of these numbers.
-pub fn settings((major, minor): (u32, u32), recording: bool) -> Vec<u8> {
-    [major, minor, recording.into()].map(u32::to_ne_bytes).concat()
+/// What the program's `settings` hold, for the disk of these numbers; user space is woken when so many bytes are in the ring.
+pub fn settings((major, minor): (u32, u32), recording: bool, wake_at: u32) -> Vec<u8> {
+    [major, minor, recording.into(), wake_at].map(u32::to_ne_bytes).concat()
 }
 
 /// The program's `shared`. Each is one word that is read and written at once, and none says anything about another, so that no
@@ -37,46 +37,77 @@ pub struct Variables {
     pub own_command: AtomicU32,
     pub own_writes: AtomicU32,
     _own_tgid: AtomicU32,
-    _pad: AtomicU32,
+    pub asleep: AtomicU32,
 }
 
-/// The program's variables, in memory that it and this process share.
-pub struct Shared(NonNull<Variables>);
+/// A place of the program's table of requests: its `struct open_request`.
+#[repr(C)]
+pub struct Slot {
+    /// Which request is there, by its address in the kernel; zero for none. Whoever replaces it by none has counted it.
+    pub address: AtomicU64,
+    /// When it arrived; the end of time in a place that is free.
+    pub arrival: AtomicU64,
+    _issue: AtomicU64,
+    _sector: AtomicU64,
+    _bytes: AtomicU32,
+    pub op: AtomicU8,
+    pub own: AtomicU8,
+    _pad: [AtomicU8; 2],
+}
+
+/// Places in the table.
+pub const SLOTS: usize = 1 << 14;
+
+/// What consists of atomics alone, and may be all zeros.
+///
+/// # Safety
+/// Only for such types.
+pub unsafe trait OfAtomics {}
+
+// SAFETY: every field is an atomic integer.
+unsafe impl OfAtomics for Variables {}
+
+// SAFETY: an array of what has atomic integers only.
+unsafe impl OfAtomics for [Slot; SLOTS] {}
+
+/// What a map of the program holds, in memory that it and this process share.
+pub struct Mapped<T: OfAtomics>(NonNull<T>);
 
 // SAFETY: the mapping belongs to this value, and it only gives out atomics, which any thread may use.
-unsafe impl Send for Shared {}
+unsafe impl<T: OfAtomics> Send for Mapped<T> {}
 
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl<T: OfAtomics> Sync for Mapped<T> {}
 
-impl Shared {
-    /// Maps the variables of a loaded program.
-    pub fn map(variables: &MapHandle) -> io::Result<Self> {
-        if variables.value_size() as usize != size_of::<Variables>() {
-            return Err(io::Error::other("the program's variables are of another size"));
+impl<T: OfAtomics> Mapped<T> {
+    /// Maps what a map of a loaded program holds.
+    pub fn of(map: &MapHandle) -> io::Result<Self> {
+        // The kernel rounds each value up to words.
+        let held = map.value_size().next_multiple_of(8) as usize * map.max_entries() as usize;
+        if held != size_of::<T>() {
+            return Err(io::Error::other("what the program shares is of another size"));
         }
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses a place where nothing is yet.
-        let place =
-            unsafe { mmap(null_mut(), size_of::<Variables>(), access, MapFlags::SHARED, variables.as_fd(), 0) }?;
-        NonNull::new(place.cast()).map(Self).ok_or_else(|| io::Error::other("the program's variables are at zero"))
+        let place = unsafe { mmap(null_mut(), size_of::<T>(), access, MapFlags::SHARED, map.as_fd(), 0) }?;
+        NonNull::new(place.cast()).map(Self).ok_or_else(|| io::Error::other("what the program shares is at zero"))
     }
 }
 
-impl Deref for Shared {
-    type Target = Variables;
+impl<T: OfAtomics> Deref for Mapped<T> {
+    type Target = T;
 
-    fn deref(&self) -> &Variables {
+    fn deref(&self) -> &T {
         // SAFETY: a page-aligned mapping of this size that is there until `self` is dropped; on this side it is only ever
-        // reached through atomics, and the program reads and writes whole words, by atomic additions where both sides add.
+        // reached through atomics, and the program reads and writes whole words, by atomic operations where both sides change one.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for Shared {
+impl<T: OfAtomics> Drop for Mapped<T> {
     fn drop(&mut self) {
-        // SAFETY: mapped with this size in `map`, and whatever borrows it is gone.
-        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<Variables>()) };
+        // SAFETY: mapped with this size in `of`, and whatever borrows it is gone.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<T>()) };
     }
 }
 
@@ -85,21 +116,6 @@ pub fn own_range(begin: u64, end: u64) -> u64 {
     let (begin, length) = (begin / SECTOR, end / SECTOR - begin / SECTOR);
     let fits = begin < 1 << (u64::BITS - LENGTH_BITS) && length < 1 << LENGTH_BITS;
     if fits { begin << LENGTH_BITS | length } else { 0 }
-}
-
-/// What heals must know of the program's `struct open_request`.
-pub struct OpenRequest {
-    pub arrival: Nanos,
-    pub op: u8,
-    pub own: bool,
-}
-
-impl OpenRequest {
-    pub fn decode(value: &[u8]) -> Option<Self> {
-        let value: &[u8; 32] = value.try_into().ok()?;
-        let arrival = Nanos(u64::from_ne_bytes(std::array::from_fn(|index| value[index])));
-        Some(Self { arrival, op: value[28], own: value[29] != 0 })
-    }
 }
 
 /// Reads a `struct event`; `None` for a record of another size.

@@ -23,6 +23,9 @@ use crate::monitor::now;
 /// Time between two looks for others that check the same disk.
 const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(10);
 
+/// While the foreground is active, it is looked no more often than this whether the disk is idle.
+const SHORTEST_WAIT: Duration = Duration::from_millis(2);
+
 /// One run.
 pub struct Run<'r, 'a> {
     lane: &'r mut Lane<'a>,
@@ -183,7 +186,9 @@ impl<'r, 'a> Run<'r, 'a> {
     /// Asks the driver; the size of a request to issue now, or `None` after having waited for a while.
     fn turn(&mut self) -> Result<Option<Bytes>, ScrubError> {
         if self.lane.idle_since().is_none() {
-            self.wait(Doing::ForegroundActive, TICK)?;
+            // Whatever idle interval begins meanwhile cannot be used sooner.
+            let wait = self.pacing.parameters().map_or(SHORTEST_WAIT, |(_, wait)| Duration::from(wait));
+            self.wait(Doing::ForegroundActive, wait.clamp(SHORTEST_WAIT, TICK))?;
             return Ok(None);
         }
         let at = now();
