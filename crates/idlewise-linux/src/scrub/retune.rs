@@ -8,13 +8,16 @@ use idlewise::drive::LEFT_ALONE;
 use idlewise::idle::Idleness;
 use idlewise::policy::{Budget, Waiting};
 use idlewise::simulate::{Summary, scrub};
-use idlewise::tune::{Arrivals, Goal, Predicted, TuneError, tune};
+use idlewise::tune::{Arrivals, Goal, Predicted, TuneError, throttled, tune};
 use idlewise::{Bytes, Nanos, Rate};
 
 /// Times of requests larger than those measured at the beginning, of which the median counts.
 const TIMES: usize = 5;
 /// Time between two tunings.
 const RETUNE: Nanos = Nanos::from_secs(60);
+
+/// A wait that only the account holds to the goal must be so much faster than one that keeps it by itself.
+const BETTER: f64 = 1.5;
 
 /// When and by what it is tuned again.
 pub struct Retune {
@@ -99,8 +102,14 @@ impl Retune {
 
 fn tuned(seen: &Idleness, model: &DiskModel, goal: &Goal) -> Result<Tuned, TuneError> {
     let seen = std::slice::from_ref(seen);
-    let policy = tune(seen, model, goal, Arrivals::AnyMoment, &|_| ())?.policy();
-    Ok(Tuned { policy, predicted: as_it_will_run(policy, seen, model, goal) })
+    let tuned = |policy| Tuned { policy, predicted: as_it_will_run(policy, seen, model, goal) };
+    let by_itself = tuned(tune(seen, model, goal, Arrivals::AnyMoment, &|_| ())?.policy());
+    // Where a fixed wait leaves most of the goal unused, an account may do better by leaving intervals alone.
+    let held = throttled(seen, model, goal).map(tuned).filter(|held| {
+        let keeps = held.predicted.mean_slowdown <= goal.mean_slowdown;
+        keeps && held.predicted.throughput.0 as f64 > BETTER * by_itself.predicted.throughput.0 as f64
+    });
+    Ok(held.unwrap_or(by_itself))
 }
 
 /// What a policy will do within its account, and with the intervals that are left alone to compare with.

@@ -15,6 +15,7 @@ mod point;
 mod sample;
 mod search;
 mod shaped;
+mod throttled;
 mod waiting;
 
 pub use baselines::{Baseline, baselines, baselines_of_plan};
@@ -30,3 +31,4 @@ pub use plan::{Plan, PlanError, PlanFile, Predicted, Schedule};
 pub use point::{OperatingPoint, Trained, best_within, chosen_within};
 pub use search::tune;
 pub use shaped::shaped;
+pub use throttled::throttled;
