@@ -9,7 +9,7 @@ fault_disk left --bad 6000-6001
 left=$disk
 fault_disk right --cache 2ms
 right=$disk
-raid1 "$left" "$right"
+raid1 md0 32704 "$left" "$right"
 # shellcheck disable=SC2086
 step members idlewise scrub "$left" "$right" $PACE
 step dry-run idlewise scrub "$left" "$right" $PACE --dry-run
@@ -22,6 +22,32 @@ step md-log cat /tmp/repairs
 step md-writes grep -E '^(2a|8a) ' /tmp/left.log
 scrub md-again "$left"
 cmp /tmp/left.img /tmp/right.img; tell md-same $?
+
+# A mirror whose members are not the same near an unreadable block, and one of whose checks was left where a killed repair had it.
+dd if=/dev/urandom of=/tmp/odd.img bs=1M count=16 2>/dev/null
+cp /tmp/odd.img /tmp/even.img
+dd if=/dev/urandom of=/tmp/odd.img bs=512 seek=1040 count=1 conv=notrunc 2>/dev/null
+cp /tmp/odd.img /tmp/odd.before
+fault_disk odd --bad 1031
+odd=$disk
+fault_disk even
+even=$disk
+raid1 md1 16320 "$odd" "$even"
+scrub md-odd "$odd"
+step md-differs idlewise repair "$odd" --md --allow-writes --state-dir /tmp/states
+step md-differs-writes grep -E '^(2a|8a) ' /tmp/odd.log
+cmp /tmp/odd.img /tmp/odd.before; tell md-differs-same $?
+# As it was: the same on both. Now a check is left as a killed repair leaves it.
+dd if=/tmp/even.img of="$odd" bs=512 skip=1040 seek=1040 count=1 oflag=direct 2>/dev/null
+array=/sys/block/md1/md
+echo 0 > $array/sync_min
+echo 128 > $array/sync_max
+echo check > $array/sync_action
+sleep 2
+step md-stands cat $array/sync_action
+scrub md-stands-scrub "$even"
+step md-stands-repair idlewise repair "$odd" --md --allow-writes --state-dir /tmp/states
+step md-stands-over cat $array/sync_action $array/sync_max
 
 # md's own check is waited for; it comes after the repair, as it would have done its work.
 echo 200 > /sys/block/md0/md/sync_speed_max

@@ -67,22 +67,23 @@ find_disk() {
 # Waits for what runs in the background, but for the disks.
 wait_for_jobs() { sleep 2; }
 
-# raid1 DISK DISK: starts /dev/md0 without metadata, so that blocks of the array are those of its members.
+# raid1 NAME KIB DISK DISK: starts /dev/NAME without metadata, so that blocks of the array are those of its members.
 raid1() {
     modprobe raid1
-    echo md0 > /sys/module/md_mod/parameters/new_array
-    md=/sys/block/md0/md
-    echo none > $md/metadata_version
-    echo raid1 > $md/level
-    echo 2 > $md/raid_disks
-    echo 32704 > $md/component_size
+    echo "$1" > /sys/module/md_mod/parameters/new_array
+    md=/sys/block/$1/md
+    echo none > "$md/metadata_version"
+    echo raid1 > "$md/level"
+    echo 2 > "$md/raid_disks"
+    echo "$2" > "$md/component_size"
+    shift 2
     slot=0
     for member in "$@"; do
         number=$(cat "/sys/block/${member#/dev/}/dev")
-        echo "$number" > $md/new_dev
+        echo "$number" > "$md/new_dev"
         echo $slot > "$md/dev-${member#/dev/}/slot"
         slot=$((slot + 1))
     done
-    echo none > $md/resync_start
-    echo active > $md/array_state
+    echo none > "$md/resync_start"
+    echo active > "$md/array_state"
 }

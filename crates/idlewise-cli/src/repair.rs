@@ -19,8 +19,9 @@ use crate::output::{self, say};
 
 /// Rewrite the unreadable blocks that a scrub found, from a mirror or through md. Writes only with --allow-writes
 ///
-/// With --mirror, neither device may be mounted or in use. With --md, the device is a member of an array: md checks those blocks and
-/// rewrites what it cannot read. Each write is logged before and after.
+/// With --mirror, neither device may be mounted or in use. With --md, the device is a member of an array: md checks the 64 KiB or the
+/// chunk around each of those blocks, and rewrites what it cannot read. Of a mirror it rewrites all of the 64 KiB, so nothing is done
+/// unless the rest of them is the same on each member. What may be written is logged before and after.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true))]
 pub struct Arguments {
@@ -87,7 +88,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     if !arguments.allow_writes {
         let count: u64 = bad.iter().map(|run| run.blocks).sum();
-        say!("idlewise: {name}: {count} blocks would be rewritten from {source}; --allow-writes does it");
+        let around = if mirror.is_none() { ", with up to 64 KiB or a chunk around each" } else { "" };
+        say!("idlewise: {name}: {count} blocks would be rewritten from {source}{around}; --allow-writes does it");
         return Ok(Exit::NothingToDo);
     }
     let _claim = Claim::of(&device, &states)?;

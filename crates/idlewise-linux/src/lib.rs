@@ -5,6 +5,7 @@
 //!                └─────► capture, replay
 //! ```
 
+mod apart;
 pub mod capture;
 pub mod device;
 pub mod files;

@@ -1,8 +1,11 @@
 //! What a device is part of that can repair it.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Device, zfs};
+use crate::apart;
 
 /// What can rewrite a device's unreadable blocks from redundant data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +32,14 @@ impl Device {
             let Some(disk) = self.open_disk().ok().filter(|_| !self.is_file()) else { return Vec::new() };
             // Nothing is read ahead, which the monitor would take for the foreground's.
             let _ = rustix::fs::fadvise(&disk, 0, None, rustix::fs::Advice::Random);
-            let found = |place: std::ops::Range<u64>| Some((place.start, zfs::pool(&disk, place)?));
+            // Nor does one that hangs: the scrub is to begin all the same, and to say where.
+            let mut answers = true;
+            let mut read = |at: u64, length: usize| {
+                let read = if answers { Some(apart::read_at(&disk, at, length)) } else { None };
+                answers &= !matches!(&read, Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut);
+                read?.ok()
+            };
+            let found = |place: std::ops::Range<u64>| Some((place.start, zfs::pool(place, &mut read)?));
             self.place.parts_of_disk().into_iter().filter_map(found).collect()
         })
     }

@@ -105,7 +105,7 @@ impl Place {
             if (folder.join("md").exists() || folder.join("dm").exists())
                 && found.iter().all(|known| known.name != name)
             {
-                found.push(Array { name, action: text(&folder.join("md/sync_action")) });
+                found.push(Array { name, action: action(&folder.join("md")) });
             }
             let partitions = entries(&folder).filter(|entry| entry.join("partition").exists());
             for part in partitions.chain([folder.clone()]) {
@@ -160,21 +160,28 @@ impl Place {
         let number = |part: PathBuf| numbers(&part).ok_or_else(|| io::Error::other("a part without a number"));
         let parts = entries(&self.disk.join("slaves")).map(number);
         let parts = parts.map(|number| number.map(|(major, minor)| rustix::fs::makedev(major, minor)));
-        parts.chain(loops::lies_on(&self.disk).transpose()).collect()
+        let backing = loops::backing(&self.disk).transpose();
+        parts.chain(backing.map(|backing| backing.map(|backing| backing.number))).collect()
     }
 
-    /// A loop device that lies on it, on a part of it or on its whole disk, or of which that is not certain. The kernel does not take
-    /// that for a claim.
+    /// A loop device that lies on it, on a part of it or on its whole disk, that has the same file, or of which none of that is certain.
+    /// The kernel does not take that for a claim.
     ///
     /// # Errors
     /// If the devices of the machine cannot be looked through.
     pub fn loop_on_it(&self, sys: &Path) -> io::Result<Option<String>> {
         let extent = self.extent()?;
+        // Two on one file are one and the same disk.
+        let own = loops::backing(&self.disk)?.map(|own| own.file);
         for entry in fs::read_dir(sys.join("block"))? {
             let folder = entry?.path();
-            let is_on_it = match loops::lies_on(&folder) {
+            if folder.file_name() == self.disk.file_name() {
+                continue;
+            }
+            let is_on_it = match loops::backing(&folder) {
                 Ok(None) => false,
-                Ok(Some(number)) => match Self::find(sys, number) {
+                Ok(Some(other)) if Some(other.file) == own => true,
+                Ok(Some(other)) => match Self::find(sys, other.number) {
                     Ok(below) if below.disk_numbers() != self.disk_numbers() => false,
                     Ok(below) => {
                         let other = below.extent()?;
@@ -238,6 +245,13 @@ pub fn numbers(folder: &Path) -> Option<(u32, u32)> {
 fn parsed(dev: &str) -> Option<(u32, u32)> {
     let (major, minor) = dev.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// What md does with an array. A check that stands at its limit does nothing: whoever set that has ended, and it never goes on.
+fn action(md: &Path) -> Option<String> {
+    let first = |file: &str| text(&md.join(file))?.split_whitespace().next()?.parse::<u64>().ok();
+    let stands = first("sync_completed").zip(first("sync_max")).is_some_and(|(at, limit)| at >= limit);
+    text(&md.join("sync_action")).map(|action| if action == "check" && stands { "idle".into() } else { action })
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {

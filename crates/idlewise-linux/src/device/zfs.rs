@@ -4,9 +4,7 @@
 //! used here, 112 KiB of name and value pairs, and a ring of uberblocks, each of which begins with a magic number ("ZFS On-Disk
 //! Specification", Sun Microsystems 2006, chapter 1).
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 const LABEL: u64 = 256 << 10;
 /// Name and value pairs in a label, and its ring of uberblocks.
@@ -28,20 +26,16 @@ pub struct Pool {
     pub guid: u64,
 }
 
-/// The pool that the device at these bytes of `disk` is a member of. What ZFS has left on a disk that something else uses now is
+/// The pool that the device at these bytes of a disk is a member of; `read` gives so many bytes of the disk from there on. What ZFS has left on a disk that something else uses now is
 /// mostly at one end: only labels of one pool at both ends count.
-pub fn pool(disk: &File, place: Range<u64>) -> Option<Pool> {
+pub fn pool(place: Range<u64>, mut read: impl FnMut(u64, usize) -> Option<Vec<u8>>) -> Option<Pool> {
     let end = place.start + (place.end - place.start) / LABEL * LABEL;
     if end - place.start < 4 * LABEL {
         return None;
     }
-    let label = |at: u64| {
-        let mut label = vec![0; LABEL as usize];
-        disk.read_exact_at(&mut label, at).ok()?;
-        parse(&label)
-    };
-    let first = [place.start, place.start + LABEL].into_iter().find_map(label)?;
-    let last = [end - 2 * LABEL, end - LABEL].into_iter().find_map(label)?;
+    let mut label = |at: u64| parse(&read(at, LABEL as usize)?);
+    let first = [place.start, place.start + LABEL].into_iter().find_map(&mut label)?;
+    let last = [end - 2 * LABEL, end - LABEL].into_iter().find_map(&mut label)?;
     (first == last).then_some(first)
 }
 
@@ -108,6 +102,9 @@ mod zfs_label;
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
     use proptest::prelude::*;
 
     use super::zfs_label::label;
@@ -121,6 +118,13 @@ mod tests {
         let places = [0, LABEL, end - 2 * LABEL, end - LABEL];
         keep.iter().for_each(|copy| file.write_all_at(&label(name, 42), start + places[*copy]).unwrap());
         file
+    }
+
+    fn pool(disk: &File, place: Range<u64>) -> Option<Pool> {
+        super::pool(place, |at, length| {
+            let mut bytes = vec![0; length];
+            disk.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
+        })
     }
 
     #[test]

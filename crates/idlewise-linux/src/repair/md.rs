@@ -1,10 +1,15 @@
 //! Repair through md: a check of the few stripes around each unreadable block. A check reads every member; what one of them
 //! cannot read is rewritten from the others (Documentation/admin-guide/md.rst of the kernel). Reading through the array
 //! would not do: md answers from the member that it likes best.
+//!
+//! Of a mirror md rewrites the whole window of 64 KiB in which a member has an unreadable block, with what the first good one holds. So
+//! the rest of it must be the same on all of them, or nothing is done.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,6 +21,7 @@ use idlewise::report::printable::one_line;
 use super::{Fate, Outcome, RepairError, RepairLog, note};
 use crate::device::Device;
 use crate::device::verify::Verifier;
+use crate::memory::Buffer;
 use crate::scrub::BadBlocks;
 
 const SECTOR: u64 = 512;
@@ -37,6 +43,8 @@ pub fn through_array(
     stop: &AtomicBool,
 ) -> Result<Vec<Outcome>, RepairError> {
     let array = Array::of(device)?;
+    array.is_redundant()?;
+    let others = array.mirrors(device)?;
     let mut outcomes = Vec::new();
     for run in bad {
         if stop.load(Ordering::Relaxed) {
@@ -49,9 +57,14 @@ pub fn through_array(
             continue;
         }
         if let Some((begin, end)) = window {
-            log.say("will-check", run.lba, run.blocks, &array.name)?;
+            let per_block = u64::from(device.block) / SECTOR;
+            let lbas = (array.data.0 + begin) / per_block..(array.data.0 + end).div_ceil(per_block);
+            others.iter().try_for_each(|other| array.same(device, other, lbas.clone()))?;
+            // md rewrites all of it: what it could not read, and on a mirror the rest too.
+            let count = lbas.end - lbas.start;
+            log.say("will-check", lbas.start, count, &array.name)?;
             let checked = array.check(begin, end, stop)?;
-            log.say(if checked { "checked" } else { "stopped" }, run.lba, run.blocks, &array.name)?;
+            log.say(if checked { "checked" } else { "stopped" }, lbas.start, count, &array.name)?;
             if !checked {
                 break;
             }
@@ -123,6 +136,58 @@ impl Array {
         Ok(array)
     }
 
+    /// Whether it can rewrite anything.
+    fn is_redundant(&self) -> Result<(), RepairError> {
+        let spare = match self.read("level")?.as_str() {
+            "raid1" => self.number("raid_disks")?.saturating_sub(1),
+            "raid6" => 2,
+            _ => 1,
+        };
+        let missing = self.number("degraded")?;
+        if missing < spare {
+            return Ok(());
+        }
+        let problem = format!("lacks {missing} of its members: nothing is left to rewrite from");
+        Err(RepairError::Array { array: self.name.clone(), problem })
+    }
+
+    /// The other members, where each holds the same as the device, and where its data begin on them, in sectors.
+    fn mirrors(&self, device: &Device) -> Result<Vec<(Device, u64)>, RepairError> {
+        let mut others = Vec::new();
+        if self.read("level")? != "raid1" {
+            return Ok(others);
+        }
+        for entry in fs::read_dir(&self.folder).map_err(|error| self.error("", &error))? {
+            let name = entry.map_err(|error| self.error("", &error))?.file_name().to_string_lossy().into_owned();
+            let Some(other) = name.strip_prefix("dev-").filter(|other| *other != device.name()) else { continue };
+            if self.read(&format!("{name}/state"))?.split(',').any(|state| state == "in_sync") {
+                others.push((Device::open(&Path::new("/dev").join(other))?, self.number(&format!("{name}/offset"))?));
+            }
+        }
+        Ok(others)
+    }
+
+    /// Whether blocks of the device hold what another member holds in their place, as far as both can be read.
+    fn same(&self, device: &Device, (other, begin): &(Device, u64), lbas: Range<u64>) -> Result<(), RepairError> {
+        let block = u64::from(device.block);
+        let (mut ours, mut theirs) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
+        for lba in lbas {
+            let (ours, theirs) = (ours.bytes(device.block as usize), theirs.bytes(device.block as usize));
+            let there = (lba * block).saturating_sub(self.data.0 * SECTOR) + begin * SECTOR;
+            let read = |file: &File, into: &mut [u8], at: u64| file.read_exact_at(into, at).is_ok();
+            let both = read(&device.file, ours, lba * block) && read(&other.file, theirs, there);
+            if both && ours != theirs {
+                let problem = format!(
+                    "holds something else at block {lba} of {} than on {}: md would overwrite one of them with the other",
+                    device.path.display(),
+                    other.path.display()
+                );
+                return Err(RepairError::Array { array: self.name.clone(), problem });
+            }
+        }
+        Ok(())
+    }
+
     /// The sectors of the member's data that a check of these sectors of the member covers; `None` if they are no data.
     fn window(&self, first: u64, last: u64) -> Option<(u64, u64)> {
         let (begin, length) = self.data;
@@ -135,7 +200,13 @@ impl Array {
 
     /// Checks the data between two sectors of each member, and waits until that is done; whether it was before `stop` was set.
     fn check(&self, begin: u64, end: u64, stop: &AtomicBool) -> Result<bool, RepairError> {
-        let action = self.read("sync_action")?;
+        let mut action = self.read("sync_action")?;
+        if action == "check" && self.stands()? {
+            // A repair that was killed has left it so.
+            drop(Reset(self));
+            sleep(LOOK);
+            action = self.read("sync_action")?;
+        }
         if action != "idle" {
             return Err(RepairError::Array { array: self.name.clone(), problem: format!("is busy ({action})") });
         }
@@ -163,6 +234,13 @@ impl Array {
                 return Err(RepairError::Array { array: self.name.clone(), problem });
             }
         }
+    }
+
+    /// Whether a check is at its limit, and so never goes on.
+    fn stands(&self) -> Result<bool, RepairError> {
+        let [at, limit] = ["sync_completed", "sync_max"].map(|file| self.read(file));
+        let first = |text: &str| text.split_whitespace().next().and_then(|first| first.parse::<u64>().ok());
+        Ok(first(&at?).zip(first(&limit?)).is_some_and(|(at, limit)| at >= limit))
     }
 
     fn read(&self, file: &str) -> Result<String, RepairError> {
@@ -209,6 +287,23 @@ mod tests {
         assert_eq!(array.window(2048, 2049), Some((0, 1024)));
         assert_eq!(array.window(2048 + 5000, 2048 + 5002), Some((4096, 5120)));
         assert_eq!([array.window(2047, 2048), array.window(102_048, 102_049)], [None, None]);
+    }
+
+    /// A repair that was killed left a check that never ends: the next one ends it.
+    #[test]
+    fn a_check_that_stands_at_its_limit_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        for (name, value) in
+            [("sync_action", "check"), ("sync_completed", "2176 / 65408"), ("sync_min", "2048"), ("sync_max", "2176")]
+        {
+            fs::write(file(name), value).unwrap();
+        }
+        let array = Array { name: "md0".into(), folder: folder.path().into(), data: (2048, 100_000), chunk: 0 };
+        assert!(array.check(1024, 2048, &AtomicBool::new(false)).unwrap());
+        fs::write(file("sync_action"), "check").unwrap();
+        let busy = array.check(1024, 2048, &AtomicBool::new(false)).unwrap_err().to_string();
+        assert_eq!(busy, "md0: is busy (check)", "without a limit it goes on");
     }
 
     /// Whoever stops a repair leaves no limit behind, at which every later check would end.

@@ -1,0 +1,142 @@
+//! System calls that may hang, in a process of their own: a thread that hangs in the kernel would keep this process from ever ending.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::raw::c_void;
+use std::ptr::null_mut;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+/// What takes longer is left behind.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Memory that a process apart fills.
+struct Filled {
+    memory: *mut c_void,
+    length: usize,
+}
+
+impl Filled {
+    fn new(length: usize) -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses a place where nothing is yet.
+        let memory = unsafe { mmap_anonymous(null_mut(), length, access, MapFlags::SHARED) }?;
+        Ok(Self { memory, length })
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        // SAFETY: so many bytes are mapped until `self` is dropped; the other process has ended.
+        unsafe { std::slice::from_raw_parts(self.memory.cast::<u8>(), self.length) }.to_vec()
+    }
+}
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length in `new`, and nothing borrows it. Another process has a mapping of its own.
+        let _ = unsafe { munmap(self.memory, self.length) };
+    }
+}
+
+/// Bytes of a file.
+///
+/// # Errors
+/// What the system says; [`io::ErrorKind::TimedOut`] if it does not answer.
+pub fn read_at(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    filled(PATIENCE, length, Some(file), |memory| {
+        let mut read = 0;
+        while read < length {
+            // SAFETY: so many bytes from there on are mapped, and no other process uses them meanwhile.
+            let count = unsafe { libc::pread64(0, memory.add(read), length - read, (offset + read as u64) as i64) };
+            match count {
+                0 => return Err(libc::EIO),
+                1.. => read += count as usize,
+                _ => return Err(last_error()),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The error of the last system call.
+pub fn last_error() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// So many bytes that `work` fills, where nothing but system calls may be done; `file` is its descriptor 0.
+///
+/// # Errors
+/// What `work` says; [`io::ErrorKind::TimedOut`] if it takes longer than `patience`, or what keeps a process from being made.
+pub fn filled(
+    patience: Duration,
+    length: usize,
+    file: Option<&File>,
+    work: impl Fn(*mut c_void) -> Result<(), i32>,
+) -> io::Result<Vec<u8>> {
+    let memory = Filled::new(length)?;
+    let (mut answer, writer) = io::pipe()?;
+    let (told, given) = (writer.as_raw_fd(), file.map(AsRawFd::as_raw_fd));
+    // SAFETY: what the new process does until it ends allocates nothing, takes no lock and returns nowhere.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // It must not hold what this process has open, such as locks. Neither of the two is below 2.
+        // SAFETY: plain system calls with numbers.
+        unsafe {
+            given.map(|given| libc::dup2(given, 0));
+            libc::dup2(told, 1);
+            libc::syscall(libc::SYS_close_range, 2u32, u32::MAX, 0u32);
+        }
+        let error = work(memory.memory).err().unwrap_or(0);
+        // SAFETY: the number is there until the call returns; a pipe takes it at once.
+        unsafe {
+            libc::write(1, (&raw const error).cast(), size_of_val(&error));
+            libc::_exit(0)
+        }
+    }
+    let child = Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error)?;
+    drop(writer);
+    let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+    if poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&timeout))? == 0 {
+        // It ends when the device answers, if ever.
+        let _ = kill_process(child, Signal::KILL);
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let mut error = [0; size_of::<i32>()];
+    let told = answer.read_exact(&mut error);
+    let _ = waitpid(Some(child), WaitOptions::empty());
+    told?;
+    match i32::from_ne_bytes(error) {
+        0 => Ok(memory.into_bytes()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_or_it_is_said_why_not() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        assert_eq!(read_at(&file, 3, 4).unwrap(), b"3456");
+        assert_eq!(read_at(&file, 8, 4).unwrap_err().raw_os_error(), Some(libc::EIO));
+    }
+
+    #[test]
+    fn what_hangs_is_left_behind() {
+        let began = std::time::Instant::now();
+        let hangs = |_: *mut c_void| {
+            // SAFETY: a plain system call.
+            unsafe { libc::pause() };
+            Ok(())
+        };
+        let left = filled(Duration::from_millis(50), 1, None, hangs).unwrap_err();
+        assert!(left.kind() == io::ErrorKind::TimedOut && began.elapsed() < PATIENCE, "{left}");
+    }
+}
