@@ -134,6 +134,30 @@ fn root_a_hung_request_does_not_hang_the_scrub() {
     assert!(said.contains("has been in service"), "{said}");
 }
 
+/// Nor does one where other programs would have left a label, which is looked for first.
+#[test]
+fn root_a_hang_at_the_beginning_does_not_hang_the_scrub() {
+    let options = Options { size: Bytes(64 * MIB), hang: Some(40), ..Options::default() };
+    let Some(bench) = Bench::of(&options) else { return };
+    let scrub = bench.start(&PACE);
+    let state = bench.folder.path().to_str().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let output = run(&["status", "--state-dir", state, "--json"]);
+        let status = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
+        if status[0]["doing"] == "hung" {
+            break;
+        }
+        assert!(Instant::now() < until, "{status}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    scrub.signal(Signal::TERM);
+    let asked = Instant::now();
+    let output = scrub.end();
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+}
+
 /// The staggered order finds the same blocks, and goes on where it was with its regions as they were.
 #[test]
 fn root_staggered_finds_the_same_and_resumes() {

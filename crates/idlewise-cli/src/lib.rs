@@ -72,6 +72,17 @@ enum Command {
 
 /// The whole command: reads the arguments of the process and does what they say.
 pub fn main() -> std::process::ExitCode {
+    /// What it needs is not what a shell allows its programs (`ulimit -s`).
+    const STACK: usize = 8 << 20;
+    let whole = std::thread::Builder::new().stack_size(STACK).spawn(whole);
+    match whole.map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => exit::code(Err(anyhow::Error::new(error).context("no thread to work with"))),
+    }
+}
+
+fn whole() -> std::process::ExitCode {
     quiet_parquet();
     allow_many_files();
     // A file that becomes too long for a limit is an error like others.
@@ -127,7 +138,13 @@ fn quiet_parquet() {
 
 /// The threads that computations share: made later, on first use, their lack would be a panic.
 fn make_threads() -> anyhow::Result<()> {
-    let made = rayon::ThreadPoolBuilder::new().build_global();
+    /// More than so many for each processor are a mistake.
+    const MOST: usize = 4;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted =
+        std::env::var("RAYON_NUM_THREADS").ok().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
+    let count = wanted.unwrap_or(processors).min(MOST * processors);
+    let made = rayon::ThreadPoolBuilder::new().num_threads(count).build_global();
     made.context("no threads to compute with: is a limit reached, such as TasksMax or ulimit -u?")
 }
 

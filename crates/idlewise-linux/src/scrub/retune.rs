@@ -6,7 +6,7 @@ use std::thread;
 use idlewise::disk::{DiskModel, Point};
 use idlewise::drive::LEFT_ALONE;
 use idlewise::idle::Idleness;
-use idlewise::policy::{Budget, Waiting};
+use idlewise::policy::{Account, Budget, Terms, Waiting};
 use idlewise::simulate::{Summary, scrub};
 use idlewise::tune::{Arrivals, Goal, Predicted, TuneError, throttled, tune};
 use idlewise::{Bytes, Nanos, Rate};
@@ -115,7 +115,9 @@ fn tuned(seen: &Idleness, model: &DiskModel, goal: &Goal) -> Result<Tuned, TuneE
 /// What a policy will do within its account, and with the intervals that are left alone to compare with.
 fn as_it_will_run(policy: Waiting, seen: &[Idleness], model: &DiskModel, goal: &Goal) -> Predicted {
     let service = model.verify_time(policy.request_size);
-    let budget = || Budget::new(policy, goal.mean_slowdown).and_p99(goal.p99_slowdown).expecting(service);
+    // What it opens with is spent soon, and would count for much where little was seen.
+    let account = Account::new(goal.mean_slowdown, Terms { opening: 0, ..Terms::default() });
+    let budget = || Budget::with_account(policy, account).and_p99(goal.p99_slowdown).expecting(service);
     let run = scrub(seen, model, goal.p99_slowdown, |_| Box::new(budget()));
     let p99 = run.slowdown_p99(goal.p99_slowdown);
     let predicted = Predicted::new(&Summary::new(&run.outcome, seen), p99, goal);
