@@ -42,7 +42,9 @@ install -D -m 644 "$tree/made/idlewise.bash" "$tree/usr/share/bash-completion/co
 install -D -m 644 "$tree/made/_idlewise" "$tree/usr/share/zsh/vendor-completions/_idlewise"
 install -D -m 644 "$tree/made/idlewise.fish" "$tree/usr/share/fish/vendor_completions.d/idlewise.fish"
 rm -r "$tree/made"
-install -m 644 SECURITY.md "$doc"
+install -m 644 SECURITY.md README.md "$doc"
+# What the README points to.
+install -D -m 644 -t "$doc/docs" docs/*.md
 gzip -9nc CHANGELOG.md > "$doc/CHANGELOG.md.gz"
 {
     cat LICENSE

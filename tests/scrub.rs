@@ -222,7 +222,10 @@ fn root_bad_blocks_stay_known_in_the_next_pass() {
     let listed = stdout(&run(&[&status[..], &[bench.path()]].concat()));
     let line =
         "unreadable (io): blocks 120000 to 120003 (4 of 512 bytes), byte 61440000 of the device, LBA 120000 to 120003";
-    assert!(listed.contains(line) && listed.contains("next: `smartctl -x"), "{listed}");
+    assert!(
+        listed.contains(line) && listed.contains("next: find out whose they are") && listed.contains("`smartctl -x"),
+        "{listed}"
+    );
     assert!(!stdout(&run(&status)).contains("unreadable"));
     let both = serde_json::json!([bad_block(50, 1), bad_block(120_000, 4)]);
     assert_eq!(known[0]["errors"], both, "{known}");

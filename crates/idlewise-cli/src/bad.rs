@@ -73,8 +73,10 @@ pub fn next_step(device: &str, member: Option<&Member>) -> String {
             format!("next: `zpool scrub {pool}` finds what lies there and repairs it, where the pool has it twice")
         }
         None => format!(
-            "next: `smartctl -x {device}` shows what the disk knows of them; the file system tells whose they are, by the byte \
-             (ext4: debugfs, icheck and ncheck; XFS: xfs_io, fsmap; btrfs: `btrfs scrub start`, which repairs what it can)"
+            "next: find out whose they are (ext4: `debugfs -R 'icheck N' PARTITION`, N being the byte within the partition divided by \
+             the file system's block size, then ncheck; XFS: xfs_io, fsmap; btrfs: `btrfs scrub start`, which repairs what it can); \
+             restore those files from a copy, which rewrites the blocks; scrub again. `smartctl -x {device}` shows what the disk itself \
+             knows: one that loses more blocks should be replaced"
         ),
     }
 }
@@ -103,6 +105,6 @@ mod tests {
         let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())));
         assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
         assert!(next_step("/dev/sdb1", Some(&Member::Zfs("tank".into()))).starts_with("next: `zpool scrub tank`"));
-        assert!(next_step("/dev/sdb1", None).starts_with("next: `smartctl -x /dev/sdb1`"));
+        assert!(next_step("/dev/sdb1", None).contains("`smartctl -x /dev/sdb1`"));
     }
 }

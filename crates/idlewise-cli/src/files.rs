@@ -62,7 +62,7 @@ fn pages(command: clap::Command, folder: &Path, date: &str) -> io::Result<()> {
     page.render(&mut text)?;
     // Breaks around an empty line, which is a break itself, are what mandoc warns of.
     let text = String::from_utf8_lossy(&text).replace(".br\n\n.br\n", ".sp\n");
-    let text = with_examples(&text);
+    let text = with_examples(&text).replace(".SH EXTRA\nExit codes:", ".SH \"EXIT STATUS\"\nExit codes:");
     fs::write(path, text)
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 use idlewise::Bytes;
-use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{self, Chosen};
+use idlewise_linux::device::{Device, DeviceError};
 use idlewise_linux::monitor::{self, Choice, Monitor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -101,7 +101,16 @@ fn is_ignored(signal: i32) -> bool {
 
 /// Opens a device for reading.
 pub fn open_device(path: &Path) -> anyhow::Result<Device> {
-    Ok(Device::open(path)?)
+    let opened = Device::open(path);
+    let in_dev = Path::new("/dev").join(path);
+    // Other commands take the bare name too.
+    if let Err(DeviceError::Missing(name)) = &opened
+        && path.components().count() == 1
+        && in_dev.exists()
+    {
+        return Err(anyhow::anyhow!("{name}: no such device; there is {}", in_dev.display()));
+    }
+    Ok(opened?)
 }
 
 /// The verifier of this name, or else the first that works; what does not work is said if nothing does.

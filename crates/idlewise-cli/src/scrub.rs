@@ -36,7 +36,8 @@ use job::Job;
 ///
 /// For a goal, it measures each disk, watches its foreground requests for a while, chooses request size and idle wait, and chooses
 /// again every minute. Without a goal it uses a default for the kind of disk, and prints it. You can also give a plan of `idlewise
-/// tune`, or a request size and an idle wait. After an interruption, the next run goes on from there.
+/// tune`, or a request size and an idle wait. After an interruption, the next run goes on from there; after a complete pass, it begins
+/// a new one.
 ///
 /// An account keeps the mean slowdown within the goal: each foreground request adds the allowed mean to it, and each delay is deducted.
 /// The scrub pauses while the account holds less than one more delay may cost.

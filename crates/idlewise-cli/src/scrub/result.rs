@@ -177,7 +177,8 @@ impl Result {
             text += &format!("  {}\n", one_line(step));
         }
         if self.errors.is_empty() {
-            text += "  no unreadable block\n";
+            let so_far = if self.state == State::Complete { "" } else { " so far" };
+            text += &format!("  no unreadable block{so_far}\n");
         }
         if let Some(failure) = &self.failure {
             text += &format!("  {}\n", one_line(failure));
@@ -188,7 +189,9 @@ impl Result {
         }
         text += &format!("\n{}", self.table());
         let Measured { collisions, foreground_requests, .. } = self.measured;
-        text += &format!("\n{collisions} collisions with {foreground_requests} foreground requests");
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        let (of, with) = (plural(collisions), plural(foreground_requests));
+        text += &format!("\n{collisions} collision{of} with {foreground_requests} foreground request{with}");
         if let Some((size, wait)) = self.request_size_bytes.zip(self.idle_wait_s) {
             text += &format!("; requests of {} after {} idle", Bytes(size), seconds(wait));
         }
@@ -208,7 +211,8 @@ impl Result {
         }
         text += &self.kept.text();
         if self.lost_events > 0 {
-            text += &format!("The monitor lost {} events: the slowdowns are incomplete.\n", self.lost_events);
+            let events = plural(self.lost_events);
+            text += &format!("The monitor lost {} event{events}: the slowdowns are incomplete.\n", self.lost_events);
         }
         text
     }

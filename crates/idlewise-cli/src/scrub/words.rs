@@ -7,7 +7,7 @@ use idlewise_linux::scrub::{Doing, Progress};
 /// What a scrub does, by its name in files and `--json`.
 const WORDS: [(&str, &str); 14] = [
     ("observing", "first watching the foreground"),
-    ("calibrating", "first measuring the disk"),
+    ("calibrating", "first measuring the disk, whenever it is idle"),
     ("verifying", "verifying"),
     ("narrowing", "narrowing down unreadable blocks"),
     ("foreground-active", "waiting for the foreground"),

@@ -52,6 +52,7 @@ struct task_struct {
 #define RING_BYTES (4 * 1024 * 1024)
 
 enum kind { ARRIVAL = 0, COMPLETION = 1 };
+enum asleep { AWAKE = 0, UNTIL_BUSY = 1, UNTIL_IDLE = 2 };
 
 // What user space reads from the ring.
 struct event {
@@ -117,7 +118,7 @@ struct {
 	__u32 own_writes;
 	// The scrubber's process, as the kernel counts them; zero before it has introduced itself.
 	__u32 own_tgid;
-	// Written by both sides: user space sleeps, and is to be woken by the next request of the foreground.
+	// Written by both sides: user space sleeps until the foreground comes, or has gone.
 	__u32 asleep;
 } shared;
 
@@ -126,6 +127,13 @@ static __always_inline int watched(struct request *rq)
 	struct gendisk *disk = rq->q->disk;
 
 	return disk && disk->major == settings.disk_major && disk->first_minor == settings.disk_minor;
+}
+
+static __always_inline int awaited(enum kind kind)
+{
+	if (shared.asleep == UNTIL_IDLE)
+		return kind == COMPLETION && shared.foreground_open <= 0;
+	return shared.asleep == UNTIL_BUSY && kind == ARRIVAL;
 }
 
 static __always_inline void tell(const struct open_request *open, __u64 now, enum kind kind)
@@ -148,8 +156,8 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	event->pad = 0;
 	// User space looks in when it may do something; between, only what it waits for or a ring that fills wakes it.
 	if (!settings.recording) {
-		if (shared.asleep && !open->own) {
-			shared.asleep = 0;
+		if (!open->own && awaited(kind)) {
+			shared.asleep = AWAKE;
 			wake = BPF_RB_FORCE_WAKEUP;
 		} else if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.wake_at) {
 			wake = BPF_RB_FORCE_WAKEUP;

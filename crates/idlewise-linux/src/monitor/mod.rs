@@ -67,8 +67,8 @@ pub enum EventOp {
 pub trait Monitor: Send {
     /// Its name, as in `--json`.
     fn name(&self) -> &'static str;
-    /// Adds the events since the last call, oldest first, and waits up to `wait`: on a quiet disk until the foreground uses it, on one in
-    /// use for as long as that.
+    /// Adds the events since the last call, oldest first, and waits up to `wait` until the foreground uses an idle disk, or no longer uses a
+    /// busy one; where that happens often, not for each time.
     ///
     /// # Errors
     /// A line that says what failed.

@@ -21,14 +21,16 @@ use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
-use shared::{Mapped, REQ_OPS_OF_A_DRIVER, SLOTS, Slot, Variables, decode, own_range, settings};
+use shared::{
+    AWAKE, Mapped, REQ_OPS_OF_A_DRIVER, SLOTS, Slot, UNTIL_BUSY, UNTIL_IDLE, Variables, decode, own_range, settings,
+};
 
 /// The program, compiled from `src/bpf/monitor.bpf.c`.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
 /// Memory for events: what arrives while nobody looks. A recorder looks seldom.
 const RING: u32 = 1 << 20;
 const RING_OF_A_RECORDER: u32 = 4 << 20;
-/// The program wakes us up for a request no more often than this.
+/// The program wakes us up no more often than this.
 const LOOKS: Nanos = Nanos::from_millis(10);
 /// So long without an idle moment, and the kernel is asked whether it counts as many.
 const SUSPICIOUS: Nanos = Nanos::from_secs(1);
@@ -51,8 +53,8 @@ pub struct Bpf {
     disk: PathBuf,
     /// Since when the foreground has been outstanding, or was last looked after.
     busy_since: Option<Nanos>,
-    /// When the program was last asked to wake us up for a request.
-    woke: Nanos,
+    /// When the program was last asked to wake us up.
+    asked: Nanos,
     /// Requests whose completion was missed.
     healed: u64,
 }
@@ -117,7 +119,7 @@ impl Bpf {
             _object: object,
             disk,
             busy_since: None,
-            woke: Nanos::ZERO,
+            asked: Nanos::ZERO,
             healed: 0,
         })
     }
@@ -203,18 +205,21 @@ impl Monitor for Bpf {
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
         self.consume(events)?;
         if !wait.is_zero() {
-            // Whoever comes to a quiet disk is told of at once. Of one in use nobody needs to know more often than is asked.
+            // Told at once when the foreground comes or has gone, but of a disk that is much used not each time.
             let idle = self.outstanding() == 0;
-            let wakes = idle && now().since(self.woke) >= LOOKS;
-            if wakes {
-                self.woke = now();
-                self.shared.asleep.store(1, Ordering::SeqCst);
+            let told = now().since(self.asked) >= LOOKS;
+            if told {
+                self.asked = now();
+                let until = if idle { UNTIL_BUSY } else { UNTIL_IDLE };
+                self.shared.asleep.store(until, Ordering::SeqCst);
             }
-            if !(wakes && self.consume(events)?) {
-                self.sleep(if idle && !wakes { wait.min(LOOKS.into()) } else { wait })?;
+            // It may have happened before that was asked.
+            let happened = told && (self.consume(events)? || (self.outstanding() == 0) != idle);
+            if !happened {
+                self.sleep(if told { wait } else { wait.min(LOOKS.into()) })?;
                 self.consume(events)?;
             }
-            self.shared.asleep.store(0, Ordering::Relaxed);
+            self.shared.asleep.store(AWAKE, Ordering::Relaxed);
         }
         self.heal();
         Ok(())

@@ -27,6 +27,11 @@ pub fn settings((major, minor): (u32, u32), recording: bool, wake_at: u32) -> Ve
     [major, minor, recording.into(), wake_at].map(u32::to_ne_bytes).concat()
 }
 
+/// The program's `enum asleep`.
+pub const AWAKE: u32 = 0;
+pub const UNTIL_BUSY: u32 = 1;
+pub const UNTIL_IDLE: u32 = 2;
+
 /// The program's `shared`. Each is one word that is read and written at once, and none says anything about another, so that no
 /// order between them is needed.
 #[repr(C)]
