@@ -70,6 +70,8 @@ enum Command {
     GenerateFiles(files::Arguments),
 }
 
+const NO_THREADS: &str = "no threads to compute with: is a limit reached, such as TasksMax or ulimit -u?";
+
 /// The whole command: reads the arguments of the process and does what they say.
 pub fn main() -> std::process::ExitCode {
     /// What it needs is not what a shell allows its programs (`ulimit -s`).
@@ -78,7 +80,7 @@ pub fn main() -> std::process::ExitCode {
     match whole.map(std::thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        Err(error) => exit::code(Err(anyhow::Error::new(error).context("no thread to work with"))),
+        Err(error) => exit::code(Err(error).context(NO_THREADS)),
     }
 }
 
@@ -145,7 +147,7 @@ fn make_threads() -> anyhow::Result<()> {
         std::env::var("RAYON_NUM_THREADS").ok().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
     let count = wanted.unwrap_or(processors).min(MOST * processors);
     let made = rayon::ThreadPoolBuilder::new().num_threads(count).build_global();
-    made.context("no threads to compute with: is a limit reached, such as TasksMax or ulimit -u?")
+    made.context(NO_THREADS)
 }
 
 /// A trace may be thousands of files, all open while they are merged.
