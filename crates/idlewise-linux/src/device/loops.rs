@@ -41,8 +41,8 @@ pub fn backing(folder: &Path) -> io::Result<Option<Backing>> {
     let path = Path::new("/dev").join(folder.file_name().unwrap_or_default());
     let path = CString::new(path.into_os_string().into_vec()).map_err(|_| Errno::NODEV)?;
     let told = match filled(PATIENCE, LOOP_INFO, None, |info| ask(&path, makedev(major, minor), info)) {
-        // It was let go of meanwhile.
-        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Ok(None),
+        // It was let go of meanwhile, or whoever serves its file is gone, so that it takes no writes and makes none.
+        Err(error) if [Some(libc::ENXIO), Some(libc::ENOTCONN)].contains(&error.raw_os_error()) => return Ok(None),
         other => other?,
     };
     let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| told[at * 8 + index]));

@@ -15,6 +15,7 @@ mod zfs;
 mod zpool;
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -138,11 +139,11 @@ impl Device {
 
     /// Opens the very device once more, exclusively: refused while it is mounted or otherwise claimed, and if it is another now; for
     /// writing also while a loop device lies on it.
-    pub(crate) fn open_exclusively(&self, write: bool) -> std::io::Result<File> {
+    pub(crate) fn open_exclusively(&self, write: bool) -> io::Result<File> {
         let node = self.node.ok_or(Errno::NOTBLK)?;
         let file = node::open_exclusively(&self.file, &node, write)?;
-        if write && self.place.loop_on_it(Path::new("/sys"))?.is_some() {
-            return Err(Errno::BUSY.into());
+        if write && let Some(other) = self.place.loop_on_it(Path::new("/sys"))? {
+            return Err(io::Error::other(format!("/dev/{other} lies on it, or may: nothing is written")));
         }
         Ok(file)
     }

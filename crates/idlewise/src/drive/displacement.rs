@@ -10,11 +10,15 @@
 
 use crate::Nanos;
 
-/// Of the intervals that the policy would use, one in so many is a control; more of them until enough is known.
+/// Of the intervals that the policy would use, one in so many is a control; more of them until enough is known, and fewer once so many
+/// lots were drawn since the policy changed.
 const CONTROLS: u64 = 16;
-/// Share of the intervals that a policy would use which is left alone in the long run, see [`super::Driver::compare`].
+/// Share of the intervals that a policy would use which is left alone, see [`super::Driver::compare`], but for its first ones; later it is
+/// a quarter of that.
 pub const LEFT_ALONE: f64 = 1.0 / CONTROLS as f64;
 const FIRST_CONTROLS: u64 = 4;
+const LATER_CONTROLS: u64 = 64;
+const LATER: u64 = 1_024;
 /// With fewer controls other intervals stand in for those that are missing.
 const ENOUGH: f64 = 12.0;
 /// Requests over which the means are taken, about.
@@ -27,6 +31,8 @@ pub struct Displacement {
     held_back: Mean,
     left: Mean,
     drawn: u64,
+    /// Lots since the policy changed.
+    since: u64,
 }
 
 /// What was done in an idle interval.
@@ -46,8 +52,18 @@ impl Displacement {
     pub fn draw(&mut self) -> (bool, f64) {
         // Knuth's MMIX generator: intervals must not be able to keep step with it.
         self.drawn = self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let every = if self.held_back.count < ENOUGH { FIRST_CONTROLS } else { CONTROLS };
+        self.since += 1;
+        let every = match () {
+            () if self.held_back.count < ENOUGH => FIRST_CONTROLS,
+            () if self.since <= LATER => CONTROLS,
+            () => LATER_CONTROLS,
+        };
         ((self.drawn >> 33).is_multiple_of(every), 1.0 / every as f64)
+    }
+
+    /// Other intervals are used from now on, or in another way.
+    pub fn changed(&mut self) {
+        self.since = 0;
     }
 
     /// Takes in the service of a request that ended an interval.
@@ -126,9 +142,29 @@ mod tests {
             }
             displacement.served(Use::Left, Nanos(99_000_000));
         }
-        assert!((200..300).contains(&held_back), "{held_back}");
+        assert!((95..140).contains(&held_back), "{held_back}");
         let cost = displacement.cost().0;
         assert!((1_350_000..1_650_000).contains(&cost), "{cost}");
+    }
+
+    #[test]
+    fn fewer_are_left_alone_while_nothing_changes() {
+        let mut displacement = Displacement::default();
+        let of = |displacement: &mut Displacement, draws: u64| {
+            let draw = |_: &u64| {
+                let held = displacement.draw().0;
+                displacement.served(if held { Use::HeldBack } else { Use::Worked }, Nanos(1));
+                held
+            };
+            (0..draws).filter(draw).count()
+        };
+        let first = of(&mut displacement, 1_024);
+        assert!((64..110).contains(&first), "{first}");
+        let later = of(&mut displacement, 6_400);
+        assert!((70..130).contains(&later), "{later}");
+        displacement.changed();
+        let again = of(&mut displacement, 1_024);
+        assert!((45..90).contains(&again), "{again}");
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl<P: Policy> Driver<P> {
             self.end_interval();
         }
         (self.told, self.interval) = (*self.clock.measured(), None);
+        self.clock.policy_changed();
         std::mem::replace(&mut self.policy, policy)
     }
 

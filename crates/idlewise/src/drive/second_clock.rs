@@ -146,6 +146,11 @@ impl SecondClock {
         held
     }
 
+    /// Another policy decides which intervals are used, and how.
+    pub(super) fn policy_changed(&mut self) {
+        self.displacement.changed();
+    }
+
     /// From now on no interval is drawn.
     pub(super) fn draw_no_more(&mut self) {
         self.experiment.interrupted();
