@@ -20,8 +20,9 @@ use crate::output::{self, say};
 /// Rewrite the unreadable blocks that a scrub found, from a mirror or through md. Writes only with --allow-writes
 ///
 /// With --mirror, neither device may be mounted or in use. With --md, the device is a member of an array: md checks the 64 KiB or the
-/// chunk around each of those blocks, and rewrites what it cannot read. Of a mirror it rewrites all of the 64 KiB, so nothing is done
-/// unless the rest of them is the same on each member. What may be written is logged before and after.
+/// chunk around each of those blocks, and rewrites what it cannot read: of a mirror all of the 64 KiB, with parity the 4 KiB around it. So
+/// nothing is done unless the rest of them is what the other members tell; on RAID 6 that is not compared. What may be written is logged
+/// before and after.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true))]
 pub struct Arguments {

@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
@@ -98,11 +99,19 @@ pub fn filled(
     }
     let child = Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error)?;
     drop(writer);
-    let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
-    if poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&timeout))? == 0 {
-        // It ends when the device answers, if ever.
-        let _ = kill_process(child, Signal::KILL);
-        return Err(io::ErrorKind::TimedOut.into());
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&timeout)) {
+            Err(Errno::INTR) => {}
+            Ok(1..) => break,
+            other => {
+                // It ends when the device answers, if ever.
+                let _ = kill_process(child, Signal::KILL);
+                return Err(other.err().map_or(io::ErrorKind::TimedOut.into(), io::Error::from));
+            }
+        }
     }
     let mut error = [0; size_of::<i32>()];
     let told = answer.read_exact(&mut error);

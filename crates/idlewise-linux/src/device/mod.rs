@@ -131,6 +131,16 @@ impl Device {
         (size > self.size).then_some(size)
     }
 
+    /// How much of ours may be in service at once so that half of its queue is left to others, whose wait for a place is not seen.
+    pub(crate) fn most_in_service(&self) -> Bytes {
+        Bytes(if self.is_file() { u64::MAX } else { self.place.most_in_service() })
+    }
+
+    /// Whether its queue has a single place: then nobody sees how long others wait for it.
+    pub fn hides_waits(&self) -> bool {
+        !self.is_file() && self.place.has_a_single_place()
+    }
+
     /// Whether its medium is another now than when it was opened: the card of a reader was changed, the file of a loop device.
     pub fn has_another_medium(&self) -> bool {
         let now = node::diskseq(&self.file);
@@ -143,7 +153,7 @@ impl Device {
         let node = self.node.ok_or(Errno::NOTBLK)?;
         let file = node::open_exclusively(&self.file, &node, write)?;
         if write && let Some(other) = self.place.loop_on_it(Path::new("/sys"))? {
-            return Err(io::Error::other(format!("/dev/{other} lies on it, or may: nothing is written")));
+            return Err(io::Error::other(format!("/dev/{other} lies on it, or may: writes are refused")));
         }
         Ok(file)
     }

@@ -218,6 +218,18 @@ impl Place {
         number(&self.device.join("ro")) == Some(1)
     }
 
+    /// How much of ours may be in service at once so that half of the queue is left to others: whoever waits for a place in it is not seen
+    /// by the monitor.
+    pub fn most_in_service(&self) -> u64 {
+        let places = number(&self.disk.join("queue/nr_requests")).unwrap_or(u64::MAX);
+        self.largest_request().saturating_mul((places / 2).max(1))
+    }
+
+    /// Whether the queue has a single place, so that whoever waits while it is ours is never seen.
+    pub fn has_a_single_place(&self) -> bool {
+        number(&self.disk.join("queue/nr_requests")) == Some(1)
+    }
+
     /// Of the disk itself where its driver tells, or else of the kernel's queue for it.
     pub fn queue_depth(&self) -> Option<u64> {
         ["device/queue_depth", "queue/nr_requests"].into_iter().find_map(|file| number(&self.disk.join(file)))

@@ -2,8 +2,8 @@
 //! cannot read is rewritten from the others (Documentation/admin-guide/md.rst of the kernel). Reading through the array
 //! would not do: md answers from the member that it likes best.
 //!
-//! Of a mirror md rewrites the whole window of 64 KiB in which a member has an unreadable block, with what the first good one holds. So
-//! the rest of it must be the same on all of them, or nothing is done.
+//! Of a mirror md rewrites the whole window of 64 KiB in which a member has an unreadable block, with what the first good one holds; with
+//! parity, the page of 4 KiB. So the rest of it must be what the other members tell, or nothing is done.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -27,6 +27,8 @@ use crate::scrub::BadBlocks;
 const SECTOR: u64 = 512;
 /// md checks in windows of 64 KiB, in sectors.
 const WINDOW: u64 = 128;
+/// With parity md rewrites pages, in sectors.
+const PAGE: u64 = 8;
 /// A check of a few windows takes longer only if something is wrong.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
@@ -44,7 +46,7 @@ pub fn through_array(
 ) -> Result<Vec<Outcome>, RepairError> {
     let array = Array::of(device)?;
     array.is_redundant()?;
-    let others = array.mirrors(device)?;
+    let others = array.others(device)?;
     let mut outcomes = Vec::new();
     for run in bad {
         if stop.load(Ordering::Relaxed) {
@@ -59,7 +61,9 @@ pub fn through_array(
         if let Some((begin, end)) = window {
             let per_block = u64::from(device.block) / SECTOR;
             let lbas = (array.data.0 + begin) / per_block..(array.data.0 + end).div_ceil(per_block);
-            others.iter().try_for_each(|other| array.same(device, other, lbas.clone()))?;
+            let pages = array.pages(run, per_block);
+            let compared = if array.read("level")? == "raid1" { lbas.clone() } else { pages };
+            array.agrees(device, &others, compared)?;
             // md rewrites all of it: what it could not read, and on a mirror the rest too.
             let count = lbas.end - lbas.start;
             log.say("will-check", lbas.start, count, &array.name)?;
@@ -151,12 +155,9 @@ impl Array {
         Err(RepairError::Array { array: self.name.clone(), problem })
     }
 
-    /// The other members, where each holds the same as the device, and where its data begin on them, in sectors.
-    fn mirrors(&self, device: &Device) -> Result<Vec<(Device, u64)>, RepairError> {
+    /// The other members that are in use, and where its data begin on them, in sectors.
+    fn others(&self, device: &Device) -> Result<Vec<(Device, u64)>, RepairError> {
         let mut others = Vec::new();
-        if self.read("level")? != "raid1" {
-            return Ok(others);
-        }
         for entry in fs::read_dir(&self.folder).map_err(|error| self.error("", &error))? {
             let name = entry.map_err(|error| self.error("", &error))?.file_name().to_string_lossy().into_owned();
             let Some(other) = name.strip_prefix("dev-").filter(|other| *other != device.name()) else { continue };
@@ -167,25 +168,53 @@ impl Array {
         Ok(others)
     }
 
-    /// Whether blocks of the device hold what another member holds in their place, as far as both can be read.
-    fn same(&self, device: &Device, (other, begin): &(Device, u64), lbas: Range<u64>) -> Result<(), RepairError> {
-        let block = u64::from(device.block);
-        let (mut ours, mut theirs) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
+    /// The blocks of the pages of 4 KiB that a run lies in: with parity, md rewrites them.
+    fn pages(&self, run: &BadBlocks, per_block: u64) -> Range<u64> {
+        let page = |sector: u64| (sector - self.data.0.min(sector)) / PAGE;
+        let (first, last) = (page(run.lba * per_block), page((run.lba + run.blocks) * per_block - 1));
+        let lba = |page: u64| (self.data.0 + page * PAGE) / per_block;
+        lba(first)..lba(last + 1).max(lba(first) + 1)
+    }
+
+    /// Whether what the device holds in these blocks is what md would write there, as far as it can be read: what is on the mirrors, or
+    /// what the others and their parity give. Of RAID 6 that is not known here, as its second parity is no sum.
+    fn agrees(&self, device: &Device, others: &[(Device, u64)], lbas: Range<u64>) -> Result<(), RepairError> {
+        let (level, block) = (self.read("level")?, device.block as usize);
+        if level == "raid6" {
+            return Ok(());
+        }
+        let (mut ours, mut theirs) = (Buffer::new(block), Buffer::new(block));
+        let read = |file: &File, into: &mut [u8], at: u64| file.read_exact_at(into, at).is_ok();
         for lba in lbas {
-            let (ours, theirs) = (ours.bytes(device.block as usize), theirs.bytes(device.block as usize));
-            let there = (lba * block).saturating_sub(self.data.0 * SECTOR) + begin * SECTOR;
-            let read = |file: &File, into: &mut [u8], at: u64| file.read_exact_at(into, at).is_ok();
-            let both = read(&device.file, ours, lba * block) && read(&other.file, theirs, there);
-            if both && ours != theirs {
-                let problem = format!(
-                    "holds something else at block {lba} of {} than on {}: md would overwrite one of them with the other",
-                    device.path.display(),
-                    other.path.display()
-                );
-                return Err(RepairError::Array { array: self.name.clone(), problem });
+            let (ours, theirs) = (ours.bytes(block), theirs.bytes(block));
+            let at = lba * block as u64;
+            if !read(&device.file, ours, at) {
+                continue;
+            }
+            let within = at.saturating_sub(self.data.0 * SECTOR);
+            let mut sum = vec![0; block];
+            let mut all = true;
+            for (other, begin) in others {
+                let there = read(&other.file, theirs, within + begin * SECTOR);
+                if level == "raid1" && there && ours != theirs {
+                    return Err(self.differs(device, lba));
+                }
+                all &= there;
+                sum.iter_mut().zip(theirs.iter()).for_each(|(sum, byte)| *sum ^= byte);
+            }
+            if level != "raid1" && all && sum != ours {
+                return Err(self.differs(device, lba));
             }
         }
         Ok(())
+    }
+
+    fn differs(&self, device: &Device, lba: u64) -> RepairError {
+        let device = device.path.display();
+        let problem = format!(
+            "holds something else at block {lba} of {device} than its other members tell: md would overwrite it, though it can be read"
+        );
+        RepairError::Array { array: self.name.clone(), problem }
     }
 
     /// The sectors of the member's data that a check of these sectors of the member covers; `None` if they are no data.
@@ -287,6 +316,16 @@ mod tests {
         assert_eq!(array.window(2048, 2049), Some((0, 1024)));
         assert_eq!(array.window(2048 + 5000, 2048 + 5002), Some((4096, 5120)));
         assert_eq!([array.window(2047, 2048), array.window(102_048, 102_049)], [None, None]);
+    }
+
+    #[test]
+    fn pages_are_those_of_the_data() {
+        let array = Array { name: "md0".into(), folder: PathBuf::new(), data: (2_049, 100_000), chunk: 1024 };
+        let run = |lba, blocks| BadBlocks { lba, blocks, kind: "medium".into() };
+        assert_eq!(array.pages(&run(2_055, 1), 1), 2_049..2_057);
+        assert_eq!(array.pages(&run(2_056, 2), 1), 2_049..2_065);
+        let aligned = Array { data: (2_048, 100_000), ..array };
+        assert_eq!(aligned.pages(&run(300, 1), 8), 300..301);
     }
 
     /// A repair that was killed left a check that never ends: the next one ends it.

@@ -237,6 +237,8 @@ impl Lane<'_> {
         self.wait_for(size, expected);
         loop {
             if self.stopped() {
+                // What the foreground did until then counts.
+                self.driver.tell();
                 return Ok(None);
             }
             let at = now();

@@ -22,7 +22,8 @@ use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
 use shared::{
-    AWAKE, Mapped, REQ_OPS_OF_A_DRIVER, SLOTS, Slot, UNTIL_BUSY, UNTIL_IDLE, Variables, decode, own_range, settings,
+    AWAKE, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, SLOTS, Slot, UNTIL_BUSY, UNTIL_IDLE, Variables, decode,
+    own_range, settings,
 };
 
 /// The program, compiled from `src/bpf/monitor.bpf.c`.
@@ -34,6 +35,8 @@ const RING_OF_A_RECORDER: u32 = 4 << 20;
 const LOOKS: Nanos = Nanos::from_millis(10);
 /// So long without an idle moment, and the kernel is asked whether it counts as many.
 const SUSPICIOUS: Nanos = Nanos::from_secs(1);
+/// What the kernel does not count, flushes and what a scheduler holds, may take as long as this.
+const UNCOUNTED: Nanos = Nanos::from_secs(120);
 
 /// The monitor with its loaded program.
 pub struct Bpf {
@@ -146,6 +149,10 @@ impl Bpf {
             // A place that was taken a moment ago may still have the time of the request before: one that is forgotten for that is
             // counted as lost like any other.
             if address == 0 || now.since(arrival) < SUSPICIOUS {
+                continue;
+            }
+            let counted = slot.op.load(Ordering::Relaxed) != REQ_OP_FLUSH && slot.issue.load(Ordering::Relaxed) > 0;
+            if !counted && now.since(arrival) < UNCOUNTED {
                 continue;
             }
             let own = slot.own.load(Ordering::Relaxed) != 0;
@@ -345,6 +352,7 @@ mod tests {
             let slot = &monitor.requests[address as usize];
             slot.arrival.store(arrival.0, Ordering::Relaxed);
             slot.op.store(op, Ordering::Relaxed);
+            slot.issue.store(arrival.0, Ordering::Relaxed);
             slot.address.store(address, Ordering::Relaxed);
             monitor.shared.foreground_open.fetch_add(1, Ordering::Relaxed);
         };
@@ -352,6 +360,10 @@ mod tests {
         open(1, Nanos(now().0 - 5_000_000_000), REQ_OP_READ);
         open(2, now(), REQ_OP_WRITE);
         open(3, Nanos(now().0 - 5_000_000_000), REQ_OPS_OF_A_DRIVER[0]);
+        // The kernel does not count a flush, nor what a scheduler still holds.
+        open(4, Nanos(now().0 - 5_000_000_000), REQ_OP_FLUSH);
+        open(5, Nanos(now().0 - 5_000_000_000), REQ_OP_READ);
+        monitor.requests[5].issue.store(0, Ordering::Relaxed);
         let mut events = Vec::new();
         let mut outstanding = |monitor: &mut Bpf| {
             monitor.poll(Duration::from_millis(50), &mut events).unwrap();
@@ -359,12 +371,12 @@ mod tests {
         };
         let began = now();
         while now().since(began) < Nanos::from_millis(900) {
-            assert_eq!(outstanding(&mut monitor), 3);
+            assert_eq!(outstanding(&mut monitor), 5);
         }
         while now().since(began) < Nanos::from_millis(2_500) {
             outstanding(&mut monitor);
         }
-        assert_eq!((outstanding(&mut monitor), monitor.lost()), (1, 2));
+        assert_eq!((outstanding(&mut monitor), monitor.lost()), (3, 2));
     }
 
     /// What a monitor holds in the kernel: a machine may have dozens of disks.

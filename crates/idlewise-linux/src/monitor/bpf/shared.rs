@@ -17,6 +17,7 @@ const SECTOR: u64 = 512;
 const RECORD: usize = 40;
 pub const REQ_OP_READ: u8 = 0;
 pub const REQ_OP_WRITE: u8 = 1;
+pub const REQ_OP_FLUSH: u8 = 2;
 /// The disk's own commands, which no counter of the kernel knows.
 pub const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
 /// Bits of the program's `own_range` for the length.
@@ -52,7 +53,8 @@ pub struct Slot {
     pub address: AtomicU64,
     /// When it arrived; the end of time in a place that is free.
     pub arrival: AtomicU64,
-    _issue: AtomicU64,
+    /// When the driver was given it; zero before that.
+    pub issue: AtomicU64,
     _sector: AtomicU64,
     _bytes: AtomicU32,
     pub op: AtomicU8,

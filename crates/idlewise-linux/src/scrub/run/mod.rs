@@ -138,6 +138,7 @@ impl<'r, 'a> Run<'r, 'a> {
             let stopped = self.lane.stopped();
             self.lane.poll(Duration::ZERO)?;
             if stopped {
+                self.lane.driver.tell();
                 return Ok(State::Interrupted);
             }
             if self.pacing.again(self.lane.driver.clock(), now())? {
@@ -212,7 +213,7 @@ impl<'r, 'a> Run<'r, 'a> {
     /// The next stretch: of a failed one first.
     fn stretch(&mut self, size: Bytes) -> Option<Extent> {
         let block = u64::from(self.lane.device.block);
-        let size = size.min(self.narrowing.longest());
+        let size = size.min(self.narrowing.longest()).min(self.lane.device.most_in_service());
         let size = Bytes((size.0 / block * block).max(block));
         if let Some(look) = &mut self.second_look {
             return look.next(size);
