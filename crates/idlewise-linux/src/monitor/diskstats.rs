@@ -68,7 +68,9 @@ impl Diskstats {
     /// Begins counting on the disk that `device` is on.
     pub fn open(device: &Device) -> Result<Self, MonitorError> {
         let folder = device.disk_folder().to_path_buf();
-        if fs::read_to_string(folder.join("queue/iostats")).is_ok_and(|counts| counts.trim() == "0") {
+        // dm counts whatever it says there.
+        let asks = folder.join("mq").exists() || folder.join("md").exists();
+        if asks && fs::read_to_string(folder.join("queue/iostats")).is_ok_and(|counts| counts.trim() == "0") {
             let file = folder.join("queue/iostats");
             let problem = format!("the kernel counts no requests of this disk: write 1 to {}", file.display());
             return Err(MonitorError { monitor: "diskstats", problem });
