@@ -20,6 +20,7 @@ use foreground::Foreground;
 pub use markdown::markdown;
 use outcome::{Outcome, Run};
 use scrubber::{Reader, Scrubber};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::{Running, Tool};
 
@@ -53,6 +54,15 @@ pub struct Settings {
     pub replays: Runs,
     /// Seed of everything random; each run has the next one.
     pub seed: u64,
+}
+
+/// A flag that is set when whoever runs this asks it to end.
+pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
 }
 
 /// The device and all that is needed to measure on it.

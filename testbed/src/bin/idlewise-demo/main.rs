@@ -5,8 +5,6 @@ mod chart;
 mod page;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use idlewise::Bytes;
@@ -15,9 +13,8 @@ use idlewise_testbed::lab::foreground::Replay;
 use idlewise_testbed::lab::load::REQUEST;
 use idlewise_testbed::lab::outcome::Outcome;
 use idlewise_testbed::lab::scrubber::{Pace, Scrubber};
-use idlewise_testbed::lab::{Lab, Runs, Settings};
+use idlewise_testbed::lab::{Lab, Runs, Settings, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 const TRACE: &str = "testbed/traces/pgbench.csv.gz";
 const SIZE: Bytes = Bytes(8 << 30);
@@ -43,10 +40,7 @@ fn main() -> anyhow::Result<()> {
     }
     println!("PostgreSQL under pgbench, recorded on a real machine, is played on an emulated hard disk (15,000 rpm):");
     println!("first alone, then with each of four scrubbers. A bar is drawn as soon as it is measured.\n");
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
+    let stop = stop_flag()?;
     let disk = EmulatedDisk::new(&Options { size: SIZE, timing: Timing::HardDisk { queue: 1 }, ..Options::default() })?;
     let device = Device::open(disk.path())?;
     device.set_rotational()?;

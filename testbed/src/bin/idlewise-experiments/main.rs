@@ -8,20 +8,17 @@ mod figure7;
 mod page;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::ensure;
 use clap::Parser;
 use idlewise::Bytes;
 use idlewise::report::Section;
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use cells::Cells;
 use idlewise_testbed::lab::device::{Device, Restored};
 use idlewise_testbed::lab::load::Load;
-use idlewise_testbed::lab::{Lab, Runs, Settings, markdown};
+use idlewise_testbed::lab::{Lab, Runs, Settings, markdown, stop_flag};
 
 const REPORT: &str = "docs/experiments.md";
 const SIZE: Bytes = Bytes(8 << 30);
@@ -57,10 +54,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     ensure!(here, "{} is not here: run `make experiments` in the project's folder", figure7::RECORDED);
     let folder = PathBuf::from("experiments");
     std::fs::create_dir_all(&folder)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
+    let stop = stop_flag()?;
     let tool = Tool::beside_us()?;
     println!("Figures 3, 6 and 7 of DSN 2012. The disk is emulated: {SIZE}, a 15,000 rpm drive's times.");
     println!("Seed {}.\n", settings.seed);

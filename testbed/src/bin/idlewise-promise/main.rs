@@ -5,16 +5,14 @@ mod loads;
 mod page;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
 use idlewise::{Bytes, Nanos};
 use idlewise_testbed::lab::device::Device;
-use idlewise_testbed::lab::markdown;
+use idlewise_testbed::lab::{markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use judged::Judged;
 use loads::LOADS;
@@ -67,10 +65,7 @@ fn main() {
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = PathBuf::from("experiments");
     std::fs::create_dir_all(&folder)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
+    let stop = stop_flag()?;
     let tool = Tool::beside_us()?;
     let loads = LOADS.iter().filter(|load| load.name.contains(&arguments.load));
     let (loads, missing): (Vec<_>, Vec<_>) = loads.partition(|load| load.is_there());
