@@ -26,8 +26,8 @@ pub struct Pool {
     pub guid: u64,
 }
 
-/// The pool that the device at these bytes of a disk is a member of; `read` gives so many bytes of the disk from there on. What ZFS has left on a disk that something else uses now is
-/// mostly at one end: only labels of one pool at both ends count.
+/// The pool that the device at these bytes of a disk is a member of; `read` gives so many bytes of the disk from there on. What ZFS has
+/// left on a disk that something else uses now is mostly at one end: only labels of one pool at both ends count.
 pub fn pool(place: Range<u64>, mut read: impl FnMut(u64, usize) -> Option<Vec<u8>>) -> Option<Pool> {
     let end = place.start + (place.end - place.start) / LABEL * LABEL;
     if end - place.start < 4 * LABEL {

@@ -50,6 +50,8 @@ pub struct Run<'r, 'a> {
     /// Who else checks the disk, and when that was last looked at.
     others: Option<(Option<String>, Nanos)>,
     resumed_at: u64,
+    /// No request is longer: others are to find room in the disk's queue.
+    longest: Bytes,
     began: Nanos,
     spent: Spent,
     /// When a checkpoint was saved, or could not be, and what of it the disk knows.
@@ -73,6 +75,7 @@ impl<'r, 'a> Run<'r, 'a> {
         lane.driver.set_policy(pacing.policy(lane.driver.account()));
         let left = checkpoint.left().clone();
         let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
+        let longest = lane.device.most_in_service();
         let (began, settled) = (now(), Settled { place: order.place(), left });
         Self {
             lane,
@@ -91,6 +94,7 @@ impl<'r, 'a> Run<'r, 'a> {
             second_look: None,
             not_before: began,
             others: None,
+            longest,
             began,
             spent: Spent::new(&Doing::IdleWait, began),
             saved: began,
@@ -213,7 +217,7 @@ impl<'r, 'a> Run<'r, 'a> {
     /// The next stretch: of a failed one first.
     fn stretch(&mut self, size: Bytes) -> Option<Extent> {
         let block = u64::from(self.lane.device.block);
-        let size = size.min(self.narrowing.longest()).min(self.lane.device.most_in_service());
+        let size = size.min(self.narrowing.longest()).min(self.longest);
         let size = Bytes((size.0 / block * block).max(block));
         if let Some(look) = &mut self.second_look {
             return look.next(size);
