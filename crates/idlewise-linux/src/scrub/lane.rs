@@ -22,10 +22,10 @@ const HUNG: Nanos = Nanos::from_secs(10);
 /// A request in service for longer is given up: the kernel has long aborted any that it can.
 const LOST: Nanos = Nanos::from_secs(600);
 
-/// Before a request whose time is to be measured the disk must have been idle for as long; for half as long each time that it has
-/// not been for `PATIENCE`, as a steady load may leave no gap of that length.
+/// Before a request whose time is to be measured the disk must have been idle for as long; for half as long each time that these
+/// requests have waited for gaps for `PATIENCE` in all, as a steady load may leave few or none of that length.
 const QUIET: Nanos = Nanos::from_millis(20);
-const PATIENCE: Nanos = Nanos::from_secs(20);
+const PATIENCE: Nanos = Nanos::from_secs(10);
 const SHORTEST_QUIET: Nanos = Nanos::from_micros(100);
 
 /// How a request whose time was measured went.
@@ -63,6 +63,8 @@ pub struct Lane<'a> {
     timed: Option<Nanos>,
     /// How long it must have been before the next.
     quiet: Nanos,
+    /// For how long such requests have waited for gaps of that length.
+    waited: Nanos,
     /// When it began, and on what its time went before the first request of the scrub.
     began: Nanos,
     pub spent: Spent,
@@ -89,6 +91,7 @@ impl<'a> Lane<'a> {
             lost: 0,
             timed: None,
             quiet: QUIET,
+            waited: Nanos::ZERO,
             began: now(),
             spent: Spent::new(&Doing::Calibrating, now()),
             measured_from: 1,
@@ -233,7 +236,7 @@ impl Lane<'_> {
         expected: Nanos,
         pause: &mut dyn FnMut(Progress),
     ) -> Result<Option<Nanos>, ScrubError> {
-        let mut waiting = now();
+        let mut before = now();
         self.wait_for(size, expected);
         loop {
             if self.stopped() {
@@ -242,8 +245,9 @@ impl Lane<'_> {
                 return Ok(None);
             }
             let at = now();
-            if at.since(waiting) > PATIENCE && self.quiet > SHORTEST_QUIET {
-                (self.quiet, waiting) = (Nanos(self.quiet.0 / 2).max(SHORTEST_QUIET), at);
+            self.waited = self.waited + at.since(std::mem::replace(&mut before, at));
+            if self.waited > PATIENCE && self.quiet > SHORTEST_QUIET {
+                (self.quiet, self.waited) = (Nanos(self.quiet.0 / 2).max(SHORTEST_QUIET), Nanos::ZERO);
                 self.wait_for(size, expected);
             }
             let Some(since) = self.idle_since() else {
@@ -255,9 +259,10 @@ impl Lane<'_> {
                 Next::Paused { until } => {
                     self.driver.tell();
                     pause(self.progress(Doing::Overdrawn { left: until.since(at) }));
-                    // It waits for the account, not for a gap.
-                    waiting = at;
-                    until
+                    self.poll(Duration::from_nanos(until.since(at).0))?;
+                    // It waited for the account, not for a gap.
+                    before = now();
+                    continue;
                 }
                 Next::AskAt(until) => until,
                 Next::WhenIdle => Nanos(at.0 + self.quiet.0),
