@@ -139,7 +139,7 @@ fn each_command_set_finds_exactly_the_bad_blocks() {
         (&"failed".into(), &"failed".into(), &"complete".into())
     );
     assert!(many[0]["failure"].as_str().unwrap().contains("nothing on it can be read any more"), "{many}");
-    assert_eq!(many[1]["failure"], "the device is gone");
+    assert!(many[1]["failure"].as_str().unwrap().contains("the device is gone"), "{many}");
     assert_eq!((bad(&many[0]), bad(&many[1]), bad(&many[2])), (vec![], vec![], vec![(9, 1)]));
 
     let testing = &steps["self-test"].json();

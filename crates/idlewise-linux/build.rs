@@ -9,7 +9,7 @@ fn main() {
 fn bpf() {
     use std::process::Command;
     const SOURCE: &str = "src/bpf/monitor.bpf.c";
-    println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-changed=src/bpf");
     let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
     let out = variable("OUT_DIR") + "/monitor.bpf.o";
     // libbpf's own headers, and <asm/types.h>, which lies in the folder of the build machine's architecture.

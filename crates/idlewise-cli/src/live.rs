@@ -116,6 +116,9 @@ pub fn open_device(path: &Path) -> anyhow::Result<Device> {
 /// The verifier of this name, or else the first that works; what does not work is said if nothing does.
 pub fn choose_verifier(device: &Device, largest: Bytes, name: Option<&str>) -> anyhow::Result<Chosen> {
     verify::choose(device, largest, name).map_err(|passed| {
+        if let Some((_, gone)) = passed.iter().find(|(_, fault)| fault.is_gone()) {
+            return anyhow::anyhow!("{}: {gone}", device.path.display());
+        }
         let tried = passed.iter().map(|(name, fault)| format!("{name}: {fault}")).collect::<Vec<_>>().join("; ");
         anyhow::anyhow!("{}: no verifier works: {tried}", device.path.display())
     })

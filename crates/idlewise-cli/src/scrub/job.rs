@@ -82,12 +82,6 @@ impl Job {
         let mut order = order.map_err(|problem| UsageError(format!("{}: {problem}", device.path.display())))?;
         let chosen = self.choose(device)?;
         let monitor = open_monitor(device, self.monitor)?;
-        if device.hides_waits() {
-            bar.warn(
-                "the queue of this disk takes one request at a time (queue/nr_requests): how long others wait for it is not seen, so \
-                 slowdowns are larger than told",
-            );
-        }
         let mut scrubber = Scrubber::new(device, chosen.verifier, monitor, &self.stop);
         if let Some(cap) = &self.cap {
             scrubber.keep_within(cap);

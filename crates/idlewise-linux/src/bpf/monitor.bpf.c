@@ -2,7 +2,7 @@
 //
 // Watches the requests of one disk on the block tracepoints and tells user space when each one arrives and completes.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
-// byte completes. The scrubber's own requests are those that lie in the range which it announces before it issues
+// byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the range which it announces before it issues
 // them, commands of the disk's own when it announces one, and writes while it saves its checkpoint on this disk; none of them
 // comes from another process.
 //
@@ -17,32 +17,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-// The kernel's structures, as far as they are used; offsets come from its BTF.
-struct gendisk {
-	int major;
-	int first_minor;
-} __attribute__((preserve_access_index));
+#include "kernel.bpf.h"
 
-struct request_queue {
-	struct gendisk *disk;
-} __attribute__((preserve_access_index));
-
-struct request {
-	struct request_queue *q;
-	unsigned int cmd_flags;
-	unsigned int __data_len;
-	__u64 __sector;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	unsigned int flags;
-} __attribute__((preserve_access_index));
-
-#define PF_KTHREAD 0x00200000
-#define REQ_OP_MASK 0xff
-#define REQ_OP_READ 0
-#define REQ_OP_DRV_IN 34
-#define REQ_OP_DRV_OUT 35
 #define SLOTS_LOG2 14
 #define SLOTS (1 << SLOTS_LOG2)
 // A request is in one of so many slots behind the one that its address leads to.
@@ -57,7 +33,7 @@ enum asleep { AWAKE = 0, UNTIL_BUSY = 1, UNTIL_IDLE = 2 };
 // What user space reads from the ring.
 struct event {
 	__u64 time;    // CLOCK_MONOTONIC, ns
-	__u64 arrival; // of the request; equal to time for an arrival
+	__u64 arrival; // of the request: when it was submitted
 	__u64 issue;   // to the driver; zero before it
 	__u64 sector;  // first, of 512 bytes, on the whole disk
 	__u32 bytes;
@@ -102,6 +78,8 @@ const volatile struct {
 	__u32 recording;
 	// So many bytes in the ring, and user space is woken.
 	__u32 wake_at;
+	// With so many requests of others there a place in the disk's queue may be hard to get.
+	__u32 crowd;
 } settings;
 
 // What both sides change while it runs; all there is in .bss.
@@ -120,19 +98,28 @@ struct {
 	__u32 own_tgid;
 	// Written by both sides: user space sleeps until the foreground comes, or has gone.
 	__u32 asleep;
+	// Threads in the table of those that may be waiting for a place; both sides forget them.
+	__s64 waiting;
+	// When one was last seen to have waited.
+	__u64 late_at;
 } shared;
+
+static __always_inline int watched_disk(struct gendisk *disk)
+{
+	return disk && disk->major == settings.disk_major && disk->first_minor == settings.disk_minor;
+}
 
 static __always_inline int watched(struct request *rq)
 {
-	struct gendisk *disk = rq->q->disk;
-
-	return disk && disk->major == settings.disk_major && disk->first_minor == settings.disk_minor;
+	return watched_disk(rq->q->disk);
 }
+
+#include "waiting.bpf.h"
 
 static __always_inline int awaited(enum kind kind)
 {
 	if (shared.asleep == UNTIL_IDLE)
-		return kind == COMPLETION && shared.foreground_open <= 0;
+		return kind == COMPLETION && shared.foreground_open <= 0 && shared.waiting <= 0;
 	return shared.asleep == UNTIL_BUSY && kind == ARRIVAL;
 }
 
@@ -244,6 +231,7 @@ static __always_inline int seen(struct request *rq, int issued)
 {
 	__u64 address = (__u64)rq;
 	struct open_request open = {}, *known;
+	__u64 now;
 
 	if (!watched(rq))
 		return 0;
@@ -260,8 +248,9 @@ static __always_inline int seen(struct request *rq, int issued)
 			known->issue = bpf_ktime_get_ns();
 		return 0;
 	}
-	open.arrival = bpf_ktime_get_ns();
-	open.issue = issued ? open.arrival : 0;
+	now = bpf_ktime_get_ns();
+	open.arrival = submitted(rq, now);
+	open.issue = issued ? now : 0;
 	open.op = rq->cmd_flags & REQ_OP_MASK;
 	// Commands of the disk's own have no place.
 	open.sector = has_place(open.op) ? rq->__sector : 0;
@@ -281,7 +270,7 @@ static __always_inline int seen(struct request *rq, int issued)
 	if (!open.own)
 		__sync_fetch_and_add(&shared.foreground_open, 1);
 	if (!settings.recording)
-		tell(&open, open.arrival, ARRIVAL);
+		tell(&open, now, ARRIVAL);
 	return 0;
 }
 

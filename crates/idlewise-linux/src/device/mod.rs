@@ -131,14 +131,18 @@ impl Device {
         (size > self.size).then_some(size)
     }
 
-    /// How much of ours may be in service at once so that half of its queue is left to others, whose wait for a place is not seen.
+    /// How much of ours may be in service at once so that half of its queue is left to others.
     pub(crate) fn most_in_service(&self) -> Bytes {
-        Bytes(if self.is_file() { u64::MAX } else { self.place.most_in_service() })
+        match self.is_file() {
+            true => Bytes(u64::MAX),
+            false => Bytes(self.place.largest_request().saturating_mul((self.place.queue_places() / 2).max(1))),
+        }
     }
 
-    /// Whether its queue has a single place: then nobody sees how long others wait for it.
-    pub fn hides_waits(&self) -> bool {
-        !self.is_file() && self.place.has_a_single_place()
+    /// With so many requests in the queue of its disk, others may have to wait for a place.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn crowd(&self) -> u32 {
+        u32::try_from(self.place.crowd()).unwrap_or(u32::MAX)
     }
 
     /// Whether its medium is another now than when it was opened: the card of a reader was changed, the file of a loop device.

@@ -137,7 +137,7 @@ fn host_fault(status: u16) -> Result<(), Fault> {
 pub fn refused(errno: Errno, permission: &str) -> Fault {
     match errno {
         Errno::PERM | Errno::ACCESS => Fault::Refused(format!("no permission: {permission}")),
-        Errno::NODEV | Errno::NXIO | Errno::NOENT => Fault::Device("the device is gone".into()),
+        Errno::NODEV | Errno::NXIO | Errno::NOENT => Fault::gone(),
         Errno::NOTTY | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS => {
             Fault::Refused(format!("the kernel does not pass it on ({errno})"))
         }

@@ -218,16 +218,17 @@ impl Place {
         number(&self.device.join("ro")) == Some(1)
     }
 
-    /// How much of ours may be in service at once so that half of the queue is left to others: whoever waits for a place in it is not seen
-    /// by the monitor.
-    pub fn most_in_service(&self) -> u64 {
-        let places = number(&self.disk.join("queue/nr_requests")).unwrap_or(u64::MAX);
-        self.largest_request().saturating_mul((places / 2).max(1))
+    /// Requests for which its queue has a place; the largest number where it does not say.
+    pub fn queue_places(&self) -> u64 {
+        number(&self.disk.join("queue/nr_requests")).unwrap_or(u64::MAX)
     }
 
-    /// Whether the queue has a single place, so that whoever waits while it is ours is never seen.
-    pub fn has_a_single_place(&self) -> bool {
-        number(&self.disk.join("queue/nr_requests")) == Some(1)
+    /// With so many requests in its queue, others may have to wait for a place. Some schedulers give no more than a part of the places
+    /// to each kind of request.
+    pub fn crowd(&self) -> u64 {
+        let scheduler = self.attribute("queue/scheduler").unwrap_or_default();
+        let gives_all = scheduler.contains("[none]") || scheduler.contains("[mq-deadline]");
+        (self.queue_places() / if gives_all { 2 } else { 8 }).max(1)
     }
 
     /// Of the disk itself where its driver tells, or else of the kernel's queue for it.
@@ -312,7 +313,9 @@ pub mod tests {
         let place = Place::find(sys.path(), rustix::fs::makedev(8, 2)).unwrap();
         assert_eq!(place.start(), Bytes(1_048_576));
         assert_eq!((place.disk_numbers(), place.largest_request()), ((8, 0), 168 * 4096));
-        assert_eq!(place.queue_depth(), Some(32));
+        assert_eq!((place.queue_depth(), place.crowd()), (Some(32), 32));
+        fs::write(sys.path().join("block/sda/queue/scheduler"), "[none] mq-deadline kyber bfq\n").unwrap();
+        assert_eq!(place.crowd(), 128);
         assert_eq!(place.parts_of_disk(), [0..4096 * 512, 2048 * 512..2148 * 512]);
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
         assert!(Place::find(sys.path(), rustix::fs::makedev(9, 9)).is_err());

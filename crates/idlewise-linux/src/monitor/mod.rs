@@ -27,7 +27,7 @@ pub(crate) use writes::Announcement;
 pub struct Event {
     /// When, on [`now`]'s clock.
     pub at: Nanos,
-    /// When the request arrived: `at` itself for an arrival.
+    /// When the request arrived. An arrival is told of later than that where the request had to wait for a place in the queue.
     pub arrival: Nanos,
     /// When the driver was given the request, where the monitor sees it and it has happened.
     pub issue: Option<Nanos>,
@@ -73,7 +73,7 @@ pub trait Monitor: Send {
     /// # Errors
     /// A line that says what failed.
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError>;
-    /// Foreground requests outstanding now.
+    /// Foreground requests outstanding now, and threads that wait for a place in the queue for theirs.
     fn outstanding(&mut self) -> u64;
     /// What is done for ourselves from now on.
     fn own(&mut self, own: Own);

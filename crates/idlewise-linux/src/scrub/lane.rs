@@ -130,7 +130,8 @@ impl<'a> Lane<'a> {
             match (event.own, event.kind) {
                 (true, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(event.length.into())),
                 (true, EventKind::Completion) => self.driver.step_ended(event.at),
-                (false, EventKind::Arrival) => self.driver.arrived(event.at),
+                // It may have waited for a place in the queue.
+                (false, EventKind::Arrival) => self.driver.arrived(event.arrival),
                 (false, EventKind::Completion) => self.driver.completed(event.at, event.arrival),
             }
         }

@@ -64,7 +64,19 @@ pub enum Fault {
     Device(String),
 }
 
+const GONE: &str = "the device is gone";
+
 impl Fault {
+    /// Nothing is there any more.
+    pub(super) fn gone() -> Self {
+        Self::Device(GONE.into())
+    }
+
+    /// Whether it says that nothing is there any more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Device(problem) if problem == GONE)
+    }
+
     fn unreadable(kind: &'static str) -> Self {
         Self::Unreadable { kind, at: None }
     }

@@ -64,7 +64,8 @@ impl DirectRead {
             return Some(Ok(()));
         }
         if count == 0 {
-            return Some(Err(Fault::Device(format!("the device ends at byte {}", extent.offset.0))));
+            let ends_at = |byte| Fault::Device(format!("the device ends at byte {byte}"));
+            return Some(Err(if extent.offset.0 == 0 { Fault::gone() } else { ends_at(extent.offset.0) }));
         }
         let rest = Extent { offset: Bytes(extent.offset.0 + count), length: Bytes(extent.length.0 - count) };
         self.submit(rest).err().map(Err)
@@ -115,7 +116,7 @@ fn fault(errno: Errno) -> Fault {
         Errno::NOLINK | Errno::REMOTEIO => Fault::Passing { kind: "transport" },
         // io_uring itself gives a request up (ECANCELED) where the kernel had no thread for it.
         Errno::AGAIN | Errno::BUSY | Errno::NOMEM | Errno::CANCELED => Fault::Passing { kind: "not-ready" },
-        Errno::NODEV | Errno::NXIO => Fault::Device("the device is gone".into()),
+        Errno::NODEV | Errno::NXIO => Fault::gone(),
         Errno::INVAL => {
             Fault::Device("it takes no such read any more: is the size of its blocks another one now?".into())
         }

@@ -5,7 +5,7 @@ mod shared;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ const LOOKS: Nanos = Nanos::from_millis(10);
 const SUSPICIOUS: Nanos = Nanos::from_secs(1);
 /// What the kernel does not count, flushes and what a scheduler holds, may take as long as this.
 const UNCOUNTED: Nanos = Nanos::from_secs(120);
+/// Who waits for so long while nothing is in the queue does not wait for a place in it.
+const ALONE: Nanos = Nanos::from_millis(20);
 
 /// The monitor with its loaded program.
 pub struct Bpf {
@@ -49,6 +51,10 @@ pub struct Bpf {
     shared: Arc<Mapped<Variables>>,
     /// The requests that are there.
     requests: Mapped<[Slot; SLOTS]>,
+    /// The threads that may be waiting for a place in the queue.
+    waiters: MapHandle,
+    /// Since when somebody has been waiting while nothing was in the queue.
+    waiting_alone: Option<Nanos>,
     /// Readable when the program has woken us up since it was last asked.
     woken: OwnedFd,
     _object: Object,
@@ -84,7 +90,7 @@ impl Bpf {
 
     fn load(device: &Device, recording: bool) -> Result<Self, libbpf_rs::Error> {
         let mut open = ObjectBuilder::default().name("monitor")?.open_memory(PROGRAM)?;
-        prepare(&mut open, device.disk_numbers(), recording)?;
+        prepare(&mut open, device, recording)?;
         let object = open.load()?;
         let shared = Arc::new(Mapped::<Variables>::of(&map_of(&object, ".bss")?)?);
         let links = attach(&object)?;
@@ -107,6 +113,7 @@ impl Bpf {
         };
         let _registration = Registration::new(device.disk_numbers(), Box::new(tell));
         let requests = Mapped::of(&map_of(&object, "requests")?)?;
+        let waiters = map_of(&object, "waiters")?;
         // Told once of each time that the program wakes us, not for as long as there is something in the ring.
         let woken = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let edges = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -118,6 +125,8 @@ impl Bpf {
             events,
             shared,
             requests,
+            waiters,
+            waiting_alone: None,
             woken,
             _object: object,
             disk,
@@ -165,6 +174,30 @@ impl Bpf {
                 self.shared.foreground_open.fetch_sub(1, Ordering::Relaxed);
             }
             self.healed += 1;
+        }
+    }
+
+    /// Forgets who waits for something else than a place in the queue, as there is nothing in it, of ours neither: a limit that was set for a
+    /// group of processes.
+    fn forget_waiters(&mut self) {
+        let shared = &self.shared;
+        let alone = shared.waiting.load(Ordering::Relaxed) > 0
+            && shared.foreground_open.load(Ordering::Relaxed) <= 0
+            && shared.own_range.load(Ordering::Relaxed) == 0
+            && shared.own_command.load(Ordering::Relaxed) == 0;
+        if !alone {
+            self.waiting_alone = None;
+            return;
+        }
+        let now = now();
+        if now.since(*self.waiting_alone.get_or_insert(now)) < ALONE {
+            return;
+        }
+        for thread in self.waiters.keys() {
+            // Whoever deletes one counts it.
+            if self.waiters.delete(&thread).is_ok() {
+                shared.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 
@@ -228,12 +261,14 @@ impl Monitor for Bpf {
             }
             self.shared.asleep.store(AWAKE, Ordering::Relaxed);
         }
+        self.forget_waiters();
         self.heal();
         Ok(())
     }
 
     fn outstanding(&mut self) -> u64 {
-        u64::try_from(self.shared.foreground_open.load(Ordering::Relaxed)).unwrap_or(0)
+        let count = |of: &AtomicI64| u64::try_from(of.load(Ordering::Relaxed)).unwrap_or(0);
+        count(&self.shared.foreground_open) + count(&self.shared.waiting)
     }
 
     fn own(&mut self, own: Own) {
@@ -252,11 +287,11 @@ impl Monitor for Bpf {
 }
 
 /// Sets what the program reads and how much it keeps.
-fn prepare(open: &mut OpenObject, disk: (u32, u32), recording: bool) -> Result<(), libbpf_rs::Error> {
+fn prepare(open: &mut OpenObject, device: &Device, recording: bool) -> Result<(), libbpf_rs::Error> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata") {
-            map.set_initial_value(&settings(disk, recording, RING / 4))?;
+            map.set_initial_value(&settings(device.disk_numbers(), recording, RING / 4, device.crowd()))?;
         } else if name == "events" {
             map.set_max_entries(if recording { RING_OF_A_RECORDER } else { RING })?;
         }
@@ -310,6 +345,8 @@ fn silence_libbpf() {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
+
+    use libbpf_rs::MapFlags;
 
     use super::shared::{REQ_OP_READ, REQ_OP_WRITE};
     use super::*;
@@ -377,6 +414,28 @@ mod tests {
             outstanding(&mut monitor);
         }
         assert_eq!((outstanding(&mut monitor), monitor.lost()), (3, 2));
+    }
+
+    /// A thread that waits for something else than a place, as nothing is in the queue, does not keep the disk busy; one that waits while
+    /// we have a place does.
+    #[test]
+    fn root_who_waits_for_something_else_is_forgotten() {
+        let Some(disk) = Loop::new() else { return };
+        let device = Device::open(&disk.0).unwrap();
+        let mut monitor = Bpf::open(&device, false).unwrap();
+        monitor.waiters.update(&1u32.to_ne_bytes(), &[0; 24], MapFlags::ANY).unwrap();
+        monitor.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        monitor.own(Own::Read(0..4096));
+        let mut events = Vec::new();
+        let mut look = |monitor: &mut Bpf| {
+            std::thread::sleep(Duration::from_millis(30));
+            monitor.poll(Duration::ZERO, &mut events).unwrap();
+            monitor.outstanding()
+        };
+        assert_eq!((look(&mut monitor), look(&mut monitor)), (1, 1));
+        monitor.own(Own::Nothing);
+        assert_eq!((look(&mut monitor), look(&mut monitor)), (1, 0));
+        assert_eq!((monitor.waiters.keys().count(), monitor.lost()), (0, 0));
     }
 
     /// What a monitor holds in the kernel: a machine may have dozens of disks.

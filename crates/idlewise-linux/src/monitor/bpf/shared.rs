@@ -23,9 +23,10 @@ pub const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
 /// Bits of the program's `own_range` for the length.
 const LENGTH_BITS: u32 = 20;
 
-/// What the program's `settings` hold, for the disk of these numbers; user space is woken when so many bytes are in the ring.
-pub fn settings((major, minor): (u32, u32), recording: bool, wake_at: u32) -> Vec<u8> {
-    [major, minor, recording.into(), wake_at].map(u32::to_ne_bytes).concat()
+/// What the program's `settings` hold, for the disk of these numbers; user space is woken when so many bytes are in the ring, and with so
+/// many requests there a place in the queue may be hard to get.
+pub fn settings((major, minor): (u32, u32), recording: bool, wake_at: u32, crowd: u32) -> Vec<u8> {
+    [major, minor, recording.into(), wake_at, crowd].map(u32::to_ne_bytes).concat()
 }
 
 /// The program's `enum asleep`.
@@ -44,6 +45,9 @@ pub struct Variables {
     pub own_writes: AtomicU32,
     _own_tgid: AtomicU32,
     pub asleep: AtomicU32,
+    /// Threads that may be waiting for a place in the queue.
+    pub waiting: AtomicI64,
+    _late_at: AtomicU64,
 }
 
 /// A place of the program's table of requests: its `struct open_request`.
