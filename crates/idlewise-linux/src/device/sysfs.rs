@@ -225,6 +225,7 @@ impl Place {
 
     /// With so many requests in its queue, others may have to wait for a place. Some schedulers give no more than a part of the places
     /// to each kind of request.
+    #[cfg(any(feature = "bpf", test))]
     pub fn crowd(&self) -> u64 {
         let scheduler = self.attribute("queue/scheduler").unwrap_or_default();
         let gives_all = scheduler.contains("[none]") || scheduler.contains("[mq-deadline]");
