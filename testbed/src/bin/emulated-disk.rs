@@ -31,6 +31,10 @@ struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     queue: usize,
 
+    /// Read ahead into a cache and buffer a write, as hard disks do
+    #[arg(long, conflicts_with_all = ["queue", "flash", "instant"])]
+    cache: bool,
+
     /// Emulate a solid-state drive whose times are so many times as long as real ones
     #[arg(long, value_name = "TIMES", conflicts_with_all = ["queue", "instant"])]
     flash: Option<u64>,
@@ -47,9 +51,10 @@ fn blocks(text: &str) -> Result<Range<u64>, String> {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { size, bad, recovery, hang, queue, flash, instant } = Arguments::parse();
+    let Arguments { size, bad, recovery, hang, queue, cache, flash, instant } = Arguments::parse();
     let timing = match flash {
         _ if instant => Timing::Instant,
+        _ if cache => Timing::CachedHardDisk,
         Some(slower) => Timing::Flash { slower },
         None => Timing::HardDisk { queue },
     };

@@ -69,6 +69,16 @@ impl Mechanical {
         self.clone().serve(now, offset, size)
     }
 
+    /// When the head would stand over the byte at `offset`.
+    pub(super) fn reaches(&self, now: Nanos, offset: Bytes) -> Nanos {
+        Nanos(self.positioned_at(now.0.max(self.free_at), offset.0))
+    }
+
+    /// The head has read on to this place.
+    pub(super) fn stands_over(&mut self, offset: Bytes) {
+        self.head = offset.0;
+    }
+
     /// When the head, free from `from` on, stands over the byte at `offset`.
     fn positioned_at(&self, from: u64, offset: u64) -> u64 {
         let on_track = from + self.geometry.overhead.0 + self.seek(self.head.abs_diff(offset));
@@ -89,7 +99,7 @@ impl Mechanical {
     }
 
     /// Bytes per second at a place: falls linearly from the first byte to the last.
-    fn rate(&self, offset: u64) -> f64 {
+    pub(super) fn rate(&self, offset: u64) -> f64 {
         let share = (offset as f64 / self.geometry.capacity.0.max(1) as f64).min(1.0);
         let (outer, inner) = (self.geometry.outer_rate.0 as f64, self.geometry.inner_rate.0 as f64);
         outer - (outer - inner) * share
