@@ -136,7 +136,7 @@ test-packages: dist
 
 # docs/results.md, from the traces in the folder IDLEWISE_TRACES
 tables: setup
-	cargo bench --locked --quiet -p idlewise --bench tables
+	IDLEWISE_WRITE_DOCS=1 cargo bench --locked --quiet -p idlewise --bench tables
 
 bench: setup
 	cargo bench --locked --quiet -p idlewise

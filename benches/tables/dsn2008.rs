@@ -5,7 +5,7 @@ use std::fmt::Write;
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Idleness, Keep, Reducer, Writes};
 use idlewise::policy::restrained::Amount;
-use idlewise::policy::{Parameters, Setting, build};
+use idlewise::policy::{Parameters, RELATIVE_DELAY, REQUEST_SIZE, Setting, build};
 use idlewise::reliability::{Activities, Errors, Gains, Policies, Study};
 use idlewise::simulate::{ParityUpdates, Service, WriteVerification};
 use idlewise::trace::synth::PUBLISHED;
@@ -160,6 +160,45 @@ fn gains(text: &mut String, studies: &[(Study, Gains)], name: &dyn Fn(usize) -> 
         };
         let parity = parity.map_or(format!("-, {with_parity:.1}"), |parity| cell(parity, with_parity, 1));
         let together = &study.both;
+        let scan_s = together.passes.as_ref().expect("a scrub").mean_s;
+        let update_s = together.updates.as_ref().expect("updates").mean_s().unwrap_or(f64::INFINITY);
+        let scan = if scan_s.is_finite() { format!("{scan_s:.0}") } else { "never".into() };
+        writeln!(
+            text,
+            "| {} | {parity} | {both} | {:.0} | {scan} | {update_s:.1} |",
+            name(index),
+            with_both / scrubbed / with_parity
+        )
+        .unwrap();
+    }
+}
+
+impl Case {
+    fn study(&self, model: &DiskModel) -> (Study, Gains) {
+        let shape = PUBLISHED.iter().find(|row| row.name == self.trace).expect("it is in the table").shape();
+        let trace = shape.trace(1).expect("the table's numbers make sense");
+        let keep = Keep { responses: false, writes: self.writes };
+        let mut reducer = Reducer::new(model, trace.provenance.resolution).expect("the clock is fine").keeping(keep);
+        reducer.requests(&trace.columns).expect("the trace has responses");
+        let disks = reducer.finish(Nanos::ZERO);
+        let policy = |name: &str, share: f64, setting: &Setting| {
+            let parameters = Parameters::default().with(RELATIVE_DELAY, DELAY * share).with(REQUEST_SIZE, REQUEST);
+            build(name, &parameters, setting).expect("these take a relative delay")
+        };
+        let scrub = |disk: &Idleness, share: f64| {
+            policy(self.policy, share, &Setting { past: disk, model, service: Some(SCRUB), amount: Amount::Infinite })
+        };
+        let parity = |disk: &Idleness| {
+            let update = Nanos(READ.0 + WRITE.0);
+            let amount = WriteVerification::amount(disk, update, None);
+            let setting = Setting { past: disk, model, service: Some(Nanos(update.0 / 2)), amount };
+            policy(self.parity.unwrap_or(self.policy), 1.0, &setting)
+        };
+        let updates = ParityUpdates::new(Service::seeded(READ, 2008), Service::seeded(WRITE, 8002), SEGMENT);
+        let activities =
+            Activities { capacity: CAPACITY, scrub: Service::exponential(SCRUB), updates, segment: SEGMENT };
+        let policies = Policies { scrub: &scrub, parity: &parity, shared: self.parity.is_none() };
+        let study = activities.study(&disks, PASSES, &policies, &|_, _| ());
         let (alone, together) = study.protections();
         let gains = Gains::of(&Errors::default(), 48.0, alone, together);
         (study, gains)
