@@ -72,6 +72,10 @@ fn root_a_steady_load_does_not_keep_a_scrub_measuring() {
         let (code, result) = bench.scrub(&["--observe", "1s", "--mean-slowdown", "5ms", "--for", "40s"]);
         stop.store(true, Ordering::Relaxed);
         assert!([0, 4].contains(&code) && result["verified_bytes"].as_u64() > Some(0), "{result}");
+        // The next run goes on with what this one has learnt.
+        let learnt = &bench.checkpoint().unwrap()["learnt"];
+        assert!(learnt["delays"]["service_ns"].as_u64() > Some(0), "{learnt}");
+        assert!(learnt["comparing"]["arms"]["used"]["turns"].as_u64() > Some(0), "{learnt}");
     });
 }
 

@@ -9,7 +9,7 @@ use idlewise::{Bytes, Nanos};
 
 use super::home::Home;
 use super::process::Process;
-use super::so_far::AccountSoFar;
+use super::so_far::{AccountSoFar, Learnt};
 use super::{BadBlocks, Doing, Left, Pass, Progress, RunSoFar, State};
 use crate::device::{Device, shares_disk};
 use crate::monitor::Announcement;
@@ -148,6 +148,16 @@ impl Checkpoint {
     /// How the account of the mean slowdown stood at the end of the run before.
     pub(super) fn account(&self) -> Option<&AccountSoFar> {
         self.pass.run.as_ref()?.account.as_ref()
+    }
+
+    /// What earlier runs have learnt of what one costs.
+    pub(super) fn learnt(&self) -> Option<&Learnt> {
+        self.pass.learnt.as_ref()
+    }
+
+    /// Keeps that, from the next save on.
+    pub(super) fn keep_learnt(&mut self, learnt: Learnt) {
+        self.pass.learnt = Some(learnt);
     }
 
     /// Unreadable blocks of this pass.

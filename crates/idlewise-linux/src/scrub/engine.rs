@@ -97,10 +97,15 @@ impl<'a> Scrubber<'a> {
         self.lane.cap = Some(cap);
     }
 
-    /// Keeps everything from now on within a goal, with what the account of the run before owed. Some idle intervals are left alone, to
+    /// Keeps everything from now on within a goal, with what the account of the run before owed and what was learnt until then. Some idle intervals are left alone, to
     /// compare with.
     pub fn keep(&mut self, goal: &Goal, checkpoint: &Checkpoint) {
-        self.lane.watch_only(Some(checkpoint.account().copied().unwrap_or_default().resumed(goal, since_1970())));
+        let mut account = checkpoint.account().copied().unwrap_or_default().resumed(goal, since_1970());
+        if let Some(learnt) = checkpoint.learnt() {
+            account.reserve.go_on_with(&learnt.delays);
+            self.lane.driver.go_on_with(learnt.comparing);
+        }
+        self.lane.watch_only(Some(account));
         if checkpoint.failed_before {
             // What hung there may hang again: anywhere but where the first run measures.
             self.lane.measured_from = 2 + now().0 % 8;

@@ -34,7 +34,7 @@ pub use pass::{Left, Pass, State};
 pub use process::Process;
 pub(crate) use process::boot_id;
 pub use rate_cap::RateCap;
-pub use so_far::{AccountSoFar, ComparedSoFar, RunSoFar};
+pub use so_far::{AccountSoFar, ComparedSoFar, Learnt, RunSoFar};
 
 use idlewise::drive::{Compared, Measured};
 use idlewise::policy::Account;

@@ -1,8 +1,8 @@
 //! How a run stands, as a checkpoint, a note and `--json` say it.
 
 use idlewise::Nanos;
-use idlewise::drive::Compared;
-use idlewise::policy::{Account, Terms};
+use idlewise::drive::{self, Compared};
+use idlewise::policy::{Account, Delays, Terms};
 use idlewise::tune::Goal;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,16 @@ pub struct RunSoFar {
     /// Why it failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+}
+
+/// What a run has learnt of what it costs, with which the next one goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Learnt {
+    /// By comparing idle intervals that were used with some left alone.
+    pub comparing: drive::Learnt,
+    /// How long the delays of late were.
+    pub delays: Delays,
 }
 
 /// The slowdown by experiment: foreground requests behind idle intervals that were used, compared with those behind intervals that

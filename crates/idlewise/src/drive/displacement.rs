@@ -8,6 +8,8 @@
 //! While there are few controls, the intervals that the policy did not want stand in for the missing ones. They are the shorter ones,
 //! behind which the head is often still in place: that says too much rather than too little. So does a standard error on top.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Nanos;
 
 /// Of the intervals that the policy would use, one in so many is a control; more of them until enough is known, and fewer once so many
@@ -25,7 +27,8 @@ const ENOUGH: f64 = 12.0;
 const MEMORY: f64 = 1_000.0;
 
 /// The service of the first foreground request after intervals with and without background work.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Displacement {
     worked: Mean,
     held_back: Mean,
@@ -52,7 +55,7 @@ impl Displacement {
     pub fn draw(&mut self) -> (bool, f64) {
         // Knuth's MMIX generator: intervals must not be able to keep step with it.
         self.drawn = self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.since += 1;
+        self.since = self.since.saturating_add(1);
         let every = match () {
             () if self.held_back.count < ENOUGH => FIRST_CONTROLS,
             () if self.since <= LATER => CONTROLS,
@@ -64,6 +67,11 @@ impl Displacement {
     /// Other intervals are used from now on, or in another way.
     pub fn changed(&mut self) {
         self.since = 0;
+    }
+
+    /// What was learnt before counts half from now on.
+    pub(super) fn halve(&mut self) {
+        [&mut self.worked, &mut self.held_back, &mut self.left].into_iter().for_each(Mean::halve);
     }
 
     /// Takes in the service of a request that ended an interval.
@@ -90,7 +98,8 @@ impl Displacement {
 }
 
 /// A mean in which the past fades.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Mean {
     sum: f64,
     squares: f64,
@@ -103,6 +112,10 @@ impl Mean {
         self.sum = self.sum * fade + value;
         self.squares = self.squares * fade + value * value;
         self.count = self.count * fade + 1.0;
+    }
+
+    fn halve(&mut self) {
+        [&mut self.sum, &mut self.squares, &mut self.count].into_iter().for_each(|value| *value /= 2.0);
     }
 
     /// Adds so much of `other` that there are `enough`, or all that there is.

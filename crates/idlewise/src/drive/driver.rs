@@ -1,6 +1,6 @@
 //! The protocol between a policy and whoever works.
 
-use super::{Measured, SecondClock};
+use super::{Learnt, Measured, SecondClock};
 use crate::policy::{Account, Decision, Policy};
 use crate::{Bytes, Nanos};
 
@@ -116,6 +116,12 @@ impl<P: Policy> Driver<P> {
         if !some {
             self.clock.draw_no_more();
         }
+    }
+
+    /// Goes on with what an earlier driver of the device has learnt by comparing ([`SecondClock::learnt`]). It counts half beside what
+    /// comes, as the load may be another one.
+    pub fn go_on_with(&mut self, learnt: Learnt) {
+        self.clock.go_on_with(learnt);
     }
 
     /// A foreground request arrived.

@@ -8,6 +8,8 @@
 //! alone changes with time, so that each turn counts by one over how likely its lot was (the estimator of Hájek 1971). The error is that of
 //! a ratio (Cochran, Sampling Techniques, 3rd edition, equation 6.13): it needs no distribution, but enough turns.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Nanos;
 
 /// With fewer turns of either kind it says nothing.
@@ -16,8 +18,7 @@ const ENOUGH: u64 = 8;
 /// Compares the foreground requests behind intervals that were used with those behind intervals left alone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Experiment {
-    used: Arm,
-    left: Arm,
+    arms: Arms,
     turn: Option<Turn>,
     /// All foreground requests, those in turns behind intervals that were used, and all slowdowns that the clock saw, in nanoseconds.
     requests: f64,
@@ -53,8 +54,17 @@ struct Turn {
     undisturbed: f64,
 }
 
+/// The turns behind intervals that were used, and those behind intervals left alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arms {
+    used: Arm,
+    left: Arm,
+}
+
 /// Turns of one kind: sums of what they weigh.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Arm {
     turns: u64,
     requests: f64,
@@ -94,24 +104,40 @@ impl Experiment {
     /// Takes in the turn that ends. One without a request says nothing.
     fn end_turn(&mut self) {
         if let Some(turn) = self.turn.take().filter(|turn| turn.requests > 0.0) {
-            let arm = if turn.used { &mut self.used } else { &mut self.left };
+            let arm = if turn.used { &mut self.arms.used } else { &mut self.arms.left };
             arm.add(&turn);
-            let certain = self.unseen().map_or(0.0, |(unseen, error)| unseen - error);
-            self.unseen = Nanos(certain.max(0.0).round() as u64);
+            self.estimate();
         }
+    }
+
+    fn estimate(&mut self) {
+        let certain = self.unseen().map_or(0.0, |(unseen, error)| unseen - error);
+        self.unseen = Nanos(certain.max(0.0).round() as u64);
     }
 
     /// What is added to a request behind an interval that was used, beyond what the clock saw, and half its 95 % interval.
     fn unseen(&self) -> Option<(f64, f64)> {
-        let (used, left) = (&self.used, &self.left);
+        let Arms { used, left } = &self.arms;
         let turns = used.turns.min(left.turns);
         let error = student(turns.max(2) - 1) * (used.error_squared() + left.error_squared()).sqrt();
         (turns >= ENOUGH).then(|| (used.mean() - left.mean(), error))
     }
 
-    /// What was found so far, once there are enough turns.
+    /// The turns so far.
+    pub(super) fn arms(&self) -> Arms {
+        self.arms
+    }
+
+    /// Goes on with the turns of an earlier run, which count half.
+    pub(super) fn go_on_with(&mut self, mut arms: Arms) {
+        [&mut arms.used, &mut arms.left].into_iter().for_each(Arm::halve);
+        self.arms = arms;
+        self.estimate();
+    }
+
+    /// What was found so far, once there are enough turns; without a request there is nothing to say it of.
     pub fn compared(&self) -> Option<Compared> {
-        let (unseen, error) = self.unseen()?;
+        let (unseen, error) = self.unseen().filter(|_| self.requests > 0.0)?;
         // Only requests behind intervals that were used are slowed.
         let behind_used = self.behind_used / self.requests;
         let seen = self.slowdowns / self.requests;
@@ -120,8 +146,8 @@ impl Experiment {
             mean_slowdown_ns: mean(unseen),
             low_ns: mean(unseen - error),
             high_ns: mean(unseen + error),
-            used: self.used.turns,
-            left: self.left.turns,
+            used: self.arms.used.turns,
+            left: self.arms.left.turns,
         })
     }
 }
@@ -129,12 +155,18 @@ impl Experiment {
 impl Arm {
     fn add(&mut self, turn: &Turn) {
         let (weight, square) = (turn.weight, turn.weight * turn.weight);
-        self.turns += 1;
+        self.turns = self.turns.saturating_add(1);
         self.requests += weight * turn.requests;
         self.undisturbed += weight * turn.undisturbed;
         self.requests_2 += square * turn.requests * turn.requests;
         self.product += square * turn.requests * turn.undisturbed;
         self.undisturbed_2 += square * turn.undisturbed * turn.undisturbed;
+    }
+
+    /// Each turn weighs half as much.
+    fn halve(&mut self) {
+        [&mut self.requests, &mut self.undisturbed].into_iter().for_each(|sum| *sum /= 2.0);
+        [&mut self.requests_2, &mut self.product, &mut self.undisturbed_2].into_iter().for_each(|sum| *sum /= 4.0);
     }
 
     /// Undisturbed response of a request.

@@ -35,6 +35,7 @@
 mod displacement;
 mod driver;
 mod experiment;
+mod learnt;
 mod measured;
 mod second_clock;
 mod shared;
@@ -43,6 +44,7 @@ mod worker;
 pub use displacement::LEFT_ALONE;
 pub use driver::{Driver, Next};
 pub use experiment::Compared;
+pub use learnt::Learnt;
 pub use measured::Measured;
 pub use second_clock::SecondClock;
 pub use shared::{Foreground, Request, shared};

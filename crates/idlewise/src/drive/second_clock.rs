@@ -10,6 +10,7 @@
 use super::Measured;
 use super::displacement::{Displacement, Use};
 use super::experiment::{Compared, Experiment};
+use super::learnt::Learnt;
 use crate::idle::{Idleness, IdlenessBuilder};
 use crate::{Bytes, Nanos};
 
@@ -159,6 +160,18 @@ impl SecondClock {
     /// What the comparison of intervals used with intervals left alone has found, once there are enough of both.
     pub fn compared(&self) -> Option<Compared> {
         self.experiment.compared()
+    }
+
+    /// What comparing has taught so far.
+    pub fn learnt(&self) -> Learnt {
+        Learnt { displacement: self.displacement, arms: self.experiment.arms() }
+    }
+
+    /// Goes on with what an earlier run has learnt, which counts half.
+    pub(super) fn go_on_with(&mut self, learnt: Learnt) {
+        self.displacement = learnt.displacement;
+        self.displacement.halve();
+        self.experiment.go_on_with(learnt.arms);
     }
 
     /// What background work adds to the service of the request that ends an interval.

@@ -28,7 +28,7 @@ pub use growing::{GROWTH, Growing, Growth, INCREMENT, LARGEST_SIZE, SWAP_AT};
 pub use parameter::{Kind, Parameter, Tried, Value};
 pub use parameters::{COMMON, Given, ParameterError, Parameters, REQUEST_SIZE, Setting, all_parameters};
 pub use predicting::{Predicting, THRESHOLD};
-pub use reserve::Reserve;
+pub use reserve::{Delays, Reserve};
 pub use restrained::{BUSY_PERIOD, RELATIVE_DELAY, Restrained};
 pub use shaped::Shaped;
 pub use table::{Build, Entry, POLICIES, build};

@@ -1,5 +1,7 @@
 //! What one more collision may cost, by what was seen of late.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Nanos;
 
 /// Share of collisions that the reserve is enough for.
@@ -49,6 +51,16 @@ struct Playing {
     requests: u64,
 }
 
+/// How long the delays of late were, in a form that is kept for the next run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delays {
+    /// What a background request took, in nanoseconds.
+    service_ns: u64,
+    /// Where delays were counted, in 64ths of that, and how many there.
+    counts: Vec<(u64, u16)>,
+}
+
 impl Default for Reserve {
     fn default() -> Self {
         Self {
@@ -62,6 +74,20 @@ impl Default for Reserve {
 }
 
 impl Reserve {
+    /// How long the delays of late were.
+    pub fn delays(&self) -> Delays {
+        let counts = self.delays.0.iter().enumerate().filter(|(_, count)| **count > 0);
+        Delays { service_ns: self.service.0, counts: counts.map(|(place, &count)| (most(place), count)).collect() }
+    }
+
+    /// Goes on with the delays of an earlier run, which count half beside those that come.
+    pub fn go_on_with(&mut self, delays: &Delays) {
+        (self.service, self.delays) = (Nanos(delays.service_ns), Counts::NONE);
+        for &(number, count) in &delays.counts {
+            self.delays.0[place(number)] = count.min(COLLISIONS) / 2;
+        }
+    }
+
     /// A background request takes so long from now on. Delays seen before are taken to change in proportion.
     pub fn expect(&mut self, service: Nanos) {
         self.service = service;
@@ -238,6 +264,18 @@ mod tests {
         // Of 64 the older ones count half.
         (0..64).for_each(|_| busy(&mut reserve, 1, 30_000));
         assert_eq!(reserve.slowdown(), Nanos(31_250));
+    }
+
+    #[test]
+    fn the_next_run_goes_on_with_the_delays() {
+        let mut reserve = Reserve::default();
+        reserve.expect(Nanos(6_400));
+        (0..60).for_each(|turn| busy(&mut reserve, 1, 100 * (turn % 10 + 1)));
+        let mut next = Reserve::default();
+        next.go_on_with(&reserve.delays());
+        assert_eq!(next.delay(0.5), reserve.delay(0.5).max(Nanos(3_200)), "half of 60 are few");
+        (0..10).for_each(|turn| busy(&mut next, 1, 100 * (turn + 1)));
+        assert_eq!((next.slowdown(), reserve.slowdown()), (Nanos(900), Nanos(900)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use idlewise::order::Place;
 
 use super::Run;
 use crate::monitor::now;
-use crate::scrub::{Doing, Left, Progress, State};
+use crate::scrub::{Doing, Learnt, Left, Progress, State};
 
 /// How far a pass is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,10 @@ impl Run<'_, '_> {
     pub(super) fn save(&mut self, state: State, doing: Doing) {
         let progress = self.progress(doing);
         let (certain, bad) = (self.certain().clone(), self.narrowing.certain());
+        if let Some(account) = &progress.account {
+            let comparing = self.lane.driver.clock().learnt();
+            self.checkpoint.keep_learnt(Learnt { comparing, delays: account.reserve.delays() });
+        }
         let saved = self.checkpoint.save(&certain.place, &certain.left, &bad, state, &progress);
         self.saved = now();
         self.unsaved = saved.err().map(|error| error.to_string());
