@@ -127,7 +127,7 @@ fn root_a_pause_for_the_goal_is_said() {
     assert_eq!(bench.checkpoint().unwrap()["run"]["account"], result["account"]);
 }
 
-/// A pace that would slow half of the requests is held to one in a hundred, but for what is left of the opening and one collision.
+/// A pace that would slow half of the requests is held to one in a hundred, but for one collision.
 #[test]
 fn root_a_99th_percentile_is_held_by_its_account() {
     let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
@@ -144,7 +144,7 @@ fn root_a_99th_percentile_is_held_by_its_account() {
     let slowed = result["measured"]["slowed_share"].as_f64().unwrap() * requests;
     assert!(requests >= 290.0 && result["time_s"]["overdrawn"].as_f64().unwrap() > 1.0, "{result}");
     // One collision slows the request that it met and, where they queue up, a few behind it.
-    assert!(slowed >= 2.0 && 100.0 * slowed <= requests + 40.0 + 100.0 * 4.0, "{slowed}: {result}");
+    assert!(slowed >= 2.0 && 100.0 * slowed <= requests + 100.0 * 4.0, "{slowed}: {result}");
     let balance = requests - 100.0 * slowed;
     assert_eq!(result["account"]["balance_requests"].as_f64().unwrap(), balance.round(), "{result}");
     assert_eq!(result["p99_slowdown_kept"], 100.0 * slowed <= requests, "{result}");

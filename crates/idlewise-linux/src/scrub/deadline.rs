@@ -2,10 +2,11 @@
 
 use idlewise::disk::DiskModel;
 use idlewise::drive::SecondClock;
-use idlewise::tune::{Arrivals, Gentlest, Goal, Plan, TuneError, gentlest};
+use idlewise::tune::{Goal, TuneError, smallest};
 use idlewise::{Bytes, Nanos};
 
 use super::pacing::ENOUGH;
+use super::retune::{Tuned, tuned};
 
 /// Search from this mean slowdown on.
 const LEAST: Nanos = Nanos(1_000);
@@ -36,15 +37,17 @@ pub fn in_time(
     if seen.intervals.len() < ENOUGH {
         return Ok(InTime::Unknown);
     }
-    let span_s = seen.end.since(seen.begin).as_secs_f64();
-    let takes_s = |plan: &Plan| left.0 as f64 * span_s / plan.outcome.scrubbed.0 as f64;
+    // As the scrub will be tuned, and as it will then run.
+    let takes_s = |tuned: &Tuned| left.0 as f64 / tuned.predicted.throughput.0 as f64;
+    let at = |goal: &Goal| {
+        let tuned = tuned(seen, model, goal)?;
+        Ok((takes_s(&tuned) <= time.as_secs_f64()).then_some(()))
+    };
     let least = Goal { mean_slowdown: LEAST, ..*goal };
-    // What must be scrubbed of the span that was seen, at the rate that is needed.
-    let enough = Bytes((left.0 as f64 * span_s / time.as_secs_f64()).ceil() as u64);
-    Ok(match gentlest(std::slice::from_ref(seen), model, &least, Arrivals::AnyMoment, enough, &|_| ())? {
-        Gentlest::Found(goal, _) => InTime::Goal(goal),
+    Ok(match smallest(&least, at)? {
+        Ok((goal, ())) => InTime::Goal(goal),
         // A schedule that scrubs nothing takes for ever, which is cast to the longest time.
-        Gentlest::NotEnough(plan) => InTime::Never(Nanos((takes_s(&plan) * 1e9) as u64)),
+        Err(most) => InTime::Never(Nanos((takes_s(&tuned(seen, model, &most)?) * 1e9) as u64)),
     })
 }
 
@@ -87,6 +90,8 @@ mod tests {
         };
         let (fast, slow) = (mean(30), mean(3_000));
         assert!(slow < fast && fast < Nanos::from_millis(50), "{slow} {fast}");
+        // A few of these intervals, which are all as long, are enough: none of the others costs anything.
+        assert!(slow < Nanos::from_millis(1), "{slow}");
         // 1 GiB in pieces of 4 MiB takes 11.5 s, without anybody else on the disk.
         let InTime::Never(fastest) = within(5) else { panic!("in 5 s") };
         assert!(fastest > Nanos::from_secs(11) && fastest < Nanos::from_secs(30), "{fastest}");

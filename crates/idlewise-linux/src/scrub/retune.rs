@@ -100,7 +100,11 @@ impl Retune {
     }
 }
 
-fn tuned(seen: &Idleness, model: &DiskModel, goal: &Goal) -> Result<Tuned, TuneError> {
+/// The wait that scrubs most within a goal, by itself or held to it by the account, and what it will do.
+///
+/// # Errors
+/// If no request fits the maximum slowdown.
+pub fn tuned(seen: &Idleness, model: &DiskModel, goal: &Goal) -> Result<Tuned, TuneError> {
     let seen = std::slice::from_ref(seen);
     let tuned = |policy| Tuned { policy, predicted: as_it_will_run(policy, seen, model, goal) };
     let by_itself = tuned(tune(seen, model, goal, Arrivals::AnyMoment, &|_| ())?.policy());

@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_request_that_comes_during_a_step_is_slowed_by_it() {
-        let (foreground, mut worker) = shared(Budget::new(waiting(0), Nanos::from_millis(1)));
+        let (foreground, mut worker) = shared(Budget::new(waiting(0), Nanos::from_millis(100)));
         let step = worker.ready();
         thread::scope(|threads| {
             threads.spawn(|| {

@@ -9,7 +9,8 @@ use crate::{Nanos, TotalTime};
 /// On what terms an account is kept. The default ones are those of [`super::Budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// It begins with what so many requests earn: an empty one would leave alone even a disk that nobody uses.
+    /// At first it may hold less than one more collision may cost, by what so many requests earn at most, but no less than nothing: an
+    /// empty account would leave alone even a disk that nobody uses.
     pub opening: u64,
     /// That is taken back evenly while the first so many requests are served. It is no less than `opening`.
     pub taken_back_over: u64,
@@ -43,7 +44,7 @@ pub struct Account {
     pub terms: Terms,
     /// Foreground requests that were served.
     pub requests: u64,
-    /// Earned less spent, in nanoseconds of delay, without the opening; overdrawn below zero.
+    /// Earned less spent, in nanoseconds of delay; overdrawn below zero.
     pub balance: i128,
     /// What one more collision may cost.
     pub reserve: Reserve,
@@ -59,7 +60,7 @@ pub struct Account {
 pub struct Tail {
     /// The 99th percentile to keep.
     pub goal: Nanos,
-    /// Foreground requests, less a hundred for each that was slowed by more than the goal, without the opening; overdrawn below zero.
+    /// Foreground requests, less a hundred for each that was slowed by more than the goal; overdrawn below zero.
     pub balance: i128,
 }
 
@@ -123,16 +124,12 @@ impl Account {
         self.interval = Interval { since: at, ..Interval::default() };
     }
 
-    /// So much time has passed: part of what is owed, beyond what it opened with, is forgotten.
+    /// So much time has passed: part of what is owed is forgotten.
     fn fade(&mut self, time: Nanos) {
         let forgotten = 1.0 - (-(time.0 as f64) / self.terms.halves_in.0.max(1) as f64).exp2();
-        let openings = [self.opening(self.requests, self.goal.0), self.opening(self.requests, 1)];
         let balances = [Some(&mut self.balance), self.tail.as_mut().map(|tail| &mut tail.balance)];
-        for (balance, opening) in balances.into_iter().zip(openings) {
-            if let Some(balance) = balance.filter(|balance| **balance < -opening) {
-                let owed = balance.saturating_add(opening).unsigned_abs();
-                *balance = balance.saturating_add((owed as f64 * forgotten) as i128);
-            }
+        for balance in balances.into_iter().flatten().filter(|balance| **balance < 0) {
+            *balance = balance.saturating_add((balance.unsigned_abs() as f64 * forgotten) as i128);
         }
     }
 
@@ -171,18 +168,25 @@ impl Account {
         self.lacks() > Nanos::ZERO || self.lacks_requests() > 0
     }
 
-    /// How much less than the reserve it holds: a sum of delays.
+    /// How much less it holds than it must: a sum of delays.
     pub fn lacks(&self) -> Nanos {
-        let holds = self.balance.saturating_add(self.opening(self.requests, self.goal.0));
-        let lacks = i128::from(self.reserve.cost().0).saturating_sub(holds);
+        let lacks = self.must_hold(self.requests).saturating_sub(self.balance);
         Nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
 
     /// How many requests that of the 99th percentile lacks.
     pub fn lacks_requests(&self) -> u64 {
-        let holds = |tail: &Tail| tail.balance.saturating_add(self.opening(self.requests, 1));
-        let lacks = self.tail.map_or(0, |tail| tail.reserve(&self.reserve).saturating_sub(holds(&tail)));
+        let lacks = self.tail.map_or(0, |tail| self.tail_must_hold(&tail, self.requests).saturating_sub(tail.balance));
         u64::try_from(lacks.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// What it must hold for work to begin once so many requests are served: the reserve, but for what is left of the opening.
+    fn must_hold(&self, served: u64) -> i128 {
+        i128::from(self.reserve.cost().0).saturating_sub(self.opening(served, self.goal.0)).max(0)
+    }
+
+    fn tail_must_hold(&self, tail: &Tail, served: u64) -> i128 {
+        tail.reserve(&self.reserve).saturating_sub(self.opening(served, 1)).max(0)
     }
 
     /// What is left of the opening once so many requests are served, where each earns `each`.
@@ -199,21 +203,26 @@ impl Account {
 
     /// After so many more foreground requests, none of them delayed, it holds enough; `None` if they earn nothing.
     pub fn requests_to_go_on(&self) -> Option<u64> {
-        let of = |lacks: u64, each: u64| {
-            if lacks == 0 || each == 0 {
-                return (lacks == 0).then_some(0);
+        // The least number of requests that earn enough; the opening is taken back on the way.
+        let of = |balance: i128, each: u64, must_hold: &dyn Fn(u64) -> i128| {
+            let enough = |requests: u64| {
+                let holds = balance.saturating_add(i128::from(requests) * i128::from(each));
+                holds >= must_hold(self.requests.saturating_add(requests))
+            };
+            if enough(0) || each == 0 {
+                return enough(0).then_some(0);
             }
-            let opening = |requests: u64| self.opening(self.requests.saturating_add(requests), each);
-            let holds = |requests: u64| i128::from(requests) * i128::from(each) + opening(requests) - opening(0);
-            // What is left of the opening is taken back on the way.
-            let (mut too_few, mut enough) = (0, u64::MAX);
-            while enough - too_few > 1 {
-                let middle = too_few + (enough - too_few) / 2;
-                *(if holds(middle) < lacks.into() { &mut too_few } else { &mut enough }) = middle;
+            let (mut few, mut many) = (0, u64::MAX);
+            while many - few > 1 {
+                let middle = few + (many - few) / 2;
+                *(if enough(middle) { &mut many } else { &mut few }) = middle;
             }
-            Some(enough)
+            Some(many)
         };
-        Some(of(self.lacks().0, self.goal.0)?.max(of(self.lacks_requests(), 1)?))
+        let time = of(self.balance, self.goal.0, &|served| self.must_hold(served))?;
+        let tail =
+            self.tail.map_or(Some(0), |tail| of(tail.balance, 1, &|served| self.tail_must_hold(&tail, served)))?;
+        Some(time.max(tail))
     }
 }
 
@@ -231,19 +240,22 @@ mod tests {
     fn says_by_how_much_and_until_when() {
         let mut account = Account::new(Nanos(10), terms(2, 4));
         assert!(!account.forbids(Nanos::ZERO));
+        account.reserve.expect(Nanos(18));
         account.served(1, Nanos(45));
-        // 10 and 15 of the opening, less 45.
-        assert_eq!((account.balance, account.lacks(), account.requests_to_go_on()), (-35, Nanos(20), Some(4)));
+        // 18, of which 15 need not be there yet, and 35 more spent than earned.
+        assert_eq!((account.balance, account.lacks(), account.requests_to_go_on()), (-35, Nanos(38), Some(6)));
         assert_eq!(account.may_go_on_at(), Nanos::from_secs(300));
         assert!(account.forbids(Nanos::from_secs(299)) && !account.forbids(Nanos::from_secs(300)));
         account.served(3, Nanos(0));
-        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(5), Some(1)));
-        account.served(1, Nanos(0));
+        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(23), Some(3)));
+        account.served(3, Nanos(0));
         assert!(!account.forbids(Nanos::ZERO) && account.lacks() == Nanos::ZERO);
-        // Before such a busy period as was there one more would delay five requests, by 1/64 ms at least; the account holds 5 ns.
+        // Before such a busy period as was there one more would delay seven requests.
         account.idle_began(Nanos(1));
         account.idle_ended(Nanos(20_000));
-        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(5 * 15_625 - 5), Some(7_812)));
+        let lacks = account.reserve.cost().0 - 25;
+        assert!(lacks > 50);
+        assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(lacks), Some(lacks.div_ceil(10))));
     }
 
     #[test]
@@ -253,7 +265,7 @@ mod tests {
         assert!(!account.forbids(Nanos::ZERO));
         account.served(99, Nanos(99 * 50));
         account.served(1, Nanos(51));
-        // 100 earned and 100 spent, 80 left of the opening: less than the 100 that the next one costs.
+        // 100 earned and 100 spent; of the 100 that the next one costs 80 need not be there yet.
         assert_eq!((account.tail.unwrap().balance, account.lacks_requests()), (0, 20));
         assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos::ZERO, Some(25)));
         assert!(account.forbids(Nanos::from_secs(299)) && !account.forbids(Nanos::from_secs(300)));
@@ -279,11 +291,6 @@ mod tests {
         let held = account.balance;
         account.idle_began(hours(30));
         assert_eq!(account.balance, held, "what is held stays");
-        let mut opened = Account::new(Nanos(10), terms(100, 500));
-        opened.idle_began(Nanos(1));
-        opened.served(0, Nanos(900));
-        opened.idle_began(hours(600));
-        assert_eq!(opened.balance, -900, "the opening is not given twice");
     }
 
     #[test]

@@ -7,24 +7,24 @@ use crate::Nanos;
 /// slowdown, and every delay spends what it cost. What a collision may cost is learnt: as much as nine in ten would have, if one had
 /// begun with each busy period of late ([`super::Reserve`]).
 ///
-/// It begins with what 100 requests earn, which is taken back while the first 500 are served. Once a day it may work in an idle interval
-/// though the account holds too little, when the device has been idle for five minutes: a disk that nobody uses earns nothing. And what
-/// is owed halves every six hours: a flood of requests behind one delay must not end the work for months.
+/// At first it may hold less than that, by what 100 requests earn, and by less and less until 500 are served: an empty account may begin. Once
+/// a day it may work in an idle interval though the account holds too little, when the device has been idle for five minutes: a disk that
+/// nobody uses earns nothing. And what is owed halves every six hours: a flood of requests behind one delay must not end the work for months.
 ///
 /// **The bound.** Let T be the target, N the foreground requests served so far, C the most that one collision has cost, which is the sum
 /// of the delays of all requests that it delayed, E the number of those exceptions, and H the time passed in units of six hours. Then the sum of all delays
-/// is at most T (N + 100) + (1 + E) (1 + H) C, and T N + (1 + E) (1 + H) C once N is 500.
+/// is at most T N + (1 + E) (1 + H) C.
 ///
-/// *Proof.* Let O be what is left of the opening: it falls by 100 T / 500 < T with each request, so that T N + O never falls. Work
-/// that is no exception starts only if the sum of delays is at most T N + O, and only one request of it collides, at the interval's
-/// end. Until the delay of that collision is absorbed no other interval is used. So at any time the sum is at most what T N + O was
+/// *Proof.* Work that is no exception starts only if the sum of delays is at most T N, and only one request of it collides, at the interval's
+/// end. Until the delay of that collision is absorbed no other interval is used. So at any time the sum is at most what T N was
 /// when such work last started, and one C for that and for each exception since. So no more than (1 + E) C is ever owed; of that a
 /// share of ln 2 = 0.7 is forgotten in each six hours at most.
 ///
-/// As work starts only if the account holds what nine in ten collisions cost at most, the sum is mostly at most T N.
+/// As work starts only if the account holds what nine in ten collisions cost at most, the sum is mostly at most T N, but for the first 500
+/// requests, where it may be one C more.
 ///
 /// Where a 99th percentile is to be kept as well, one request in a hundred may be slowed by more than that, by an account of the
-/// same kind: with S requests slowed by more and C of them by one collision at most, 100 (S - (1 + E) (1 + H) C) is at most N + 100.
+/// same kind: with S requests slowed by more and C of them by one collision at most, 100 (S - (1 + E) (1 + H) C) is at most N.
 #[derive(Clone, Debug)]
 pub struct Budget<P> {
     inner: P,
@@ -153,16 +153,16 @@ mod tests {
     fn work_stops_until_the_account_holds_what_a_collision_costs() {
         let mut policy = Budget::new(at_once(), Nanos(10)).expecting(Nanos(800));
         policy.idle_began(Nanos(1), Nanos(0));
-        // The opening of 1,000 covers one request behind a collision; a busy period of three needs more.
+        // Of the 800 that a collision costs, 1,000 need not be there yet; a busy period of three costs more.
         assert!(works(&mut policy, Nanos::ZERO));
         policy.foreground_served(3, Nanos(0));
         policy.idle_began(Nanos(1), Nanos(10));
         policy.foreground_arrived(Nanos(1_000), Nanos(0));
         policy.idle_began(Nanos(1), Nanos(20));
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
-        // 30 earned, 6 of the opening taken back.
+        // 30 earned, and 994 left that need not be there yet.
         let account = policy.account().unwrap();
-        assert_eq!((account.reserve.requests(), account.lacks()), (3, Nanos(account.reserve.cost().0 - 1_024)));
+        assert_eq!((account.reserve.requests(), account.lacks()), (3, Nanos(account.reserve.cost().0 - 994 - 30)));
         let requests = policy.account().and_then(|account| account.requests_to_go_on()).unwrap();
         policy.foreground_served(requests - 1, Nanos(0));
         assert!(!works(&mut policy, Nanos::ZERO));
@@ -198,13 +198,6 @@ mod tests {
         let mut unknown = Budget::new(at_once(), Nanos(1));
         unknown.idle_began(Nanos(1), Nanos(77));
         assert!(works(&mut unknown, Nanos::ZERO));
-    }
-
-    /// What may be promised of an account after so many requests: twice the opening, as an integer.
-    fn earned(target: Nanos, terms: Terms, requests: u64) -> TotalTime {
-        let left = terms.taken_back_over.saturating_sub(requests);
-        let opening = terms.opening * left / terms.taken_back_over.max(1);
-        target * (requests + opening + 1)
     }
 
     proptest! {
@@ -251,10 +244,10 @@ mod tests {
                 let forgotten = if halves_in == u64::MAX { 0 } else { 1 + clock / halves_in };
                 let collided = (1 + exceptions) * (1 + forgotten);
                 most_slowed = most_slowed.max(simulation.outcome.slowed - slowed_before);
-                let allowed = requests + opening + 100 * most_slowed * collided;
+                let allowed = requests + 100 * most_slowed * collided;
                 prop_assert!(100 * simulation.outcome.slowed <= allowed);
                 costliest = costliest.max(simulation.outcome.delay_sum.saturating_sub(before));
-                let bound = earned(Nanos(target), terms, requests) + costliest * collided;
+                let bound = Nanos(target) * requests + costliest * collided;
                 prop_assert!(simulation.outcome.delay_sum <= bound);
             }
         }

@@ -37,18 +37,36 @@ pub fn gentlest(
     watch: &dyn Fn(f64),
 ) -> Result<Gentlest, TuneError> {
     let mut steps = 0;
-    let mut at = |mean: u64| {
-        let goal = Goal { mean_slowdown: Nanos(mean), ..*least };
-        let plan = tune_for(disks, model, &goal, arrivals, enough, &|_| ())?;
+    let at = |goal: &Goal| {
+        let plan = tune_for(disks, model, goal, arrivals, enough, &|_| ())?;
         steps += 1;
         watch(f64::from(steps) / f64::from(GROWTHS + HALVINGS));
-        Ok(plan.map(|plan| (goal, plan)))
+        Ok(plan)
+    };
+    Ok(match smallest(least, at)? {
+        Ok((goal, plan)) => Gentlest::Found(goal, plan),
+        Err(most) => Gentlest::NotEnough(tune(disks, model, &most, arrivals, &|_| ())?),
+    })
+}
+
+/// The smallest mean slowdown from that of `least` on, with its maximum, at which something is enough, and what that is; or else the
+/// largest one that was tried. `at` says what is enough at a goal: more of it is enough wherever less is.
+///
+/// # Errors
+/// As `at`.
+pub fn smallest<T, E>(
+    least: &Goal,
+    mut at: impl FnMut(&Goal) -> Result<Option<T>, E>,
+) -> Result<Result<(Goal, T), Goal>, E> {
+    let mut at = |mean: u64| {
+        let goal = Goal { mean_slowdown: Nanos(mean), ..*least };
+        Ok(at(&goal)?.map(|enough| (goal, enough)))
     };
     let floor = least.mean_slowdown.0.max(1);
     let mut low = floor;
     let mut mean = floor.max(START.0);
     let mut found = at(mean)?;
-    if let Some((goal, _)) = found {
+    if let Some((goal, _)) = &found {
         // Down to where it is no longer enough.
         let mut high = goal.mean_slowdown.0;
         while high > floor {
@@ -67,10 +85,7 @@ pub fn gentlest(
         mean = mean.saturating_mul(FACTOR);
         found = at(mean)?;
     }
-    let Some(mut found) = found else {
-        let most = Goal { mean_slowdown: Nanos(mean), ..*least };
-        return Ok(Gentlest::NotEnough(tune(disks, model, &most, arrivals, &|_| ())?));
-    };
+    let Some(mut found) = found else { return Ok(Err(Goal { mean_slowdown: Nanos(mean), ..*least })) };
     for _ in 0..HALVINGS {
         let middle = (low as f64 * found.0.mean_slowdown.0 as f64).sqrt() as u64;
         if middle <= low {
@@ -81,7 +96,7 @@ pub fn gentlest(
             None => low = middle,
         }
     }
-    Ok(Gentlest::Found(found.0, found.1))
+    Ok(Ok(found))
 }
 
 #[cfg(all(test, feature = "files"))]

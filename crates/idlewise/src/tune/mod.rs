@@ -22,7 +22,7 @@ pub use baselines::{Baseline, baselines, baselines_of_plan};
 pub use compare::{COMPARED, Comparison, compare};
 pub use explore::{PairPoint, Penalty, Plane, Question};
 pub use frontier::{FrontierPoint, frontier, upper_edge};
-pub use gentlest::{Gentlest, gentlest};
+pub use gentlest::{Gentlest, gentlest, smallest};
 pub use goal::{Allowed, Arrivals, Goal, RARE, TuneError};
 pub use grid::{Cell, grid};
 pub use heldout::{Validation, validate};
