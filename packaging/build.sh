@@ -45,6 +45,9 @@ rm -r "$tree/made"
 install -m 644 SECURITY.md README.md "$doc"
 # What the README points to.
 install -D -m 644 -t "$doc/docs" docs/*.md
+# These pages of the site include a file of the repository.
+install -m 644 ARCHITECTURE.md "$doc/docs/architecture.md"
+install -m 644 CONTRIBUTING.md "$doc/docs/contributing.md"
 gzip -9nc CHANGELOG.md > "$doc/CHANGELOG.md.gz"
 {
     cat LICENSE

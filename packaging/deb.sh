@@ -34,6 +34,30 @@ Description: scrub disks in their idle times, within a slowdown that you choose
  so that the mean slowdown of other requests stays within a goal. It also
  analyses traces of disk requests, and simulates policies for background work.
 TEXT
+cat > "$tree/DEBIAN/prerm" <<'TEXT'
+#!/bin/sh
+set -e
+# Scrubs that run are ended as by Ctrl-C, so that they save where they are: else they would go on without a command to ask them.
+running() {
+    for exe in /proc/[0-9]*/exe; do
+        if [ "$(readlink "$exe")" = /usr/bin/idlewise ]; then
+            exe=${exe#/proc/}
+            echo "${exe%/exe}"
+        fi
+    done
+}
+if [ "$1" = remove ]; then
+    for process in $(running); do
+        echo "idlewise: ending process $process; a scrub can go on from there after another installation"
+        kill -INT "$process" || true
+    done
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        [ -n "$(running)" ] || break
+        sleep 1
+    done
+fi
+TEXT
+chmod 755 "$tree/DEBIAN/prerm"
 cat > "$tree/DEBIAN/postrm" <<'TEXT'
 #!/bin/sh
 set -e

@@ -47,7 +47,8 @@ fn write(folder: &Path, date: &str) -> io::Result<()> {
 /// The same, with the names that `--policy` may have: when a command is run they come from a table that programs can add to.
 fn with_policies(command: clap::Command) -> clap::Command {
     let names = || PossibleValuesParser::new(POLICIES.iter().map(|entry| entry.name));
-    let named = |arg: clap::Arg| if arg.get_long() == Some("policy") { arg.value_parser(names()) } else { arg };
+    let open = |arg: &clap::Arg| arg.get_long() == Some("policy") && arg.get_possible_values().is_empty();
+    let named = |arg: clap::Arg| if open(&arg) { arg.value_parser(names()) } else { arg };
     command.mut_args(named).mut_subcommands(with_policies)
 }
 

@@ -155,8 +155,8 @@ impl Status {
         let left = pass.device_bytes.saturating_sub(verified);
         let start = pass.marks.as_ref().map_or(0, |marks| marks.start_bytes);
         let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start);
-        // Nobody knows how long a pause or a request that hangs will last.
-        let stands = |run: &RunSoFar| [Doing::OVERDRAWN, Doing::HUNG, Doing::STOPPED].contains(&run.doing.as_str());
+        // Nobody knows how long a request that hangs will. Pauses for the goal are in the rate so far.
+        let stands = |run: &RunSoFar| [Doing::HUNG, Doing::STOPPED].contains(&run.doing.as_str());
         let goes_on = state == "running" && !pass.run.as_ref().is_some_and(stands);
         let step = |member: Option<&Member>| next_step(&pass.device, member);
         let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());

@@ -44,8 +44,9 @@ impl Kept {
     /// Of a run.
     pub fn new(report: &Report, goal: Option<Goal>, predicted: Option<Predicted>) -> Self {
         let measured = report.measured;
-        let idle = report.verified_now == Bytes(0) && measured.slowdown_sum == TotalTime::ZERO;
-        let goal = goal.filter(|_| measured.foreground_requests > 0 && !idle);
+        // The few requests that measuring the disk met say nothing about a goal.
+        let nothing = report.verified_now == Bytes(0);
+        let goal = goal.filter(|_| measured.foreground_requests > 0 && !nothing);
         let rate = report.verified_now.0 as f64 / report.elapsed.as_secs_f64().max(1e-9);
         let predicted = predicted.map(|predicted| predicted.throughput.0 as f64).filter(|rate| *rate > 0.0);
         Self {
@@ -56,7 +57,7 @@ impl Kept {
             goal,
             measured,
             of_predicted: predicted.map(|predicted| rate / predicted),
-            nothing: report.verified_now == Bytes(0),
+            nothing,
         }
     }
 
@@ -65,6 +66,9 @@ impl Kept {
         let mut text = String::new();
         if self.nothing {
             text += "Nothing was scrubbed in this run.\n";
+            if self.measured.slowdown_sum > TotalTime::ZERO {
+                text += "The slowdowns are those of measuring the disk before the scrub.\n";
+            }
             let stopped = [Doing::OVERDRAWN, Doing::PolicyStopped.name()];
             let stopped: f64 =
                 self.shares().iter().filter(|(name, _)| stopped.contains(name)).map(|(_, share)| share).sum();

@@ -205,14 +205,20 @@ impl Result {
                 "By experiment the mean slowdown is {mean}, with 95 % certainty from {low} to {high}:\n\
                  {used} idle intervals were used, {left_alone} were left alone to compare with.\n"
             );
+            if low_s <= 0.0 && high_s >= 0.0 {
+                text += "It cannot be told from no slowdown at all.\n";
+            }
             if self.measured.slowdown.mean_slowdown_s > high_s {
-                text += "The account, which holds the goal, counts more than that: rather too much than too little while little is known.\n";
+                text += "The account, by which the goal is kept, counts more than that: it is cautious until more is known.\n";
             }
         }
         text += &self.kept.text();
         if self.lost_events > 0 {
             let events = plural(self.lost_events);
-            text += &format!("The monitor lost {} event{events}: the slowdowns are incomplete.\n", self.lost_events);
+            text += &format!(
+                "The monitor missed {} event{events}: as many requests at most are not in these numbers.\n",
+                self.lost_events
+            );
         }
         text
     }

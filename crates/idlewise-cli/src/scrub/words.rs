@@ -33,7 +33,16 @@ pub fn doing(progress: &Progress) -> Vec<String> {
         Doing::Others(who) => vec![format!("waiting, {who}")],
         Doing::Hung(time) => vec![format!("a request has hung for {time}")],
         Doing::Overdrawn { left } => paused(progress, *left),
+        Doing::IdleWait => vec![idle_wait(progress.plan.map(|(_, wait)| wait))],
         other => vec![named(other.name()).into()],
+    }
+}
+
+/// The disk is idle, but not yet for as long as the scrub waits.
+pub fn idle_wait(wait: Option<Nanos>) -> String {
+    match wait.filter(|wait| *wait > Nanos::ZERO) {
+        Some(wait) => format!("waiting for {wait} of idle time"),
+        None => named(Doing::IdleWait.name()).into(),
     }
 }
 

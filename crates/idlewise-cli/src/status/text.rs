@@ -2,13 +2,13 @@
 
 use idlewise::report::printable::one_line;
 use idlewise::report::{Table, percent};
-use idlewise::{Bytes, Rate};
+use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::scrub::{AccountSoFar, Doing, RunSoFar};
 
 use super::{Status, names};
 use crate::bad::Bad;
 use crate::dates::{date, unix_now};
-use crate::scrub::words::{named, seconds, signed};
+use crate::scrub::words::{idle_wait, named, seconds, signed};
 
 /// A table, then what a cell has no room for; with the unreadable blocks of each if asked for.
 pub fn text(all: &[Status], blocks: bool) -> String {
@@ -60,7 +60,9 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
 
 /// What it does, how fast it is, when it ends, and what it costs.
 fn pace(one: &Status, run: &RunSoFar) -> String {
-    let doing = one.doing.as_deref().map(|doing| named(doing).to_string());
+    let wait = Nanos((run.idle_wait_s * 1e9) as u64);
+    let words = |doing| if doing == Doing::IdleWait.name() { idle_wait(Some(wait)) } else { named(doing).to_string() };
+    let doing = one.doing.as_deref().map(words);
     let rate = one.rate_bytes_per_s.map(|rate| Rate(rate as u64).to_string());
     let end = one.left_s.and_then(|left| date(unix_now().saturating_add(left as u64)));
     let goal = run.account.as_ref().map(|account| format!(" (goal {})", seconds(account.goal_mean_slowdown_s)));

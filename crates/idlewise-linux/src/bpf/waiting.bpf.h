@@ -65,12 +65,17 @@ static __always_inline void waits_no_more(struct waiter *waiter, __u32 thread)
 // When the request was submitted, where that was long before now.
 static __always_inline __u64 submitted(struct request *rq, __u64 now)
 {
-	__u64 bio = (__u64)rq->bio, *since;
+	__u64 bio = (__u64)rq->bio, *known, since;
 
 	if (!lately(now))
 		return now;
-	since = bpf_map_lookup_elem(&late, &bio);
-	return since && *since < now ? *since : now;
+	known = bpf_map_lookup_elem(&late, &bio);
+	if (!known)
+		return now;
+	since = *known;
+	// Another bio may be in the same memory next.
+	bpf_map_delete_elem(&late, &bio);
+	return since < now ? since : now;
 }
 
 // It failed before it had a place: the caller would not wait.

@@ -67,7 +67,7 @@ pub enum DeviceError {
     NotABlockDevice(String),
     /// It may not be read.
     #[error(
-        "{0}: no permission to read it: that takes membership of the group that owns it, CAP_DAC_READ_SEARCH, or root"
+        "{0}: no permission to read it: that takes root (try sudo), CAP_DAC_READ_SEARCH, or a group that may read it"
     )]
     Permission(String),
     /// The system refused otherwise.
@@ -316,7 +316,7 @@ fn refused(name: &str, error: &std::io::Error) -> DeviceError {
         Some(Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::NOTDIR) => DeviceError::Missing(name.into()),
         Some(Errno::ACCESS) => DeviceError::Permission(name.into()),
         Some(Errno::PERM) => {
-            let problem = "the system forbids it, to root as well; a container must be given the device".into();
+            let problem = "access is blocked, for root as well; in a container, pass the device in".into();
             DeviceError::Io { path: name.into(), problem }
         }
         _ => DeviceError::Io { path: name.into(), problem: error.to_string() },

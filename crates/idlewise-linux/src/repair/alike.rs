@@ -68,8 +68,8 @@ pub(super) fn alike(
         (ENOUGH.., _) => Ok(()),
         (_, 0) => Err("no block near the unreadable ones could be compared".into()),
         (few, _) => Err(format!(
-            "around block {} and further away too few blocks hold data of their own on both ({few}, and {ENOUGH} tell a mirror): copy \
-             the block by hand if it is one",
+            "it cannot be told whether they mirror each other: near block {} and further away both are almost empty ({few} blocks could \
+             be compared, {ENOUGH} are needed); if they do, copy the block by hand",
             run.lba
         )),
     }
@@ -123,16 +123,19 @@ mod tests {
         let bad = run(9_000_000, 3);
         let (result, looks) = told(&bad, 0..0, 0..0);
         let why = result.unwrap_err();
-        assert!(why.contains("hold data of their own on both (0, and 8 tell") && !why.contains('\n'), "{why}");
+        assert!(
+            why.contains("almost empty (0 blocks could be compared, 8 are needed)") && !why.contains('\n'),
+            "{why}"
+        );
         assert!(looks < 6_000, "{looks}");
         // Near, further away, or only at the beginning, as of a disk that is nearly empty.
         for data in [8_999_990..9_000_000, 9_000_003..9_000_020, 9_100_000..9_400_000, 1_000..4_000] {
             assert_eq!(told(&bad, data.clone(), 0..0).0, Ok(()), "{data:?}");
         }
-        assert!(told(&bad, 9_000_003..9_000_009, 0..0).0.unwrap_err().contains("(6, and 8"));
+        assert!(told(&bad, 9_000_003..9_000_009, 0..0).0.unwrap_err().contains("(6 blocks could be compared, 8"));
         // One pattern all over is no evidence either.
         let pattern = alike(&bad, BLOCKS, &mut |_| Some(Some(Content::Data(7))));
-        assert!(pattern.unwrap_err().contains("(1, and 8"));
+        assert!(pattern.unwrap_err().contains("(1 blocks could be compared, 8"));
         let unread = alike(&bad, BLOCKS, &mut |_| None);
         assert_eq!(unread, Err("no block near the unreadable ones could be compared".into()));
         assert_eq!([Content::of(&[0; 512]), Content::of(&[0xff; 512])], [Content::Blank; 2]);

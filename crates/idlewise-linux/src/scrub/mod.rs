@@ -116,9 +116,9 @@ impl Doing {
     /// What a process does that a signal has stopped; it cannot say so itself.
     pub const STOPPED: &str = "stopped";
 
-    /// Whether it goes on soon: nobody knows how long a pause or a request that hangs will last.
+    /// Whether it goes on as before, pauses for the goal included: nobody knows how long a request that hangs will.
     pub fn goes_on(&self) -> bool {
-        !matches!(self, Self::Overdrawn { .. } | Self::Hung(_))
+        !matches!(self, Self::Hung(_))
     }
 
     /// Its name, as in files and `--json`.

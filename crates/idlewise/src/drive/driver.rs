@@ -1,11 +1,9 @@
 //! The protocol between a policy and whoever works.
 
+use super::experiment::TURN;
 use super::{Learnt, Measured, SecondClock};
 use crate::policy::{Account, Decision, Policy};
 use crate::{Bytes, Nanos};
-
-/// An interval that is left alone to compare with is so for as long at most: a quiet night is not to be given away.
-const HELD_BACK: Nanos = Nanos::from_secs(10);
 
 const NEVER: Nanos = Nanos(u64::MAX);
 
@@ -204,9 +202,9 @@ impl<P: Policy> Driver<P> {
                     return self.waiting(since, elapsed, NEVER);
                 }
             };
-            if !interval.used && self.compares && self.clock.hold_back() {
+            if !interval.used && self.compares && self.clock.hold_back(now) {
                 interval.wanted.0 = 0;
-                interval.held_until = Nanos(now.0.saturating_add(HELD_BACK.0));
+                interval.held_until = Nanos(now.0.saturating_add(TURN.0));
                 return Next::AskAt(interval.held_until);
             }
         }
@@ -218,9 +216,12 @@ impl<P: Policy> Driver<P> {
     }
 
     /// Why nothing is done until `ask_at`.
-    fn waiting(&self, since: Nanos, elapsed: Nanos, ask_at: Nanos) -> Next {
+    fn waiting(&mut self, since: Nanos, elapsed: Nanos, ask_at: Nanos) -> Next {
         match self.policy.account().filter(|account| account.forbids(elapsed)) {
-            Some(account) => Next::Paused { until: Nanos(since.0.saturating_add(account.may_go_on_at().0)) },
+            Some(account) => {
+                self.clock.paused();
+                Next::Paused { until: Nanos(since.0.saturating_add(account.may_go_on_at().0)) }
+            }
             None if ask_at == NEVER => Next::WhenIdle,
             None => Next::AskAt(ask_at),
         }

@@ -1,6 +1,7 @@
 //! What background work costs the foreground, by experiment: [`super::SecondClock`] takes the device for one server, which many are not.
 //!
-//! Some of the intervals that the policy would use are left alone by lot. The foreground requests from one lot to the next are a turn. Their
+//! Some of the intervals that the policy would use are left alone by lot. The foreground requests from one lot to the next are a turn, but
+//! for those that arrive long after it, or when the account has ended the work for now: of them it says nothing. Their
 //! responses, less the slowdowns that the clock saw, are what they would have taken without background work, if the clock is right. If it
 //! is, these are the same on average behind the intervals used and behind those left alone. What they differ by is what it does not see.
 //!
@@ -14,6 +15,11 @@ use crate::Nanos;
 
 /// With fewer turns of either kind it says nothing.
 const ENOUGH: u64 = 8;
+
+/// No request that arrives so long after a lot belongs to it: an interval is left alone for as long at most.
+pub(super) const TURN: Nanos = Nanos::from_secs(10);
+/// Turns over which the sums are taken, about: the load changes, and whoever would falsify them has to go on doing so.
+const MEMORY: f64 = 1_000.0;
 
 /// Compares the foreground requests behind intervals that were used with those behind intervals left alone.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +52,8 @@ pub struct Compared {
 /// From one lot to the next.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
+    /// When the lot was drawn.
+    since: Nanos,
     used: bool,
     /// One over how likely the lot was.
     weight: f64,
@@ -77,9 +85,9 @@ struct Arm {
 
 impl Experiment {
     /// The interval that now is will be used, or left alone, by a lot that was so likely.
-    pub(super) fn drawn(&mut self, used: bool, likely: f64) {
+    pub(super) fn drawn(&mut self, since: Nanos, used: bool, likely: f64) {
         self.end_turn();
-        self.turn = Some(Turn { used, weight: 1.0 / likely, requests: 0.0, undisturbed: 0.0 });
+        self.turn = Some(Turn { since, used, weight: 1.0 / likely, requests: 0.0, undisturbed: 0.0 });
     }
 
     /// What comes is behind no lot.
@@ -88,9 +96,12 @@ impl Experiment {
     }
 
     /// A foreground request took `response`, of which the clock says that so much is slowdown. How much more is certain to be.
-    pub(super) fn served(&mut self, response: Nanos, slowdown: Nanos) -> Nanos {
+    pub(super) fn served(&mut self, arrival: Nanos, response: Nanos, slowdown: Nanos) -> Nanos {
         self.requests += 1.0;
         self.slowdowns += slowdown.0 as f64;
+        if self.turn.is_some_and(|turn| arrival.since(turn.since) > TURN) {
+            self.end_turn();
+        }
         let Some(turn) = &mut self.turn else { return Nanos::ZERO };
         turn.requests += 1.0;
         turn.undisturbed += response.since(slowdown).0 as f64;
@@ -102,8 +113,10 @@ impl Experiment {
     }
 
     /// Takes in the turn that ends. One without a request says nothing.
-    fn end_turn(&mut self) {
+    pub(super) fn end_turn(&mut self) {
         if let Some(turn) = self.turn.take().filter(|turn| turn.requests > 0.0) {
+            // Both alike, as the load changes for both.
+            [&mut self.arms.used, &mut self.arms.left].into_iter().for_each(|arm| arm.fade(1.0 - 1.0 / MEMORY));
             let arm = if turn.used { &mut self.arms.used } else { &mut self.arms.left };
             arm.add(&turn);
             self.estimate();
@@ -130,7 +143,7 @@ impl Experiment {
 
     /// Goes on with the turns of an earlier run, which count half.
     pub(super) fn go_on_with(&mut self, mut arms: Arms) {
-        [&mut arms.used, &mut arms.left].into_iter().for_each(Arm::halve);
+        [&mut arms.used, &mut arms.left].into_iter().for_each(|arm| arm.fade(0.5));
         self.arms = arms;
         self.estimate();
     }
@@ -163,10 +176,11 @@ impl Arm {
         self.undisturbed_2 += square * turn.undisturbed * turn.undisturbed;
     }
 
-    /// Each turn weighs half as much.
-    fn halve(&mut self) {
-        [&mut self.requests, &mut self.undisturbed].into_iter().for_each(|sum| *sum /= 2.0);
-        [&mut self.requests_2, &mut self.product, &mut self.undisturbed_2].into_iter().for_each(|sum| *sum /= 4.0);
+    /// Each turn weighs so much less.
+    fn fade(&mut self, factor: f64) {
+        [&mut self.requests, &mut self.undisturbed].into_iter().for_each(|sum| *sum *= factor);
+        let squares = [&mut self.requests_2, &mut self.product, &mut self.undisturbed_2];
+        squares.into_iter().for_each(|sum| *sum *= factor * factor);
     }
 
     /// Undisturbed response of a request.
@@ -209,23 +223,27 @@ mod tests {
         let mut experiment = Experiment::default();
         for turn in 0..16u64 {
             let used = turn % 2 == 0;
-            experiment.drawn(used, if used { 0.75 } else { 0.25 });
+            experiment.drawn(Nanos(turn), used, if used { 0.75 } else { 0.25 });
             assert_eq!(experiment.compared(), None);
             // 300 ns more than the clock saw beside work, of 100 that it saw.
             let (response, slowdown) = if used { (1_400, 100) } else { (1_000, 0) };
             for _ in 0..1 + turn % 3 {
-                experiment.served(Nanos(response), Nanos(slowdown));
+                experiment.served(Nanos(turn), Nanos(response), Nanos(slowdown));
             }
         }
-        experiment.drawn(true, 0.75);
+        experiment.drawn(Nanos(16), true, 0.75);
         let found = experiment.compared().unwrap();
         // Turns of 1, 3, 2, 1, 3, 2, 1, 3 requests behind used ones, 2, 1, 3, 2, 1, 3, 2, 1 behind the others.
         let expected = ((100.0 + 300.0) * 16.0 / 31.0_f64).round() as i64;
         assert_eq!((found.mean_slowdown_ns, found.used, found.left), (expected, 8, 8));
         assert!(found.low_ns == expected && found.high_ns == expected, "every request took the same: {found:?}");
-        assert_eq!(experiment.served(Nanos(1_400), Nanos(100)), Nanos(300));
-        experiment.drawn(false, 0.25);
-        assert_eq!(experiment.served(Nanos(1_000), Nanos(0)), Nanos::ZERO, "behind no work there is nothing unseen");
+        assert_eq!(experiment.served(Nanos(17), Nanos(1_400), Nanos(100)), Nanos(300));
+        experiment.drawn(Nanos(18), false, 0.25);
+        assert_eq!(
+            experiment.served(Nanos(19), Nanos(1_000), Nanos(0)),
+            Nanos::ZERO,
+            "behind no work there is nothing unseen"
+        );
     }
 
     /// Of 400 experiments at least 92 in 100 have the truth in their interval: heavy tails, a load that drifts, a share of controls
@@ -244,13 +262,13 @@ mod tests {
                 let every = if turn < 100 { 4 } else { 16 };
                 let used = random.random_range(0..every) > 0;
                 let likely = 1.0 / f64::from(every);
-                experiment.drawn(used, if used { 1.0 - likely } else { likely });
+                experiment.drawn(Nanos::ZERO, used, if used { 1.0 - likely } else { likely });
                 let drift = 1.0 + f64::from(turn) / 300.0;
                 let count = random.random_range(1..20) - i32::from(used);
                 for request in 0..count {
                     let (seen, unseen) = if used && request == 0 { (1_000_000, 700_000) } else { (0, 0) };
                     let response = (service.sample(&mut random) * drift) as u64 + seen + unseen;
-                    experiment.served(Nanos(response), Nanos(seen));
+                    experiment.served(Nanos::ZERO, Nanos(response), Nanos(seen));
                     requests += 1.0;
                     slowed += (seen + unseen) as f64;
                 }

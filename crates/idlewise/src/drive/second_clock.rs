@@ -29,6 +29,9 @@ pub struct SecondClock {
     collided: bool,
     /// When the last step ended.
     step_until: Option<Nanos>,
+    /// When the step in service began, and how long the longest one took of those in the interval used last.
+    step_since: Nanos,
+    longest_step: Nanos,
     /// When the device was last done with anything.
     served: Nanos,
     /// When it would have been done with the last foreground request without background work.
@@ -54,6 +57,8 @@ impl SecondClock {
             steps_open: 0,
             collided: false,
             step_until: None,
+            step_since: Nanos::ZERO,
+            longest_step: Nanos::ZERO,
             served: now,
             undisturbed: Nanos::ZERO,
             idle_since: now,
@@ -84,9 +89,14 @@ impl SecondClock {
     }
 
     /// A step of background work of this size is in service, or a part of it.
-    pub fn step_began(&mut self, _at: Nanos, size: Bytes) {
+    pub fn step_began(&mut self, at: Nanos, size: Bytes) {
+        if self.steps_open == 0 {
+            self.step_since = at;
+        }
+        if std::mem::replace(&mut self.interval, Use::Worked) != Use::Worked {
+            self.longest_step = Nanos::ZERO;
+        }
         self.steps_open += 1;
-        self.interval = Use::Worked;
         self.measured.steps += 1;
         self.measured.worked.0 = self.measured.worked.0.saturating_add(size.0);
     }
@@ -103,6 +113,7 @@ impl SecondClock {
         self.step_until = self.step_until.max(Some(at));
         if self.steps_open == 0 {
             self.collided = false;
+            self.longest_step = self.longest_step.max(at.since(self.step_since));
         }
     }
 
@@ -119,32 +130,40 @@ impl SecondClock {
             self.intervals.keep_last(REMEMBERED);
         }
         self.measured.foreground_requests += 1;
-        let unseen = self.experiment.served(at.since(arrival), slowdown);
+        let response = at.since(arrival);
+        // However requests were to be compared, a step delays none by more than it takes, and what moving the head back does.
+        let most = response.since(slowdown).min(self.longest_step + self.displacement.cost());
+        let unseen = self.experiment.served(arrival, response, slowdown).min(most);
         self.measured.slowdown_sum += Nanos(slowdown.0.saturating_add(unseen.0));
         self.measured.max_slowdown = self.measured.max_slowdown.max(slowdown);
         if self.limit.is_some_and(|limit| slowdown > limit) {
             self.measured.slowed.0 += 1;
             self.measured.slowed.1 += slowdown;
         }
-        self.measured.response_sum += at.since(arrival);
+        self.measured.response_sum += response;
         (self.served, self.undisturbed, self.idle_since) = (at, undisturbed, at);
         // A request that was under way when watching began has no arrival.
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
     /// Whether the interval that now is shall be left alone for once, to learn from it what work in others costs.
-    pub(super) fn hold_back(&mut self) -> bool {
+    pub(super) fn hold_back(&mut self, now: Nanos) -> bool {
         if self.interval != Use::Left {
             // It was left alone for long enough, or is in use already.
             self.experiment.interrupted();
             return false;
         }
-        let (held, likely) = self.displacement.draw();
-        self.experiment.drawn(!held, if held { likely } else { 1.0 - likely });
+        let (held, likely) = self.displacement.draw(now);
+        self.experiment.drawn(now, !held, if held { likely } else { 1.0 - likely });
         if held {
             self.interval = Use::HeldBack;
         }
         held
+    }
+
+    /// The policy may do nothing for now: what comes has nothing to do with the last lot.
+    pub(super) fn paused(&mut self) {
+        self.experiment.end_turn();
     }
 
     /// Another policy decides which intervals are used, and how.
@@ -295,6 +314,37 @@ mod tests {
         assert_eq!(lengths, [25, 55]);
     }
 
+    /// Whoever sees which intervals are used may be slow by himself behind just these: that is charged as what a step can delay at most,
+    /// and nothing is while no interval is used.
+    #[test]
+    fn who_knows_the_lots_can_charge_no_more_than_collisions_would_cost() {
+        let mut clock = SecondClock::new(Nanos(0));
+        let request = |clock: &mut SecondClock, arrival: u64, response: u64| {
+            take(clock, (arrival, Arrived));
+            take(clock, (arrival + response, Completed { arrival }));
+        };
+        for turn in 1..=500u64 {
+            let begin = turn * 10_000;
+            // One that is served at once, and one that waited for itself.
+            let held = clock.hold_back(Nanos(begin * 7_919));
+            if !held {
+                take(&mut clock, (begin + 10, StepBegan));
+                take(&mut clock, (begin + 110, StepEnded));
+            }
+            request(&mut clock, begin + 1_000, 50);
+            request(&mut clock, begin + 2_000, if held { 50 } else { 3_000 });
+        }
+        let found = clock.compared().unwrap();
+        assert!(found.low_ns > 1_000, "it looks like that: {found:?}");
+        let charged = *clock.measured();
+        assert!(charged.slowdown_sum <= Nanos(100) * charged.foreground_requests, "{charged:?}");
+        clock.paused();
+        for turn in 0..100 {
+            request(&mut clock, 10_000_000 + turn * 10_000, 3_000);
+        }
+        assert_eq!(clock.measured().slowdown_sum, charged.slowdown_sum, "nobody worked");
+    }
+
     #[test]
     fn the_head_that_comes_back_counts() {
         // Requests every 1000, served in 10 alone and in 14 after a step, which never collides with any.
@@ -302,7 +352,7 @@ mod tests {
         let mut held = 0;
         for turn in 1..=2_000u64 {
             let arrival = turn * 1_000;
-            let service = if clock.hold_back() {
+            let service = if clock.hold_back(Nanos(turn)) {
                 held += 1;
                 10
             } else {
