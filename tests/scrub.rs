@@ -223,7 +223,9 @@ fn root_bad_blocks_stay_known_in_the_next_pass() {
     let line =
         "unreadable (io): blocks 120000 to 120003 (4 of 512 bytes), byte 61440000 of the device, LBA 120000 to 120003";
     assert!(
-        listed.contains(line) && listed.contains("next: find out whose they are") && listed.contains("`smartctl -x"),
+        listed.contains(line)
+            && listed.contains("next: find out which files hold them")
+            && listed.contains("`smartctl -x"),
         "{listed}"
     );
     assert!(!stdout(&run(&status)).contains("unreadable"));

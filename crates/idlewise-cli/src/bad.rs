@@ -63,7 +63,7 @@ impl Bad {
     }
 }
 
-/// What to do about the unreadable blocks of a device.
+/// What to do about the unreadable blocks of a device: steps with semicolons between.
 pub fn next_step(device: &str, member: Option<&Member>) -> String {
     match member {
         Some(Member::Md(array)) => {
@@ -73,10 +73,13 @@ pub fn next_step(device: &str, member: Option<&Member>) -> String {
             format!("next: `zpool scrub {pool}` finds what lies there and repairs it, where the pool has it twice")
         }
         None => format!(
-            "next: find out whose they are (ext4: `debugfs -R 'icheck N' PARTITION`, N being the byte within the partition divided by \
-             the file system's block size, then ncheck; XFS: xfs_io, fsmap; btrfs: `btrfs scrub start`, which repairs what it can); \
-             restore those files from a copy, which rewrites the blocks; scrub again. `smartctl -x {device}` shows what the disk itself \
-             knows: one that loses more blocks should be replaced"
+            "next: find out which files hold them; \
+             on ext4: `debugfs -R 'icheck N' PARTITION`, then ncheck, where N is the byte within the partition divided by the file \
+             system's block size; \
+             on XFS: the fsmap command of xfs_io; \
+             on btrfs: `btrfs scrub start` repairs what it can; \
+             then restore these files from a copy, which rewrites the blocks, and scrub again; \
+             `smartctl -x {device}` shows what the disk itself knows: replace one that loses more blocks"
         ),
     }
 }

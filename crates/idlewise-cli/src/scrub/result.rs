@@ -174,7 +174,7 @@ impl Result {
             text += &format!("  {}\n", bad.line());
         }
         if let Some(step) = &self.next_step {
-            text += &format!("  {}\n", one_line(step));
+            step.split("; ").for_each(|step| text += &format!("  {}\n", one_line(step)));
         }
         if self.errors.is_empty() {
             let so_far = if self.state == State::Complete { "" } else { " so far" };

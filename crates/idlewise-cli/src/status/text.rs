@@ -54,7 +54,11 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
         lines.extend(one.errors.iter().map(Bad::line));
     }
     let more = || format!("next: `idlewise status {name}` lists them, and says what to do");
-    lines.extend(one.next_step.clone().map(|step| if blocks { step } else { more() }));
+    match &one.next_step {
+        Some(steps) if blocks => lines.extend(steps.split("; ").map(String::from)),
+        Some(_) => lines.push(more()),
+        None => {}
+    }
     lines
 }
 

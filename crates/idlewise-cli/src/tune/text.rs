@@ -45,7 +45,7 @@ pub fn table(report: &Report) -> Table {
 pub fn columns(report: &Report) -> String {
     let p99 = if report.goal.p99_slowdown_s.is_some() { ", p99" } else { "" };
     let delays = "a fixed delay waits between requests";
-    format!("mean{p99}, max: slowdown; pass: over {}; {delays}", Bytes(report.capacity_bytes).decimal())
+    format!("mean{p99}, max: slowdown; pass: over {} (--capacity); {delays}", Bytes(report.capacity_bytes).decimal())
 }
 
 /// How long a pass takes.
