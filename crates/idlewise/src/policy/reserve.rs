@@ -88,8 +88,12 @@ impl Reserve {
         }
     }
 
-    /// A background request takes so long from now on. Delays seen before are taken to change in proportion.
+    /// A background request takes so long from now on. Delays seen before are taken to change in proportion, unless it was not known
+    /// what they were to.
     pub fn expect(&mut self, service: Nanos) {
+        if self.service == Nanos::ZERO && service > Nanos::ZERO {
+            [&mut self.delays, &mut self.sums].into_iter().for_each(|counts| counts.in_parts_of(UNKNOWN, service));
+        }
         self.service = service;
     }
 
@@ -173,6 +177,15 @@ impl Counts {
             self.0.iter_mut().for_each(|count| *count /= 2);
         }
         self.0[place(number)] += 1;
+    }
+
+    /// What was counted in parts of one time, in parts of another.
+    fn in_parts_of(&mut self, before: Nanos, now: Nanos) {
+        for (at, count) in std::mem::replace(self, Self::NONE).0.into_iter().enumerate().filter(|(_, count)| *count > 0)
+        {
+            let number = (u128::from(most(at)) * u128::from(before.0)).div_ceil(now.0.into());
+            self.0[place(u64::try_from(number).unwrap_or(u64::MAX))] += count;
+        }
     }
 
     fn total(&self) -> u32 {
@@ -276,6 +289,19 @@ mod tests {
         assert_eq!(next.delay(0.5), reserve.delay(0.5).max(Nanos(3_200)), "half of 60 are few");
         (0..10).for_each(|turn| busy(&mut next, 1, 100 * (turn + 1)));
         assert_eq!((next.slowdown(), reserve.slowdown()), (Nanos(900), Nanos(900)));
+    }
+
+    /// What was seen before anything was known of the requests was of those that there were.
+    #[test]
+    fn the_first_delays_stay_as_long_as_they_were() {
+        let mut reserve = Reserve::default();
+        (0..40).for_each(|_| busy(&mut reserve, 1, 8_000_000));
+        let before = (reserve.slowdown(), reserve.cost());
+        reserve.expect(Nanos(5_000_000));
+        let near = |now: Nanos, before: Nanos| now.0 >= before.0 * 9 / 10 && now.0 <= before.0 * 5 / 4;
+        assert!(near(reserve.slowdown(), before.0) && near(reserve.cost(), before.1), "{before:?} {reserve:?}");
+        reserve.expect(Nanos(10_000_000));
+        assert!(near(reserve.slowdown(), Nanos(2 * before.0.0)), "in proportion");
     }
 
     #[test]
