@@ -40,7 +40,8 @@ set -e
 # Scrubs that run are ended as by Ctrl-C, so that they save where they are: else they would go on without a command to ask them.
 running() {
     for exe in /proc/[0-9]*/exe; do
-        if [ "$(readlink "$exe")" = /usr/bin/idlewise ]; then
+        # The very file: another system on this machine has one of that name.
+        if [ "$exe" -ef /usr/bin/idlewise ]; then
             exe=${exe#/proc/}
             echo "${exe%/exe}"
         fi
@@ -63,7 +64,9 @@ cat > "$tree/DEBIAN/postrm" <<'TEXT'
 set -e
 # Checkpoints and locks; a log of repairs is worth keeping until the package is purged.
 if [ "$1" = purge ]; then
-    rm -rf /var/lib/idlewise /run/idlewise
+    rm -rf /var/lib/idlewise
+    # Where containers share it, it is a mount, and not ours alone.
+    mountpoint -q /run/idlewise || rm -rf /run/idlewise
 fi
 TEXT
 chmod 755 "$tree/DEBIAN/postrm"

@@ -32,6 +32,11 @@ enum Ended {
 #[error("{0}: stopped before its turn came")]
 struct Queued(String);
 
+/// It was told as soon as it was known, not after the last disk.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}")]
+struct Told(anyhow::Error);
+
 /// How many are scrubbed at the same time, at most.
 pub struct AtOnce {
     pub per_array: usize,
@@ -70,8 +75,15 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
     let mut seen = std::collections::BTreeSet::new();
     paths.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
     let ended: Vec<(Ended, anyhow::Result<Exit>)> = thread::scope(|scope| {
-        let scrub = &scrub;
-        let begin = |path| thread::Builder::new().spawn_scoped(scope, move || scrub(path));
+        let (scrub, bars) = (&scrub, &bars);
+        let told = move |error: anyhow::Error| match error.is::<Queued>() {
+            true => error,
+            false => {
+                bars.suspend(|| say!("idlewise: {error:#}"));
+                Told(error).into()
+            }
+        };
+        let begin = |path| thread::Builder::new().spawn_scoped(scope, move || scrub(path).map_err(told));
         let jobs: Vec<_> = paths.iter().map(|path| (path, begin(path))).collect();
         jobs.into_iter()
             .map(|(path, job)| {
@@ -118,7 +130,9 @@ fn together(exits: impl Iterator<Item = anyhow::Result<Exit>>) -> Exit {
     };
     let told = exits.map(|exit| {
         exit.unwrap_or_else(|error| {
-            say!("idlewise: {error:#}");
+            if !error.is::<Told>() {
+                say!("idlewise: {error:#}");
+            }
             Exit::CouldNotRun
         })
     });

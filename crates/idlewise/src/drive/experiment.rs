@@ -24,10 +24,11 @@ const MEMORY: f64 = 1_000.0;
 /// Compares the foreground requests behind intervals that were used with those behind intervals left alone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Experiment {
+    /// The turns of this run, and those of earlier ones.
     arms: Arms,
+    earlier: Arms,
     turn: Option<Turn>,
-    /// All foreground requests, those in turns behind intervals that were used, and all slowdowns that the clock saw, in nanoseconds.
-    requests: f64,
+    /// Foreground requests in turns behind intervals that were used, and all slowdowns that the clock saw, in nanoseconds.
     behind_used: f64,
     slowdowns: f64,
     /// What is certain to be added to a request behind an interval that was used, beyond what the clock saw.
@@ -97,7 +98,6 @@ impl Experiment {
 
     /// A foreground request took `response`, of which the clock says that so much is slowdown. How much more is certain to be.
     pub(super) fn served(&mut self, arrival: Nanos, response: Nanos, slowdown: Nanos) -> Nanos {
-        self.requests += 1.0;
         self.slowdowns += slowdown.0 as f64;
         if self.turn.is_some_and(|turn| arrival.since(turn.since) > TURN) {
             self.end_turn();
@@ -115,8 +115,7 @@ impl Experiment {
     /// Takes in the turn that ends. One without a request says nothing.
     pub(super) fn end_turn(&mut self) {
         if let Some(turn) = self.turn.take().filter(|turn| turn.requests > 0.0) {
-            // Both alike, as the load changes for both.
-            [&mut self.arms.used, &mut self.arms.left].into_iter().for_each(|arm| arm.fade(1.0 - 1.0 / MEMORY));
+            [&mut self.arms, &mut self.earlier].into_iter().for_each(|arms| arms.fade(1.0 - 1.0 / MEMORY));
             let arm = if turn.used { &mut self.arms.used } else { &mut self.arms.left };
             arm.add(&turn);
             self.estimate();
@@ -124,36 +123,28 @@ impl Experiment {
     }
 
     fn estimate(&mut self) {
-        let certain = self.unseen().map_or(0.0, |(unseen, error)| unseen - error);
+        let certain = self.arms().unseen().map_or(0.0, |(unseen, error)| unseen - error);
         self.unseen = Nanos(certain.max(0.0).round() as u64);
     }
 
-    /// What is added to a request behind an interval that was used, beyond what the clock saw, and half its 95 % interval.
-    fn unseen(&self) -> Option<(f64, f64)> {
-        let Arms { used, left } = &self.arms;
-        let turns = used.turns.min(left.turns);
-        let error = student(turns.max(2) - 1) * (used.error_squared() + left.error_squared()).sqrt();
-        (turns >= ENOUGH).then(|| (used.mean() - left.mean(), error))
-    }
-
-    /// The turns so far.
+    /// The turns so far, those of earlier runs included.
     pub(super) fn arms(&self) -> Arms {
-        self.arms
+        Arms { used: self.arms.used.and(&self.earlier.used), left: self.arms.left.and(&self.earlier.left) }
     }
 
-    /// Goes on with the turns of an earlier run, which count half.
-    pub(super) fn go_on_with(&mut self, mut arms: Arms) {
-        [&mut arms.used, &mut arms.left].into_iter().for_each(|arm| arm.fade(0.5));
-        self.arms = arms;
+    /// Goes on with the turns of earlier runs, which count half.
+    pub(super) fn go_on_with(&mut self, arms: Arms) {
+        self.earlier = arms;
+        self.earlier.fade(0.5);
         self.estimate();
     }
 
-    /// What was found so far, once there are enough turns; without a request there is nothing to say it of.
-    pub fn compared(&self) -> Option<Compared> {
-        let (unseen, error) = self.unseen().filter(|_| self.requests > 0.0)?;
+    /// What was found in this run of so many foreground requests, once there are enough turns.
+    pub fn compared(&self, requests: u64) -> Option<Compared> {
+        let (unseen, error) = self.arms.unseen().filter(|_| requests > 0)?;
         // Only requests behind intervals that were used are slowed.
-        let behind_used = self.behind_used / self.requests;
-        let seen = self.slowdowns / self.requests;
+        let behind_used = self.behind_used / requests as f64;
+        let seen = self.slowdowns / requests as f64;
         let mean = |unseen: f64| (seen + unseen * behind_used).round() as i64;
         Some(Compared {
             mean_slowdown_ns: mean(unseen),
@@ -165,7 +156,33 @@ impl Experiment {
     }
 }
 
+impl Arms {
+    /// Both alike, as the load changes for both.
+    fn fade(&mut self, factor: f64) {
+        [&mut self.used, &mut self.left].into_iter().for_each(|arm| arm.fade(factor));
+    }
+
+    /// What is added to a request behind an interval that was used, beyond what the clock saw, and half its 95 % interval.
+    fn unseen(&self) -> Option<(f64, f64)> {
+        let Self { used, left } = self;
+        let turns = used.turns.min(left.turns);
+        let error = student(turns.max(2) - 1) * (used.error_squared() + left.error_squared()).sqrt();
+        (turns >= ENOUGH).then(|| (used.mean() - left.mean(), error))
+    }
+}
+
 impl Arm {
+    fn and(&self, other: &Self) -> Self {
+        Self {
+            turns: self.turns.saturating_add(other.turns),
+            requests: self.requests + other.requests,
+            undisturbed: self.undisturbed + other.undisturbed,
+            requests_2: self.requests_2 + other.requests_2,
+            product: self.product + other.product,
+            undisturbed_2: self.undisturbed_2 + other.undisturbed_2,
+        }
+    }
+
     fn add(&mut self, turn: &Turn) {
         let (weight, square) = (turn.weight, turn.weight * turn.weight);
         self.turns = self.turns.saturating_add(1);
@@ -224,7 +241,7 @@ mod tests {
         for turn in 0..16u64 {
             let used = turn % 2 == 0;
             experiment.drawn(Nanos(turn), used, if used { 0.75 } else { 0.25 });
-            assert_eq!(experiment.compared(), None);
+            assert_eq!(experiment.compared(30), None);
             // 300 ns more than the clock saw beside work, of 100 that it saw.
             let (response, slowdown) = if used { (1_400, 100) } else { (1_000, 0) };
             for _ in 0..1 + turn % 3 {
@@ -232,7 +249,7 @@ mod tests {
             }
         }
         experiment.drawn(Nanos(16), true, 0.75);
-        let found = experiment.compared().unwrap();
+        let found = experiment.compared(31).unwrap();
         // Turns of 1, 3, 2, 1, 3, 2, 1, 3 requests behind used ones, 2, 1, 3, 2, 1, 3, 2, 1 behind the others.
         let expected = ((100.0 + 300.0) * 16.0 / 31.0_f64).round() as i64;
         assert_eq!((found.mean_slowdown_ns, found.used, found.left), (expected, 8, 8));
@@ -273,7 +290,7 @@ mod tests {
                     slowed += (seen + unseen) as f64;
                 }
             }
-            let (truth, found) = ((slowed / requests) as i64, experiment.compared().unwrap());
+            let (truth, found) = ((slowed / requests) as i64, experiment.compared(requests as u64).unwrap());
             covered += i32::from((found.low_ns..=found.high_ns).contains(&truth));
         }
         assert!(covered >= 368, "{covered} of 400");

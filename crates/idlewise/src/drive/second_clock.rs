@@ -178,7 +178,7 @@ impl SecondClock {
 
     /// What the comparison of intervals used with intervals left alone has found, once there are enough of both.
     pub fn compared(&self) -> Option<Compared> {
-        self.experiment.compared()
+        self.experiment.compared(self.measured.foreground_requests)
     }
 
     /// What comparing has taught so far.
