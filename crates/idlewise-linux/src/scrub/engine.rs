@@ -117,7 +117,8 @@ impl<'a> Scrubber<'a> {
     /// From now on each foreground request earns another mean.
     pub fn keep_mean(&mut self, mean: Nanos) {
         let account = self.account().map(|mut account| {
-            account.goal = mean;
+            // What was earned at another mean is not to be spent at this one.
+            (account.goal, account.balance) = (mean, account.balance.min(0));
             account
         });
         self.lane.watch_only(account);

@@ -52,10 +52,9 @@ pub enum Use {
 
 impl Displacement {
     /// Draws whether the interval that the policy wants to use is a control, and says how likely that was.
-    pub fn draw(&mut self, now: Nanos) -> (bool, f64) {
-        // Knuth's MMIX generator: intervals must not be able to keep step with it, nor anybody who knows it.
-        self.drawn =
-            (self.drawn ^ now.0).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    pub fn draw(&mut self) -> (bool, f64) {
+        // Knuth's MMIX generator: intervals must not be able to keep step with it. Whoever watches the disk sees the lots anyway.
+        self.drawn = self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.since = self.since.saturating_add(1);
         let every = match () {
             () if self.held_back.count < ENOUGH => FIRST_CONTROLS,
@@ -148,7 +147,7 @@ mod tests {
         let mut held_back = 0;
         for request in 0..4_000u64 {
             let own = 3_000_000 + request * 7_919 % 2_000_000;
-            if displacement.draw(Nanos::ZERO).0 {
+            if displacement.draw().0 {
                 held_back += 1;
                 displacement.served(Use::HeldBack, Nanos(own));
             } else {
@@ -166,7 +165,7 @@ mod tests {
         let mut displacement = Displacement::default();
         let of = |displacement: &mut Displacement, draws: u64| {
             let draw = |_: &u64| {
-                let held = displacement.draw(Nanos::ZERO).0;
+                let held = displacement.draw().0;
                 displacement.served(if held { Use::HeldBack } else { Use::Worked }, Nanos(1));
                 held
             };
@@ -184,7 +183,7 @@ mod tests {
     #[test]
     fn while_little_is_known_the_intervals_not_wanted_stand_in() {
         let mut displacement = Displacement::default();
-        displacement.draw(Nanos::ZERO);
+        displacement.draw();
         (0..100).for_each(|_| displacement.served(Use::Worked, Nanos(5)));
         assert_eq!(displacement.cost(), Nanos::ZERO, "nothing to compare with");
         (0..100).for_each(|_| displacement.served(Use::Left, Nanos(1)));
@@ -201,7 +200,7 @@ mod tests {
     #[test]
     fn a_mean_that_is_uncertain_is_taken_higher_at_first() {
         let mut displacement = Displacement::default();
-        displacement.draw(Nanos::ZERO);
+        displacement.draw();
         let of = |displacement: &mut Displacement, turns: u64| {
             for turn in 0..turns {
                 displacement.served(Use::Worked, Nanos(1_000_000 + turn % 2 * 1_000_000));

@@ -1,7 +1,7 @@
 //! What background work costs the foreground, by experiment: [`super::SecondClock`] takes the device for one server, which many are not.
 //!
 //! Some of the intervals that the policy would use are left alone by lot. The foreground requests from one lot to the next are a turn, but
-//! for those that arrive long after it, or when the account has ended the work for now: of them it says nothing. Their
+//! for those that arrive long after it, behind many others, or when the account has ended the work for now: of them it says nothing. Their
 //! responses, less the slowdowns that the clock saw, are what they would have taken without background work, if the clock is right. If it
 //! is, these are the same on average behind the intervals used and behind those left alone. What they differ by is what it does not see.
 //!
@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// With fewer turns of either kind it says nothing.
+/// With fewer turns of either kind it says nothing, and with fewer than this nothing is certain.
 const ENOUGH: u64 = 8;
+const CERTAIN: u64 = 16;
 
 /// No request that arrives so long after a lot belongs to it: an interval is left alone for as long at most.
 pub(super) const TURN: Nanos = Nanos::from_secs(10);
+/// So many requests of a turn count: a burst that waits for itself must not outweigh all other turns.
+const LONGEST: f64 = 32.0;
 /// Turns over which the sums are taken, about: the load changes, and whoever would falsify them has to go on doing so.
 const MEMORY: f64 = 1_000.0;
 
@@ -71,11 +74,20 @@ pub(super) struct Arms {
     left: Arm,
 }
 
-/// Turns of one kind: sums of what they weigh.
+/// Turns of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arm {
     turns: u64,
+    all: Sums,
+    /// The one whose responses come to most.
+    heaviest: Sums,
+}
+
+/// Sums over turns of what they weigh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sums {
     requests: f64,
     undisturbed: f64,
     /// Of the squares and products, with the weights squared.
@@ -102,7 +114,7 @@ impl Experiment {
         if self.turn.is_some_and(|turn| arrival.since(turn.since) > TURN) {
             self.end_turn();
         }
-        let Some(turn) = &mut self.turn else { return Nanos::ZERO };
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.requests < LONGEST) else { return Nanos::ZERO };
         turn.requests += 1.0;
         turn.undisturbed += response.since(slowdown).0 as f64;
         if !turn.used {
@@ -123,7 +135,12 @@ impl Experiment {
     }
 
     fn estimate(&mut self) {
-        let certain = self.arms().unseen().map_or(0.0, |(unseen, error)| unseen - error);
+        let arms = self.arms();
+        let turns = arms.used.turns.min(arms.left.turns);
+        // What a single turn says is not certain.
+        let without = Arms { used: arms.used.without_heaviest(), ..arms };
+        let certain = [arms, without].map(|arms| arms.unseen().map_or(0.0, |(unseen, error)| unseen - error));
+        let certain = if turns >= CERTAIN { certain[0].min(certain[1]) } else { 0.0 };
         self.unseen = Nanos(certain.max(0.0).round() as u64);
     }
 
@@ -172,45 +189,74 @@ impl Arms {
 }
 
 impl Arm {
-    fn and(&self, other: &Self) -> Self {
-        Self {
-            turns: self.turns.saturating_add(other.turns),
-            requests: self.requests + other.requests,
-            undisturbed: self.undisturbed + other.undisturbed,
-            requests_2: self.requests_2 + other.requests_2,
-            product: self.product + other.product,
-            undisturbed_2: self.undisturbed_2 + other.undisturbed_2,
+    fn add(&mut self, turn: &Turn) {
+        let sums = Sums::of(turn);
+        self.turns = self.turns.saturating_add(1);
+        self.all = self.all.plus(&sums, 1.0);
+        if sums.undisturbed > self.heaviest.undisturbed {
+            self.heaviest = sums;
         }
     }
 
-    fn add(&mut self, turn: &Turn) {
-        let (weight, square) = (turn.weight, turn.weight * turn.weight);
-        self.turns = self.turns.saturating_add(1);
-        self.requests += weight * turn.requests;
-        self.undisturbed += weight * turn.undisturbed;
-        self.requests_2 += square * turn.requests * turn.requests;
-        self.product += square * turn.requests * turn.undisturbed;
-        self.undisturbed_2 += square * turn.undisturbed * turn.undisturbed;
+    fn and(&self, other: &Self) -> Self {
+        let mine = self.heaviest.undisturbed >= other.heaviest.undisturbed;
+        Self {
+            turns: self.turns.saturating_add(other.turns),
+            all: self.all.plus(&other.all, 1.0),
+            heaviest: if mine { self.heaviest } else { other.heaviest },
+        }
+    }
+
+    fn without_heaviest(&self) -> Self {
+        Self { turns: self.turns.saturating_sub(1), all: self.all.plus(&self.heaviest, -1.0), ..*self }
     }
 
     /// Each turn weighs so much less.
     fn fade(&mut self, factor: f64) {
-        [&mut self.requests, &mut self.undisturbed].into_iter().for_each(|sum| *sum *= factor);
-        let squares = [&mut self.requests_2, &mut self.product, &mut self.undisturbed_2];
-        squares.into_iter().for_each(|sum| *sum *= factor * factor);
+        [&mut self.all, &mut self.heaviest].into_iter().for_each(|sums| sums.fade(factor));
     }
 
     /// Undisturbed response of a request.
     fn mean(&self) -> f64 {
-        self.undisturbed / self.requests
+        self.all.undisturbed / self.all.requests
     }
 
     /// The square of its standard error.
     fn error_squared(&self) -> f64 {
-        let mean = self.mean();
-        let residuals = self.undisturbed_2 - 2.0 * mean * self.product + mean * mean * self.requests_2;
+        let (mean, Sums { requests, requests_2, product, undisturbed_2, .. }) = (self.mean(), self.all);
+        let residuals = undisturbed_2 - 2.0 * mean * product + mean * mean * requests_2;
         let turns = self.turns as f64;
-        residuals.max(0.0) / (self.requests * self.requests) * turns / (turns - 1.0)
+        residuals.max(0.0) / (requests * requests) * turns / (turns - 1.0)
+    }
+}
+
+impl Sums {
+    fn of(turn: &Turn) -> Self {
+        let (weight, square) = (turn.weight, turn.weight * turn.weight);
+        Self {
+            requests: weight * turn.requests,
+            undisturbed: weight * turn.undisturbed,
+            requests_2: square * turn.requests * turn.requests,
+            product: square * turn.requests * turn.undisturbed,
+            undisturbed_2: square * turn.undisturbed * turn.undisturbed,
+        }
+    }
+
+    /// With so many times these on top.
+    fn plus(&self, other: &Self, times: f64) -> Self {
+        Self {
+            requests: self.requests + times * other.requests,
+            undisturbed: self.undisturbed + times * other.undisturbed,
+            requests_2: self.requests_2 + times * other.requests_2,
+            product: self.product + times * other.product,
+            undisturbed_2: self.undisturbed_2 + times * other.undisturbed_2,
+        }
+    }
+
+    fn fade(&mut self, factor: f64) {
+        [&mut self.requests, &mut self.undisturbed].into_iter().for_each(|sum| *sum *= factor);
+        let squares = [&mut self.requests_2, &mut self.product, &mut self.undisturbed_2];
+        squares.into_iter().for_each(|sum| *sum *= factor * factor);
     }
 }
 
@@ -235,32 +281,55 @@ mod tests {
         }
     }
 
-    #[test]
-    fn by_hand() {
-        let mut experiment = Experiment::default();
-        for turn in 0..16u64 {
-            let used = turn % 2 == 0;
-            experiment.drawn(Nanos(turn), used, if used { 0.75 } else { 0.25 });
-            assert_eq!(experiment.compared(30), None);
-            // 300 ns more than the clock saw beside work, of 100 that it saw.
-            let (response, slowdown) = if used { (1_400, 100) } else { (1_000, 0) };
+    /// Turn and turn about used and left alone, each of so many requests of such a response, of which the clock saw so much.
+    fn play(experiment: &mut Experiment, turns: std::ops::Range<u64>, used: (u64, u64), left: u64) {
+        for turn in turns {
+            let works = turn % 2 == 0;
+            experiment.drawn(Nanos(turn), works, if works { 0.75 } else { 0.25 });
+            let (response, slowdown) = if works { used } else { (left, 0) };
             for _ in 0..1 + turn % 3 {
                 experiment.served(Nanos(turn), Nanos(response), Nanos(slowdown));
             }
         }
+    }
+
+    #[test]
+    fn by_hand() {
+        let mut experiment = Experiment::default();
+        play(&mut experiment, 0..15, (1_400, 100), 1_000);
+        assert_eq!(experiment.compared(30), None);
+        // 300 ns more than the clock saw beside work, of 100 that it saw.
+        play(&mut experiment, 15..16, (1_400, 100), 1_000);
         experiment.drawn(Nanos(16), true, 0.75);
         let found = experiment.compared(31).unwrap();
         // Turns of 1, 3, 2, 1, 3, 2, 1, 3 requests behind used ones, 2, 1, 3, 2, 1, 3, 2, 1 behind the others.
         let expected = ((100.0 + 300.0) * 16.0 / 31.0_f64).round() as i64;
         assert_eq!((found.mean_slowdown_ns, found.used, found.left), (expected, 8, 8));
         assert!(found.low_ns == expected && found.high_ns == expected, "every request took the same: {found:?}");
-        assert_eq!(experiment.served(Nanos(17), Nanos(1_400), Nanos(100)), Nanos(300));
+        let serve = |experiment: &mut Experiment| experiment.served(Nanos(17), Nanos(1_400), Nanos(100));
+        assert_eq!(serve(&mut experiment), Nanos::ZERO, "so few are not certain");
+        play(&mut experiment, 16..40, (1_400, 100), 1_000);
+        experiment.drawn(Nanos(40), true, 0.75);
+        assert_eq!(serve(&mut experiment), Nanos(300));
         experiment.drawn(Nanos(18), false, 0.25);
-        assert_eq!(
-            experiment.served(Nanos(19), Nanos(1_000), Nanos(0)),
-            Nanos::ZERO,
-            "behind no work there is nothing unseen"
-        );
+        assert_eq!(serve(&mut experiment), Nanos::ZERO, "behind no work there is nothing unseen");
+    }
+
+    /// A backup that waits for itself comes behind a used interval three times in four.
+    #[test]
+    fn a_burst_is_nothing_certain() {
+        let mut experiment = Experiment::default();
+        play(&mut experiment, 0..200, (6_000, 0), 6_000);
+        for turn in 200..203 {
+            experiment.drawn(Nanos(turn), true, 0.75);
+            for _ in 0..20_000 {
+                experiment.served(Nanos(turn), Nanos(60_000), Nanos::ZERO);
+            }
+            assert!(experiment.served(Nanos(turn), Nanos(60_000), Nanos::ZERO) == Nanos::ZERO);
+            play(&mut experiment, 204..234, (6_000, 0), 6_000);
+            experiment.drawn(Nanos(turn), true, 0.75);
+            assert_eq!(experiment.served(Nanos(turn), Nanos(6_000), Nanos::ZERO), Nanos::ZERO, "{:?}", experiment.arms);
+        }
     }
 
     /// Of 400 experiments at least 92 in 100 have the truth in their interval: heavy tails, a load that drifts, a share of controls

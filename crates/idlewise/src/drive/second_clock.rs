@@ -153,7 +153,7 @@ impl SecondClock {
             self.experiment.interrupted();
             return false;
         }
-        let (held, likely) = self.displacement.draw(now);
+        let (held, likely) = self.displacement.draw();
         self.experiment.drawn(now, !held, if held { likely } else { 1.0 - likely });
         if held {
             self.interval = Use::HeldBack;
