@@ -111,7 +111,7 @@ fn root_blank_neighbours_are_no_mirror() {
         assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
         assert!(said.contains("cannot be a mirror of") && said.contains(why), "{said}");
     };
-    refused("too few blocks hold data of their own on both");
+    refused("it cannot be told whether they mirror each other");
     let data: Vec<u8> = (0..MIB).map(|at| (at * at / 512 % 251) as u8).collect();
     let write = |path: &str, data: &[u8]| {
         let file = File::options().write(true).open(path).unwrap();
