@@ -109,7 +109,7 @@ fn root_blank_neighbours_are_no_mirror() {
         let output = run(&[&repair[..], &["--allow-writes"]].concat());
         let said = stderr(&output);
         assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-        assert!(said.contains("cannot be a mirror of") && said.contains(why), "{said}");
+        assert!(said.contains("is not taken for a mirror of") && said.contains(why), "{said}");
     };
     refused("it cannot be told whether they mirror each other");
     let data: Vec<u8> = (0..MIB).map(|at| (at * at / 512 % 251) as u8).collect();

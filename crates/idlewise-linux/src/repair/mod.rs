@@ -58,7 +58,7 @@ pub enum RepairError {
         most: u64,
     },
     /// The mirror cannot be one.
-    #[error("{mirror} cannot be a mirror of {device}: {why}")]
+    #[error("{mirror} is not taken for a mirror of {device}: {why}")]
     NoMirror {
         /// The device.
         device: String,
