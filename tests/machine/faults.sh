@@ -53,7 +53,12 @@ fault_disk gone --cache 10ms
 gone=$disk
 fault_disk well --cache 5ms --bad 9
 well=$disk
-(sleep 1; echo 1 > "/sys/block/${gone#/dev/}/device/delete") &
+# Not before it is being scrubbed: this machine may be slow.
+(for _ in $(seq 60); do
+    idlewise status "$gone" --state-dir /tmp/states 2>/dev/null | grep -q running && break
+    sleep 1
+done
+echo 1 > "/sys/block/${gone#/dev/}/device/delete") &
 step many idlewise scrub "$dead" "$gone" "$well" $PACE
 wait_for_jobs
 step status idlewise status --state-dir /tmp/states --json
