@@ -2,9 +2,9 @@
 //
 // Watches the requests of one disk on the block tracepoints and tells user space when each one arrives and completes.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
-// byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the range which it announces before it issues
-// them, commands of the disk's own when it announces one, and writes while it saves its checkpoint on this disk; none of them
-// comes from another process.
+// byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the
+// range which it announces before it issues them, commands of the disk's own when it announces one, and writes while it saves its
+// checkpoint on this disk; none of them comes from another process.
 //
 // Programs are attached in the order of this file: those that see requests leave before those that see them come, as one that
 // came and was not seen to leave would count as outstanding for ever.

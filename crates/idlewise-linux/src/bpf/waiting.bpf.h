@@ -53,6 +53,12 @@ static __always_inline int lately(__u64 now)
 	return shared.late_at && (__s64)(now - shared.late_at) < LATELY;
 }
 
+// Whether this thread may be waiting for a place in the watched disk's queue, and since when.
+static __always_inline struct waiter *waiting(struct bio *bio, __u32 thread)
+{
+	return shared.waiting && watched_bio(bio) ? bpf_map_lookup_elem(&waiters, &thread) : 0;
+}
+
 // A piece of what the thread submitted waits no more.
 static __always_inline void waits_no_more(struct waiter *waiter, __u32 thread)
 {
@@ -98,11 +104,8 @@ int BPF_PROG(on_failure, struct request_queue *q, struct bio *bio)
 static __always_inline int merged(struct bio *bio)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
-	struct waiter *waiter;
+	struct waiter *waiter = waiting(bio, thread);
 
-	if (!shared.waiting || !watched_bio(bio))
-		return 0;
-	waiter = bpf_map_lookup_elem(&waiters, &thread);
 	if (waiter)
 		waits_no_more(waiter, thread);
 	return 0;
@@ -148,12 +151,8 @@ int BPF_PROG(on_place, struct bio *bio)
 SEC("tp_btf/block_split")
 int BPF_PROG(on_split, struct bio *bio)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct waiter *waiter;
+	struct waiter *waiter = waiting(bio, bpf_get_current_pid_tgid());
 
-	if (!shared.waiting || !watched_bio(bio))
-		return 0;
-	waiter = bpf_map_lookup_elem(&waiters, &thread);
 	if (waiter)
 		waiter->pieces++;
 	return 0;

@@ -97,8 +97,8 @@ impl<'a> Scrubber<'a> {
         self.lane.cap = Some(cap);
     }
 
-    /// Keeps everything from now on within a goal, with what the account of the run before owed and what was learnt until then. Some idle intervals are left alone, to
-    /// compare with.
+    /// Keeps everything from now on within a goal, with what the account of the run before owed and what was learnt until then. Some
+    /// idle intervals are left alone, to compare with.
     pub fn keep(&mut self, goal: &Goal, checkpoint: &Checkpoint) {
         let mut account = checkpoint.account().copied().unwrap_or_default().resumed(goal, since_1970());
         if let Some(learnt) = checkpoint.learnt() {
@@ -116,12 +116,7 @@ impl<'a> Scrubber<'a> {
 
     /// From now on each foreground request earns another mean.
     pub fn keep_mean(&mut self, mean: Nanos) {
-        let account = self.account().map(|mut account| {
-            // What was earned at another mean is not to be spent at this one.
-            (account.goal, account.balance) = (mean, account.balance.min(0));
-            account
-        });
-        self.lane.watch_only(account);
+        self.lane.watch_only(self.account().map(|account| account.with_goal(mean)));
     }
 
     /// How the account of the slowdown stands, if one is kept.

@@ -105,6 +105,11 @@ impl Account {
         }
     }
 
+    /// The same from now on with another mean to keep: what is owed stays owed, but what was earned at another mean is not to be spent.
+    pub fn with_goal(self, goal: Nanos) -> Self {
+        Self { goal, balance: self.balance.min(0), ..self }
+    }
+
     /// The same that also keeps a 99th percentile.
     pub fn and_tail(self, goal: Nanos) -> Self {
         Self { tail: Some(Tail { goal, balance: 0 }), ..self }
@@ -275,6 +280,16 @@ mod tests {
         short.reserve.expect(Nanos(50));
         short.served(500, Nanos(0));
         assert_eq!(short.lacks_requests(), 0, "no request is slowed by more");
+    }
+
+    #[test]
+    fn what_was_earned_at_another_mean_is_not_spent() {
+        let mut account = Account::new(Nanos(1_000), Terms::default());
+        account.served(100, Nanos(40_000));
+        let changed = account.with_goal(Nanos(10));
+        assert_eq!((account.balance, changed.balance, changed.goal), (60_000, 0, Nanos(10)));
+        account.served(0, Nanos(100_000));
+        assert_eq!(account.with_goal(Nanos(10)).balance, -40_000);
     }
 
     #[test]

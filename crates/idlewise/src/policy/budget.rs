@@ -12,8 +12,8 @@ use crate::Nanos;
 /// nobody uses earns nothing. And what is owed halves every six hours: a flood of requests behind one delay must not end the work for months.
 ///
 /// **The bound.** Let T be the target, N the foreground requests served so far, C the most that one collision has cost, which is the sum
-/// of the delays of all requests that it delayed, E the number of those exceptions, and H the time passed in units of six hours. Then the sum of all delays
-/// is at most T N + (1 + E) (1 + H) C.
+/// of the delays of all requests that it delayed, E the number of those exceptions, and H the time passed in units of six
+/// hours. Then the sum of all delays is at most T N + (1 + E) (1 + H) C.
 ///
 /// *Proof.* Work that is no exception starts only if the sum of delays is at most T N, and only one request of it collides, at the interval's
 /// end. Until the delay of that collision is absorbed no other interval is used. So at any time the sum is at most what T N was
