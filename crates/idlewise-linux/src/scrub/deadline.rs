@@ -40,14 +40,17 @@ pub fn in_time(
     // As the scrub will be tuned, and as it will then run.
     let takes_s = |tuned: &Tuned| left.0 as f64 / tuned.predicted.throughput.0 as f64;
     let at = |goal: &Goal| {
-        let tuned = tuned(seen, model, goal)?;
+        let tuned = tuned(seen, model, goal, foreground.charged())?;
         Ok((takes_s(&tuned) <= time.as_secs_f64()).then_some(()))
     };
     let least = Goal { mean_slowdown: LEAST, ..*goal };
     Ok(match smallest(&least, at)? {
         Ok((goal, ())) => InTime::Goal(goal),
         // A schedule that scrubs nothing takes for ever, which is cast to the longest time.
-        Err(most) => InTime::Never(Nanos((takes_s(&tuned(seen, model, &most)?) * 1e9) as u64)),
+        Err(most) => {
+            let fastest = tuned(seen, model, &most, foreground.charged())?;
+            InTime::Never(Nanos((takes_s(&fastest) * 1e9) as u64))
+        }
     })
 }
 

@@ -61,9 +61,8 @@ impl Pacing {
         let request_size = fits.max().unwrap_or(SMALLEST_REQUEST);
         let waiting = Waiting { idle_wait: UNKNOWN_WAIT, request_size };
         let mut retune = Retune::new(goal, model);
-        let seen = foreground.undisturbed();
-        let tuned = match has_to_be(&waiting, seen, &retune) {
-            true => Some(retune.at_once(seen, now)?),
+        let tuned = match has_to_be(&waiting, foreground.undisturbed(), &retune) {
+            true => Some(retune.at_once(foreground, now)?),
             false => {
                 retune.put_off(now);
                 None
@@ -87,8 +86,8 @@ impl Pacing {
             return Ok(std::mem::replace(present, tuned.policy) != tuned.policy);
         }
         if retune.is_due(now) {
-            let seen = foreground.undisturbed();
-            if has_to_be(present, seen, retune) { retune.begin(seen.clone(), now) } else { retune.put_off(now) }
+            let has_to_be = has_to_be(present, foreground.undisturbed(), retune);
+            if has_to_be { retune.begin(foreground, now) } else { retune.put_off(now) }
         }
         Ok(false)
     }
@@ -141,6 +140,8 @@ fn has_to_be(policy: &Waiting, seen: &Idleness, retune: &Retune) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use idlewise::disk::Point;
     use idlewise::policy::Terms;
     use idlewise::simulate::{Summary, simulate};
@@ -166,6 +167,12 @@ mod tests {
         foreground
     }
 
+    /// The goal that is left where each slowdown is charged more than once.
+    fn charged(goal: Goal, foreground: &SecondClock) -> Goal {
+        let mean = goal.mean_slowdown.0 as f64 / foreground.charged();
+        Goal { mean_slowdown: Nanos(mean.round() as u64), ..goal }
+    }
+
     /// While it is tuned again, the scrub goes on with what it has.
     #[test]
     fn it_is_tuned_again_beside_the_scrub() {
@@ -182,8 +189,9 @@ mod tests {
             assert!(began.elapsed() < std::time::Duration::from_secs(60));
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        let seen = std::slice::from_ref(seen.undisturbed());
-        let plan = tune(seen, &model, &goal, Arrivals::AnyMoment, &|_| ()).unwrap();
+        let plan =
+            tune(slice::from_ref(seen.undisturbed()), &model, &charged(goal, &seen), Arrivals::AnyMoment, &|_| ());
+        let plan = plan.unwrap();
         assert_eq!(pacing.parameters(), Some((plan.request_size, plan.idle_wait)));
         assert_ne!(pacing.parameters(), before);
     }
@@ -195,7 +203,7 @@ mod tests {
         let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
         let model = DiskModel::ultrastar_15k450();
         let pacing = Pacing::tuned(goal, model.clone(), &foreground, Nanos(0)).unwrap();
-        let seen = std::slice::from_ref(foreground.undisturbed());
+        let seen = slice::from_ref(foreground.undisturbed());
         let (request_size, idle_wait) = pacing.parameters().unwrap();
         let waiting = Waiting { idle_wait, request_size };
         let run = |policy: &dyn Fn() -> Box<dyn Policy>| {
@@ -203,7 +211,8 @@ mod tests {
         };
         let unbound = run(&|| Box::new(waiting));
         let service = model.verify_time(request_size);
-        let account = Account::new(goal.mean_slowdown, Terms { opening: 0, ..Terms::default() });
+        let terms = Terms { opening: 0, ..Terms::default() };
+        let account = Account::new(charged(goal, &foreground).mean_slowdown, terms);
         let bound = run(&|| Box::new(Budget::with_account(waiting, account).expecting(service)));
         let predicted = pacing.predicted().unwrap();
         assert!(

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 use idlewise::disk::{DiskModel, Point};
-use idlewise::drive::LEFT_ALONE;
+use idlewise::drive::{LEFT_ALONE, SecondClock};
 use idlewise::idle::Idleness;
 use idlewise::policy::{Account, Budget, Terms, Waiting};
 use idlewise::simulate::{Summary, scrub};
@@ -55,17 +55,18 @@ impl Retune {
     ///
     /// # Errors
     /// If no request fits the maximum slowdown.
-    pub fn at_once(&mut self, seen: &Idleness, now: Nanos) -> Result<Tuned, TuneError> {
+    pub fn at_once(&mut self, foreground: &SecondClock, now: Nanos) -> Result<Tuned, TuneError> {
         self.put_off(now);
-        tuned(seen, &self.model, &self.goal)
+        tuned(foreground.undisturbed(), &self.model, &self.goal, foreground.charged())
     }
 
     /// Begins to tune to these idle intervals; [`Self::done`] has what comes of it. Where no thread can be made, it is tuned another time.
-    pub fn begin(&mut self, seen: Idleness, now: Nanos) {
+    pub fn begin(&mut self, foreground: &SecondClock, now: Nanos) {
         self.put_off(now);
         let (model, goal) = (self.model.clone(), self.goal);
+        let (seen, charged) = (foreground.undisturbed().clone(), foreground.charged());
         let (tell, told) = channel();
-        let work = move || drop(tell.send(tuned(&seen, &model, &goal)));
+        let work = move || drop(tell.send(tuned(&seen, &model, &goal, charged)));
         self.under_way = thread::Builder::new().name("tune".into()).spawn(work).is_ok().then_some(told);
     }
 
@@ -100,12 +101,14 @@ impl Retune {
     }
 }
 
-/// The wait that scrubs most within a goal, by itself or held to it by the account, and what it will do.
+/// The wait that scrubs most within a goal, by itself or held to it by the account, and what it will do, where a slowdown is charged to the
+/// account so many times.
 ///
 /// # Errors
 /// If no request fits the maximum slowdown.
-pub fn tuned(seen: &Idleness, model: &DiskModel, goal: &Goal) -> Result<Tuned, TuneError> {
+pub fn tuned(seen: &Idleness, model: &DiskModel, goal: &Goal, charged: f64) -> Result<Tuned, TuneError> {
     let seen = std::slice::from_ref(seen);
+    let goal = &Goal { mean_slowdown: times(goal.mean_slowdown, 1.0 / charged), ..*goal };
     let tuned = |policy| Tuned { policy, predicted: as_it_will_run(policy, seen, model, goal) };
     let by_itself = tuned(tune(seen, model, goal, Arrivals::AnyMoment, &|_| ())?.policy());
     // Where a fixed wait leaves most of the goal unused, an account may do better by leaving intervals alone.
@@ -113,7 +116,13 @@ pub fn tuned(seen: &Idleness, model: &DiskModel, goal: &Goal) -> Result<Tuned, T
         let keeps = held.predicted.mean_slowdown <= goal.mean_slowdown;
         keeps && held.predicted.throughput.0 as f64 > BETTER * by_itself.predicted.throughput.0 as f64
     });
-    Ok(held.unwrap_or(by_itself))
+    let mut tuned = held.unwrap_or(by_itself);
+    tuned.predicted.mean_slowdown = times(tuned.predicted.mean_slowdown, charged);
+    Ok(tuned)
+}
+
+fn times(time: Nanos, factor: f64) -> Nanos {
+    Nanos((time.0 as f64 * factor).round() as u64)
 }
 
 /// What a policy will do within its account, and with the intervals that are left alone to compare with.
@@ -127,7 +136,7 @@ fn as_it_will_run(policy: Waiting, seen: &[Idleness], model: &DiskModel, goal: &
     let predicted = Predicted::new(&Summary::new(&run.outcome, seen), p99, goal);
     let used = 1.0 - LEFT_ALONE;
     Predicted {
-        mean_slowdown: Nanos((predicted.mean_slowdown.0 as f64 * used).round() as u64),
+        mean_slowdown: times(predicted.mean_slowdown, used),
         throughput: Rate((predicted.throughput.0 as f64 * used).round() as u64),
         utilised_idle: predicted.utilised_idle * used,
         ..predicted
