@@ -39,11 +39,12 @@ pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dy
         MonitorName::Diskstats => Choice::Diskstats,
     };
     let opened = monitor::open(device, choice)?;
-    if opened.monitor.name() == "diskstats" {
+    if opened.monitor.is_coarse() {
         let because = opened.fallback.map(|reason| format!(", as {reason}")).unwrap_or_default();
         say!(
-            "idlewise: watching {} by diskstats{because}: arrivals are seen late, and slowdowns are rough",
-            device.path.display()
+            "idlewise: watching {} by {}{because}: arrivals are seen late, and slowdowns are rough",
+            device.path.display(),
+            opened.monitor.name()
         );
     }
     Ok(opened.monitor)

@@ -5,7 +5,7 @@ use idlewise::report::{Table, percent};
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::{AccountSoFar, ComparedSoFar, Report, State};
+use idlewise_linux::scrub::{AccountSoFar, ComparedSoFar, ReactionSoFar, Report, State};
 use serde::Serialize;
 
 use super::kept::Kept;
@@ -49,6 +49,8 @@ pub struct Result {
     /// The mean slowdown by experiment, once enough idle intervals were left alone to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<ComparedSoFar>,
+    /// How soon the scrub knew of the foreground, and acted; null where the monitor does not see when.
+    reaction: Option<ReactionSoFar>,
     lost_events: u64,
     /// Why the checkpoint of its end could not be saved.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,6 +148,7 @@ impl Result {
             kept: Kept::new(report, goal, predicted),
             account: report.account.as_ref().map(AccountSoFar::from),
             compared: report.compared.map(ComparedSoFar::from),
+            reaction: report.reaction,
             lost_events: report.lost_events,
             unsaved: report.unsaved.clone(),
         }

@@ -144,6 +144,10 @@ impl Monitor for Diskstats {
         "diskstats"
     }
 
+    fn is_coarse(&self) -> bool {
+        true
+    }
+
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
         let until = Instant::now() + wait;
         loop {

@@ -67,6 +67,10 @@ pub enum EventOp {
 pub trait Monitor: Send {
     /// Its name, as in `--json`.
     fn name(&self) -> &'static str;
+    /// Whether it sees arrivals late, and times roughly.
+    fn is_coarse(&self) -> bool {
+        false
+    }
     /// Adds the events since the last call, oldest first, and waits up to `wait` until the foreground uses an idle disk, or no longer uses a
     /// busy one; where that happens often, not for each time.
     ///

@@ -13,7 +13,7 @@ use idlewise::{Bytes, Nanos};
 use super::lane::{Lane, since_1970};
 use super::learn::{self, Watch};
 use super::run::Run;
-use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, State};
+use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, ReactionSoFar, State};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::monitor::{Monitor, MonitorError, now};
@@ -70,6 +70,8 @@ pub struct Report {
     pub account: Option<Account>,
     /// What comparing used idle intervals with some left alone has found.
     pub compared: Option<Compared>,
+    /// How soon it knew of the foreground, and acted; `None` where the monitor does not see when.
+    pub reaction: Option<ReactionSoFar>,
     /// Events that the monitor lost.
     pub lost_events: u64,
     /// Why its end could not be saved.
@@ -187,6 +189,7 @@ impl Report {
             plan: None,
             account: scrubber.account(),
             compared: scrubber.foreground().compared(),
+            reaction: None,
             lost_events: scrubber.lane.monitor.lost(),
             unsaved: None,
         }

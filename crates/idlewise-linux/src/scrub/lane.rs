@@ -9,6 +9,7 @@ use idlewise::policy::{Account, Budget, Decision, Policy, Waiting};
 use idlewise::{Bytes, Nanos};
 
 use super::engine::ScrubError;
+use super::reaction::Reaction;
 use super::spent::Spent;
 use super::{Doing, Progress, RateCap};
 use crate::device::verify::{Fault, Verifier};
@@ -68,6 +69,8 @@ pub struct Lane<'a> {
     /// When it began, and on what its time went before the first request of the scrub.
     began: Nanos,
     pub spent: Spent,
+    /// How soon it knows and acts.
+    pub reaction: Reaction,
     /// From which tenth of the device on its times are measured.
     pub measured_from: u64,
 }
@@ -94,6 +97,7 @@ impl<'a> Lane<'a> {
             waited: Nanos::ZERO,
             began: now(),
             spent: Spent::new(&Doing::Calibrating, now()),
+            reaction: Reaction::default(),
             measured_from: 1,
         }
     }
@@ -125,8 +129,11 @@ impl<'a> Lane<'a> {
     /// Takes in what the foreground did, and waits up to `wait` for it to do something.
     pub fn poll(&mut self, wait: Duration) -> Result<(), ScrubError> {
         self.events.clear();
+        let began = now();
         self.monitor.poll(wait.min(TICK), &mut self.events)?;
+        let known = now();
         for event in &self.events {
+            self.reaction.told(event, self.driver.clock().idle_since().is_some(), began, known);
             match (event.own, event.kind) {
                 (true, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(event.length.into())),
                 (true, EventKind::Completion) => self.driver.step_ended(event.at),

@@ -15,6 +15,7 @@ mod pacing;
 mod pass;
 mod process;
 mod rate_cap;
+mod reaction;
 mod retune;
 mod run;
 mod so_far;
@@ -34,6 +35,7 @@ pub use pass::{Left, Pass, State};
 pub use process::Process;
 pub(crate) use process::boot_id;
 pub use rate_cap::RateCap;
+pub use reaction::{ReactionSoFar, Times};
 pub use so_far::{AccountSoFar, ComparedSoFar, Learnt, RunSoFar};
 
 use idlewise::drive::{Compared, Measured};

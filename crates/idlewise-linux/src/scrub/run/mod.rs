@@ -197,19 +197,26 @@ impl<'r, 'a> Run<'r, 'a> {
             return Ok(None);
         }
         let at = now();
-        let left = |until: Nanos| Duration::from_nanos(until.since(at).0);
-        let (doing, time) = match self.lane.driver.next(at) {
+        let a_while = Nanos(at.0 + TICK.as_nanos() as u64);
+        let (doing, until) = match self.lane.driver.next(at) {
             Next::Step(size) => return Ok(Some(size)),
-            Next::AskAt(_) if self.lane.driver.is_comparing(at) => (Doing::Control, TICK),
-            Next::AskAt(until) => (Doing::IdleWait, left(until)),
-            Next::Paused { until } => (Doing::Overdrawn { left: until.since(at) }, left(until)),
-            Next::WhenIdle => (Doing::PolicyStopped, TICK),
+            Next::AskAt(_) if self.lane.driver.is_comparing(at) => (Doing::Control, a_while),
+            Next::AskAt(until) => (Doing::IdleWait, until),
+            Next::Paused { until } => (Doing::Overdrawn { left: until.since(at) }, until),
+            Next::WhenIdle => (Doing::PolicyStopped, a_while),
         };
-        self.wait(doing, time)?;
+        let due = (doing == Doing::IdleWait).then_some(until);
+        self.wait_until(doing, Duration::from_nanos(until.since(at).0), due)?;
         Ok(None)
     }
 
     fn wait(&mut self, doing: Doing, time: Duration) -> Result<(), ScrubError> {
+        self.wait_until(doing, time, None)
+    }
+
+    /// Waits for so long; the policy may run at `due`.
+    fn wait_until(&mut self, doing: Doing, time: Duration, due: Option<Nanos>) -> Result<(), ScrubError> {
+        self.lane.reaction.waits_until(due);
         self.tell(doing);
         self.lane.poll(time)
     }
@@ -243,6 +250,7 @@ impl<'r, 'a> Run<'r, 'a> {
         if let Some(cap) = self.lane.cap {
             cap.take(extent.length, now());
         }
+        self.lane.reaction.decides();
         let mut progress = self.progress(Doing::Verifying);
         let mut kept = self.failing.is_some() || self.second_look.is_some();
         let verified = self.lane.verify(extent, &mut |_, service| {
@@ -290,6 +298,7 @@ impl<'r, 'a> Run<'r, 'a> {
             plan: self.pacing.parameters().or(self.lane.driver.last_used()),
             account: self.lane.driver.account(),
             compared: self.lane.driver.clock().compared(),
+            reaction: self.lane.reaction.so_far().filter(|_| !self.lane.monitor.is_coarse()),
             lost_events: self.lane.monitor.lost(),
             unsaved: self.unsaved.clone(),
         }
