@@ -52,9 +52,11 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 
 .PHONY: deny docs publishable tables demo experiments promise acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
+# As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
-	$(RELEASE)
-	$(BUILT)/idlewise-demo
+	@echo "Building: about 3 minutes on 2 cores from nothing, seconds after that."
+	cargo build --locked --workspace --bins
+	$(or $(CARGO_TARGET_DIR),target)/debug/idlewise-demo
 
 # docs/experiments.md and experiments/report.html, with a real trace too if the folder IDLEWISE_TRACES has it;
 # OPTIONS="--seconds 20" for longer runs

@@ -43,8 +43,8 @@ use job::Job;
 /// The scrub pauses while the account holds less than one more delay may cost.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Block devices, such as /dev/sda; they may be in use
-    #[arg(required_unless_present = "all", value_name = "DEVICE")]
+    /// Block devices, such as /dev/sda; they may be in use. Instead of them, --all takes every disk
+    #[arg(value_name = "DEVICE")]
     devices: Vec<PathBuf>,
 
     /// Scrub all non-removable disks of this machine
@@ -246,16 +246,18 @@ impl Arguments {
         Wanted { mean_slowdown, p99_slowdown, max_slowdown, finish_within }
     }
 
-    /// Zero is no time and no rate, and an option that changes nothing is a mistake.
+    /// Something must be scrubbed, zero is no time and no rate, and an option that changes nothing is a mistake.
     fn check(&self) -> Result<(), UsageError> {
-        let zero = [
+        let none = self.devices.is_empty() && !self.all;
+        let wrong = [
+            ("name a device, such as /dev/sda, or use --all for every disk of this machine", none),
             ("--finish-within must be above zero, such as 14d", self.finish_within == Some(Nanos::ZERO)),
             ("--for must be above zero, such as 6h", self.run_for == Some(Nanos::ZERO)),
             ("--max-rate must be above zero, such as 100MB/s", self.max_rate == Some(Rate(0))),
         ];
         let odd = !self.in_regions() && (self.regions.is_some() || self.visit.is_some());
         let odd = [("--regions and --visit are for an order in regions, such as --order staggered", odd)];
-        let wrong = zero.into_iter().chain(odd).find(|(_, wrong)| *wrong);
+        let wrong = wrong.into_iter().chain(odd).find(|(_, wrong)| *wrong);
         wrong.map_or(Ok(()), |(text, _)| Err(UsageError(text.into())))
     }
 

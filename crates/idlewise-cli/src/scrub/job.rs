@@ -233,6 +233,11 @@ impl Job {
         Ok(Some((goal, pacing)))
     }
 
+    /// Size of the first request in an idle interval, and the idle time before it; `None` where they are learnt.
+    pub fn first_request(&self) -> Option<(Bytes, Nanos)> {
+        if let Pace::Given(schedule, ..) = &self.pace { Some(schedule.first()) } else { None }
+    }
+
     /// The longest request that is certain beforehand.
     fn largest(&self) -> Bytes {
         let sizes = if let Pace::Given(schedule, ..) = &self.pace { schedule.sizes() } else { Vec::new() };

@@ -69,11 +69,14 @@ impl Kept {
             if self.measured.slowdown_sum > TotalTime::ZERO {
                 text += "The slowdowns are those of measuring the disk before the scrub.\n";
             }
-            let stopped = [Doing::OVERDRAWN, Doing::PolicyStopped.name()];
-            let stopped: f64 =
-                self.shares().iter().filter(|(name, _)| stopped.contains(name)).map(|(_, share)| share).sum();
-            if stopped > 0.5 {
+            let most_of_it = |doing: [&str; 2]| {
+                let shares = self.shares().into_iter().filter(|(name, _)| doing.contains(name));
+                shares.map(|(_, share)| share).sum::<f64>() > 0.5
+            };
+            if most_of_it([Doing::OVERDRAWN, Doing::PolicyStopped.name()]) {
                 text += "For most of the time the goal allowed no request. A larger goal allows some.\n";
+            } else if most_of_it([Doing::ForegroundActive.name(), Doing::IdleWait.name()]) {
+                text += "The disk was never idle for as long as the scrub waits.\n";
             }
         }
         if let Some(goal) = &self.goal {
@@ -159,6 +162,7 @@ mod tests {
             plan: None,
             account: None,
             compared: None,
+            reaction: None,
             lost_events: 0,
             unsaved: None,
         }
@@ -192,13 +196,15 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_that_allows_nothing_is_said() {
+    fn why_nothing_was_scrubbed_is_said() {
         let said = |spent: &[(&'static str, u64)]| {
             let report = Report { verified_now: Bytes(0), ..report(spent, Nanos(0)) };
-            Kept::new(&report, Some(GOAL), None).text().contains("A larger goal allows some")
+            let text = Kept::new(&report, Some(GOAL), None).text();
+            ["A larger goal allows some", "never idle for as long"].map(|words| text.contains(words))
         };
-        assert!(said(&[(Doing::OVERDRAWN, 40), ("policy-stopped", 20), ("idle-wait", 40)]));
-        assert!(!said(&[(Doing::OVERDRAWN, 40), ("idle-wait", 60)]));
+        assert_eq!(said(&[(Doing::OVERDRAWN, 40), ("policy-stopped", 20), ("idle-wait", 40)]), [true, false]);
+        assert_eq!(said(&[(Doing::OVERDRAWN, 40), ("idle-wait", 30), ("foreground-active", 30)]), [false, true]);
+        assert_eq!(said(&[(Doing::OVERDRAWN, 50), ("idle-wait", 50)]), [false, false]);
     }
 
     #[test]

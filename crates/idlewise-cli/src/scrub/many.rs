@@ -1,12 +1,13 @@
 //! Many devices at once: each on a thread of its own, and none is the worse for another's end.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Context;
-use idlewise::Nanos;
 use idlewise::report::Table;
 use idlewise::report::printable::one_line;
+use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{CheckpointError, Groups};
 use indicatif::MultiProgress;
@@ -72,7 +73,7 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
         Ok(result)
     };
     let mut paths = paths.to_vec();
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     paths.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
     let ended: Vec<(Ended, anyhow::Result<Exit>)> = thread::scope(|scope| {
         let (scrub, bars) = (&scrub, &bars);
@@ -148,12 +149,19 @@ struct Prospect {
     verifier: &'static str,
     order: &'static str,
     resumed_at_bytes: u64,
+    /// Of the first request in an idle interval; null where it is chosen from what is seen.
+    request_size_bytes: Option<u64>,
+    /// Idle time before it; null where it is chosen from what is seen.
+    idle_wait_s: Option<f64>,
     arrays: Vec<String>,
     /// Null where the pace is given without a goal.
     mean_slowdown_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_slowdown_s: Option<f64>,
     max_slowdown_s: Option<f64>,
+    /// The goal in words.
+    #[serde(skip)]
+    goal: Option<String>,
 }
 
 /// Says what would be scrubbed, and how.
@@ -185,9 +193,9 @@ fn show(prospects: &[Prospect], json: bool) -> anyhow::Result<()> {
     let head = ["device", "size", "from", "by", "part of", "mean"].into_iter();
     let head = head.chain(asks_p99.then_some("p99")).chain(["max"]);
     let mut table = Table { head: head.map(String::from).collect(), rows: Vec::new() };
-    let mut identities = String::new();
+    let (mut identities, mut goals) = (String::new(), BTreeSet::new());
     for one in prospects {
-        let (size, from) = (idlewise::Bytes(one.device_bytes), idlewise::Bytes(one.resumed_at_bytes));
+        let (size, from) = (Bytes(one.device_bytes), Bytes(one.resumed_at_bytes));
         let arrays = if one.arrays.is_empty() { "-".into() } else { one.arrays.join(", ") };
         let mut row = vec![one.device.clone(), size.to_string(), from.to_string(), one.verifier.into(), arrays];
         row.push(seconds(one.mean_slowdown_s));
@@ -195,9 +203,18 @@ fn show(prospects: &[Prospect], json: bool) -> anyhow::Result<()> {
         row.push(seconds(one.max_slowdown_s));
         table.rows.push(row);
         identities += &format!("{}: {}\n", one_line(&one.device), one_line(&one.identity));
+        goals.extend(one.goal.iter().map(|goal| format!("{goal}\n")));
     }
     let p99 = if asks_p99 { ", p99" } else { "" };
-    output::text(&format!("order: {}; mean{p99}, max: allowed slowdown\n\n{table}\n{identities}", first.order))
+    let pace = match first.request_size_bytes.zip(first.idle_wait_s) {
+        Some((size, wait)) => {
+            format!("requests of {} after {} of idle time", Bytes(size), seconds(Some(wait)))
+        }
+        None => "request size and idle wait are chosen from what is seen".into(),
+    };
+    let goals: String = goals.into_iter().collect();
+    let order = first.order;
+    output::text(&format!("order: {order}; mean{p99}, max: allowed slowdown\n{pace}\n{goals}\n{table}\n{identities}"))
 }
 
 fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
@@ -209,6 +226,7 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         Err(CheckpointError::OtherDisk { .. }) => None,
         pass => pass?.filter(|pass| !job.restart && !pass.over()),
     };
+    let pace = job.first_request();
     Ok(Prospect {
         device: device.path.display().to_string(),
         identity: device.identity.clone(),
@@ -216,7 +234,10 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         verifier: chosen.verifier.name(),
         order: job.order.label(),
         resumed_at_bytes: pass.map_or(0, |pass| pass.verified().0),
+        request_size_bytes: pace.map(|(size, _)| size.0),
+        idle_wait_s: pace.map(|(_, wait)| wait.as_secs_f64()),
         arrays: device.arrays(),
+        goal: goal.filter(|_| pace.is_none()).map(|_| job.wanted.line(device.kind())),
         mean_slowdown_s: goal.map(|goal| goal.mean_slowdown.as_secs_f64()),
         p99_slowdown_s: goal.and_then(|goal| goal.p99_slowdown).map(Nanos::as_secs_f64),
         max_slowdown_s: goal.map(|goal| goal.max_slowdown.as_secs_f64()),
