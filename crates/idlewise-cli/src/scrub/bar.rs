@@ -29,7 +29,8 @@ pub struct Bar {
     bar: ProgressBar,
     quiet: bool,
     terminal: bool,
-    last_line: Instant,
+    /// When it is told next how things stand: to put that into words costs more than a scrub request.
+    due: Instant,
     device: String,
     /// What was in the way of the last checkpoint, as told.
     unsaved: Option<String>,
@@ -46,16 +47,23 @@ impl Bar {
         bar.set_style(ProgressStyle::with_template("{prefix}\n{msg}").expect("the template is valid"));
         let name = one_line(&device.path.display().to_string()).into_owned();
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        Self { bar, quiet, terminal, last_line: Instant::now(), device: name, unsaved: None }
+        let due = if terminal { Instant::now() } else { Instant::now() + LINE };
+        Self { bar, quiet, terminal, due, device: name, unsaved: None }
     }
 
     /// Shows why it waits for its turn.
     pub fn queue(&mut self, why: &str) {
+        if !self.is_due() {
+            return;
+        }
         self.tell(0.0, &[], &[format!("waiting, {why}")]);
     }
 
     /// Shows what is learnt before the scrub, of which nothing is done yet.
     pub fn learn(&mut self, progress: &Progress, done: f64) {
+        if !self.is_due() {
+            return;
+        }
         let mut pieces = doing(progress);
         match progress.doing {
             Doing::Overdrawn { .. } => pieces.push(format!("{} of the disk's times measured", percent(done))),
@@ -66,8 +74,10 @@ impl Bar {
 
     /// Shows where the scrub stands.
     pub fn show(&mut self, progress: &Progress) {
-        let done = progress.verified.0 as f64 / progress.size.0.max(1) as f64;
-        self.tell(done, &how_far(progress, unix_now()), &why(progress));
+        if self.is_due() {
+            let done = progress.verified.0 as f64 / progress.size.0.max(1) as f64;
+            self.tell(done, &how_far(progress, unix_now()), &why(progress));
+        }
         self.saved(progress.unsaved.as_deref());
     }
 
@@ -96,22 +106,21 @@ impl Bar {
         }
     }
 
+    fn is_due(&self) -> bool {
+        !self.quiet && Instant::now() >= self.due
+    }
+
     fn tell(&mut self, done: f64, how_far: &[String], why: &[String]) {
-        if self.quiet {
-            return;
-        }
-        if self.terminal {
-            if screen::is_behind() {
-                return;
-            }
+        if !self.terminal {
+            self.due = Instant::now() + LINE;
+            say!("{}: {}", self.device, [how_far, why].concat().join(", "));
+        } else if !screen::is_behind() {
+            self.due = Instant::now() + Duration::from_secs(1) / u32::from(HZ);
             let width = Term::stderr().size_checked().map_or(USUAL_WIDTH, |(_, columns)| usize::from(columns));
             let [first, second] = lines(&self.device, done, how_far, why, width);
             self.bar.set_prefix(one_line(&first).into_owned());
             self.bar.set_message(one_line(&second).into_owned());
             self.bar.tick();
-        } else if self.last_line.elapsed() >= LINE {
-            self.last_line = Instant::now();
-            say!("{}: {}", self.device, [how_far, why].concat().join(", "));
         }
     }
 }

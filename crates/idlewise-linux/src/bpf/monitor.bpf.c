@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
-// Watches the requests of one disk on the block tracepoints and tells user space when each one arrives and completes.
+// Watches the requests of one disk on the block tracepoints and tells user space when they arrive and complete: of each one while that
+// is wanted, else of the first that comes to an idle disk and the last before it is idle again, with a sum of the others.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the
 // range which it announces before it issues them, commands of the disk's own when it announces one, and writes while it saves its
@@ -19,15 +20,20 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #include "kernel.bpf.h"
 
-#define SLOTS_LOG2 14
-#define SLOTS (1 << SLOTS_LOG2)
-// A request is in one of so many slots behind the one that its address leads to.
-#define PROBES 16
+#define BUCKETS_LOG2 10
+#define BUCKETS (1 << BUCKETS_LOG2)
+// A request is in one of so many places of the bucket that its address leads to.
+#define PLACES 16
 #define NO_TIME ~0ULL
 #define LENGTH_BITS 20
 #define RING_BYTES (4 * 1024 * 1024)
 
 enum kind { ARRIVAL = 0, COMPLETION = 1 };
+// The word of what is kept untold: so many bits for the response times, and no more requests, nor a longer response time.
+#define UNTOLD_BITS 44
+#define MOST_UNTOLD 1024ULL
+#define LONGEST_UNTOLD 10000000000ULL
+
 enum asleep { AWAKE = 0, UNTIL_BUSY = 1, UNTIL_IDLE = 2 };
 
 // What user space reads from the ring.
@@ -36,17 +42,21 @@ struct event {
 	__u64 arrival; // of the request: when it was submitted
 	__u64 issue;   // to the driver; zero before it
 	__u64 sector;  // first, of 512 bytes, on the whole disk
+	__u64 responses; // of the untold together, ns
+	__u32 untold;    // foreground requests that completed before this one and were not told of
 	__u32 bytes;
 	__u8 kind;
 	__u8 op; // REQ_OP_*
 	__u8 own;
-	__u8 pad;
+	__u8 others; // enum others
+	__u32 pad;
 };
 
-// A place for one request that is there: whoever writes its address where there was none has it, and whoever writes none there
-// again has counted it.
+// Whether other foreground requests are there. Where each is told of, user space counts them itself.
+enum others { UNSAID = 0, NONE = 1, SOME = 2 };
+
+// A request that is there.
 struct open_request {
-	__u64 address;
 	__u64 arrival;
 	__u64 issue;
 	__u64 sector;
@@ -56,13 +66,20 @@ struct open_request {
 	__u8 pad[2];
 };
 
+// Places for requests, whose addresses are beside each other. Whoever writes an address where there was none has the place, and whoever
+// writes none there again has counted the request.
+struct bucket {
+	__u64 address[PLACES];
+	struct open_request request[PLACES];
+};
+
 // A table of our own: the kernel's hash table takes microseconds for what takes a few nanoseconds here.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, SLOTS);
+	__uint(max_entries, BUCKETS);
 	__type(key, __u32);
-	__type(value, struct open_request);
+	__type(value, struct bucket);
 } requests SEC(".maps");
 
 struct {
@@ -82,13 +99,11 @@ const volatile struct {
 	__u32 crowd;
 } settings;
 
-// What both sides change while it runs; all there is in .bss.
+// What both sides change while it runs; all there is in .bss. What changes with each request is in a cache line apart.
 struct {
 	// Written by user space: the range of its own requests in sectors, first and length in one word, which is read and
 	// written at once; zero when there are none.
 	__u64 own_range;
-	// Read by user space.
-	__s64 foreground_open;
 	__u64 lost_events;
 	// Written by user space: one command of its own is in service, which has no place.
 	__u32 own_command;
@@ -102,6 +117,15 @@ struct {
 	__s64 waiting;
 	// When one was last seen to have waited.
 	__u64 late_at;
+	// Written by user space: each foreground request is to be told of. Else it is told of the first one that comes to an idle disk, and of
+	// the last one before it is idle again.
+	__u32 tell_each;
+	__u32 pad[3];
+	// Read by user space.
+	__s64 foreground_open;
+	// Foreground requests that completed and were not told of yet, and their response times together, in one word.
+	__u64 untold;
+	__u64 line[6];
 } shared;
 
 static __always_inline int watched_disk(struct gendisk *disk)
@@ -140,7 +164,20 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	event->kind = kind;
 	event->op = open->op;
 	event->own = open->own;
+	event->untold = 0;
+	event->responses = 0;
+	event->others = UNSAID;
 	event->pad = 0;
+	if (kind == COMPLETION && !open->own) {
+		if (shared.untold) {
+			__u64 untold = __sync_lock_test_and_set(&shared.untold, 0);
+
+			event->untold = untold >> UNTOLD_BITS;
+			event->responses = untold & ((1ULL << UNTOLD_BITS) - 1);
+		}
+		if (!shared.tell_each)
+			event->others = shared.foreground_open > 0 ? SOME : NONE;
+	}
 	// User space looks in when it may do something; between, only what it waits for or a ring that fills wakes it.
 	if (!settings.recording) {
 		if (!open->own && awaited(kind)) {
@@ -183,44 +220,32 @@ static __always_inline int ours(const struct open_request *open)
 	return named && !from_another();
 }
 
-static __always_inline struct open_request *slot(__u64 address, __u32 probe)
+static __always_inline struct bucket *bucket_of(__u64 address)
 {
 	// Fibonacci hashing (Knuth, volume 3, section 6.4). The verifier allows no other arithmetic with an address than this.
-	__u32 key = (((__u32)address * 0x9e3779b1U >> (32 - SLOTS_LOG2)) + probe) & (SLOTS - 1);
+	__u32 key = (__u32)address * 0x9e3779b1U >> (32 - BUCKETS_LOG2);
 
 	return bpf_map_lookup_elem(&requests, &key);
 }
 
-// The request at this address, if it is known.
-static __always_inline struct open_request *find(__u64 address)
+// The place of this address, or of none for a free one; PLACES if there is none such.
+static __always_inline __u32 find(struct bucket *bucket, __u64 address)
 {
-	for (__u32 probe = 0; probe < PROBES; probe++) {
-		struct open_request *open = slot(address, probe);
+	__u32 place = PLACES;
 
-		if (open && open->address == address)
-			return open;
-	}
-	return 0;
-}
-
-// A free place for the request at this address.
-static __always_inline struct open_request *take(__u64 address)
-{
-	for (__u32 probe = 0; probe < PROBES; probe++) {
-		struct open_request *open = slot(address, probe);
-
-		if (open && !open->address && !__sync_val_compare_and_swap(&open->address, 0, address))
-			return open;
-	}
-	return 0;
+	// Without a way out of the middle, so that the verifier has one path to follow.
+	#pragma unroll
+	for (__u32 each = 0; each < PLACES; each++)
+		place = bucket->address[each] == address ? each : place;
+	return place;
 }
 
 // Forgets a request; whether this did it. User space forgets what it takes for lost: whoever forgets a request counts it.
-static __always_inline int forget(struct open_request *open, __u64 address, int own)
+static __always_inline int forget(struct bucket *bucket, __u32 place, __u64 address, int own)
 {
 	// Whoever has the place next is not to be taken for as old before it has written its time.
-	open->arrival = NO_TIME;
-	if (__sync_val_compare_and_swap(&open->address, address, 0) != address)
+	bucket->request[place].arrival = NO_TIME;
+	if (__sync_val_compare_and_swap(&bucket->address[place], address, 0) != address)
 		return 0;
 	if (!own)
 		__sync_fetch_and_add(&shared.foreground_open, -1);
@@ -231,22 +256,28 @@ static __always_inline int seen(struct request *rq, int issued)
 {
 	__u64 address = (__u64)rq;
 	struct open_request open = {}, *known;
+	struct bucket *bucket;
+	__s64 before = 0;
+	__u32 place;
 	__u64 now;
 
 	if (!watched(rq))
 		return 0;
-	known = find(address);
-	// The kernel has begun another request in the same memory: that the one before it completed was missed. A driver that could not
-	// take a request gets it once more as it was.
-	if (known && known->issue && has_place(known->op) && known->sector != rq->__sector) {
-		if (forget(known, address, known->own))
-			__sync_fetch_and_add(&shared.lost_events, 1);
-		known = 0;
-	}
-	if (known) {
-		if (issued && !known->issue)
-			known->issue = bpf_ktime_get_ns();
+	bucket = bucket_of(address);
+	if (!bucket)
 		return 0;
+	place = find(bucket, address);
+	if (place < PLACES) {
+		known = &bucket->request[place];
+		if (!(known->issue && has_place(known->op) && known->sector != rq->__sector)) {
+			if (issued && !known->issue)
+				known->issue = bpf_ktime_get_ns();
+			return 0;
+		}
+		// The kernel has begun another request in the same memory: that the one before it completed was missed. A driver that could
+		// not take a request gets it once more as it was.
+		if (forget(bucket, place, address, known->own))
+			__sync_fetch_and_add(&shared.lost_events, 1);
 	}
 	now = bpf_ktime_get_ns();
 	open.arrival = submitted(rq, now);
@@ -256,37 +287,56 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.sector = has_place(open.op) ? rq->__sector : 0;
 	open.bytes = rq->__data_len;
 	open.own = ours(&open);
-	known = take(address);
-	if (!known) {
-		__sync_fetch_and_add(&shared.lost_events, 1);
-		return 0;
+	place = find(bucket, 0);
+	if (place >= PLACES || __sync_val_compare_and_swap(&bucket->address[place], 0, address)) {
+		// Another processor was faster; not twice.
+		place = find(bucket, 0);
+		if (place >= PLACES || __sync_val_compare_and_swap(&bucket->address[place], 0, address)) {
+			__sync_fetch_and_add(&shared.lost_events, 1);
+			return 0;
+		}
 	}
-	known->issue = open.issue;
-	known->sector = open.sector;
-	known->bytes = open.bytes;
-	known->op = open.op;
-	known->own = open.own;
-	known->arrival = open.arrival;
+	bucket->request[place] = open;
 	if (!open.own)
-		__sync_fetch_and_add(&shared.foreground_open, 1);
-	if (!settings.recording)
+		before = __sync_fetch_and_add(&shared.foreground_open, 1);
+	if (!settings.recording && (open.own || shared.tell_each || before <= 0))
 		tell(&open, now, ARRIVAL);
 	return 0;
 }
 
+// Whether a completion is kept untold: the disk has others to do for the foreground, and user space need not know.
+static __always_inline int untold(const struct open_request *open, __u64 now)
+{
+	__u64 response = now - open->arrival;
+
+	if (settings.recording || shared.tell_each || open->own || shared.foreground_open <= 0 ||
+	    shared.untold >> UNTOLD_BITS >= MOST_UNTOLD || response > LONGEST_UNTOLD)
+		return 0;
+	__sync_fetch_and_add(&shared.untold, (1ULL << UNTOLD_BITS) + response);
+	return 1;
+}
+
 static __always_inline int gone(struct request *rq)
 {
-	__u64 address = (__u64)rq;
-	struct open_request open, *known;
+	__u64 address = (__u64)rq, now;
+	struct open_request open;
+	struct bucket *bucket;
+	__u32 place;
 
 	if (!watched(rq))
 		return 0;
-	known = find(address);
-	if (!known)
+	bucket = bucket_of(address);
+	if (!bucket)
 		return 0;
-	open = *known;
-	if (forget(known, address, open.own))
-		tell(&open, bpf_ktime_get_ns(), COMPLETION);
+	place = find(bucket, address);
+	if (place >= PLACES)
+		return 0;
+	open = bucket->request[place];
+	if (!forget(bucket, place, address, open.own))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!untold(&open, now))
+		tell(&open, now, COMPLETION);
 	return 0;
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use idlewise::{Bytes, Nanos};
 
 use super::writes::Registration;
-use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own, now};
+use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own, Untold, now};
 use crate::device::Device;
 
 const SECTOR: u64 = 512;
@@ -125,6 +125,7 @@ impl Diskstats {
             length: 0,
             op: EventOp::Other,
             own,
+            untold: Untold::default(),
         };
         if self.own.is_some() {
             events.push(event(EventKind::Arrival, began, began, true));

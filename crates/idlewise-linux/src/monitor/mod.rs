@@ -41,6 +41,19 @@ pub struct Event {
     pub op: EventOp,
     /// Whether it is one of ours rather than foreground.
     pub own: bool,
+    /// Of a completion of the foreground: what was not told of one by one.
+    pub untold: Untold,
+}
+
+/// Foreground requests that nobody asked to be told of one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Untold {
+    /// So many completed before this one, since the disk was last idle or one was told of.
+    pub requests: u32,
+    /// Their response times together.
+    pub responses: Nanos,
+    /// Whether others are outstanding, where not each is told of.
+    pub others: Option<bool>,
 }
 
 /// What happened to a request.
@@ -81,6 +94,9 @@ pub trait Monitor: Send {
     fn outstanding(&mut self) -> u64;
     /// What is done for ourselves from now on.
     fn own(&mut self, own: Own);
+    /// Whether it is to tell of each foreground request from now on. Else it may tell only of the first that comes to an idle disk, of the
+    /// last one before the disk is idle again, and of others now and then.
+    fn tell_each(&mut self, _each: bool) {}
     /// Events that could not be recorded.
     fn lost(&self) -> u64;
 }

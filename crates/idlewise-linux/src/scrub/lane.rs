@@ -1,5 +1,6 @@
 //! One scrub request at a time on a watched disk: what the scrub and the calibration share.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,6 +8,7 @@ use idlewise::drive::{Driver, Next};
 use idlewise::order::Extent;
 use idlewise::policy::{Account, Budget, Decision, Policy, Waiting};
 use idlewise::{Bytes, Nanos};
+use rustix::thread::set_current_timer_slack;
 
 use super::engine::ScrubError;
 use super::reaction::Reaction;
@@ -14,7 +16,7 @@ use super::spent::Spent;
 use super::{Doing, Progress, RateCap};
 use crate::device::verify::{Fault, Verifier};
 use crate::device::{Device, occupied};
-use crate::monitor::{Event, EventKind, Monitor, Own, now};
+use crate::monitor::{Event, EventKind, Monitor, Own, Untold, now};
 
 /// How often a wait looks up: for signals and for whoever watches.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -60,6 +62,8 @@ pub struct Lane<'a> {
     stop: &'a AtomicBool,
     events: Vec<Event>,
     lost: u64,
+    /// By the monitor's count the disk was idle at the last look, by the events it was not.
+    idle: bool,
     /// Since when the disk had been idle when the last time was measured.
     timed: Option<Nanos>,
     /// How long it must have been before the next.
@@ -83,6 +87,8 @@ impl<'a> Lane<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let driver = Driver::new(Box::new(Never) as Box<dyn Policy>, now()).with_epoch(epoch());
+        // A wait is to end when it should: the kernel lets others end up to 50 us later.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
         Self {
             device,
             verifier,
@@ -92,6 +98,7 @@ impl<'a> Lane<'a> {
             stop,
             events: Vec::new(),
             lost: 0,
+            idle: false,
             timed: None,
             quiet: QUIET,
             waited: Nanos::ZERO,
@@ -139,13 +146,16 @@ impl<'a> Lane<'a> {
                 (true, EventKind::Completion) => self.driver.step_ended(event.at),
                 // It may have waited for a place in the queue.
                 (false, EventKind::Arrival) => self.driver.arrived(event.arrival),
-                (false, EventKind::Completion) => self.driver.completed(event.at, event.arrival),
+                (false, EventKind::Completion) => completed(&mut self.driver, event),
             }
         }
+        self.monitor.tell_each(self.driver.clock().wants_each());
         let (lost, outstanding) = (self.monitor.lost(), self.monitor.outstanding());
-        // A request that arrived since the events were taken in is counted, and told of later: it would be counted twice for ever.
+        // A request that arrived since the events were taken in is counted, and told of later: it would be counted twice for ever. And of
+        // completions at the same moment the last one may be told of first.
         let idle = self.events.is_empty() && outstanding == 0 && self.driver.clock().idle_since().is_none();
-        if lost > self.lost || lost > 0 && idle {
+        let stays_idle = std::mem::replace(&mut self.idle, idle) && idle;
+        if lost > self.lost || lost > 0 && idle || stays_idle {
             self.lost = lost;
             self.driver.resynchronise(outstanding);
         }
@@ -291,6 +301,12 @@ impl Lane<'_> {
     }
 }
 
+fn completed(driver: &mut Driver<Box<dyn Policy>>, event: &Event) {
+    let Untold { requests, responses, others } = event.untold;
+    driver.completed_with(event.at, event.arrival, requests.into(), responses);
+    others.into_iter().for_each(|others| driver.others_are_outstanding(others));
+}
+
 /// The time in nanoseconds since 1970.
 pub fn since_1970() -> Nanos {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -327,6 +343,7 @@ mod tests {
                 kind,
                 op: EventOp::Read,
                 own: false,
+                untold: Untold::default(),
             };
             events.extend(kinds.into_iter().map(event));
             Ok(())

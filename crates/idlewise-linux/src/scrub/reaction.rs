@@ -113,11 +113,21 @@ mod tests {
     use idlewise::Bytes;
 
     use super::*;
-    use crate::monitor::EventOp;
+    use crate::monitor::{EventOp, Untold};
 
     fn event(kind: EventKind, at: u64, own: bool) -> Event {
         let (offset, length, op) = (Bytes(0), 512, EventOp::Read);
-        Event { at: Nanos(at), arrival: Nanos(at), issue: None, kind, offset, length, op, own }
+        Event {
+            at: Nanos(at),
+            arrival: Nanos(at),
+            issue: None,
+            kind,
+            offset,
+            length,
+            op,
+            own,
+            untold: Untold::default(),
+        }
     }
 
     #[test]

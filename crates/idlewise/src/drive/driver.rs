@@ -136,6 +136,16 @@ impl<P: Policy> Driver<P> {
         self.clock.completed(now, arrival);
     }
 
+    /// The same, and others of which it was not told ([`SecondClock::completed_with`]).
+    pub fn completed_with(&mut self, now: Nanos, arrival: Nanos, others: u64, responses: Nanos) {
+        self.clock.completed_with(now, arrival, others, responses);
+    }
+
+    /// Whether foreground requests are outstanding, where it is not told of each ([`SecondClock::wants_each`]).
+    pub fn others_are_outstanding(&mut self, others: bool) {
+        self.clock.others_are_outstanding(others);
+    }
+
     /// A step of background work of this size is in service.
     pub fn step_began(&mut self, now: Nanos, size: Bytes) {
         self.clock.step_began(now, size);

@@ -132,6 +132,11 @@ impl Experiment {
         self.unseen
     }
 
+    /// Whether the present turn counts each request.
+    pub(super) fn wants_each(&self) -> bool {
+        self.turn.is_some_and(|turn| turn.requests < LONGEST)
+    }
+
     /// Takes in the turn that ends. One without a request says nothing.
     pub(super) fn end_turn(&mut self) {
         if let Some(turn) = self.turn.take().filter(|turn| turn.requests > 0.0) {

@@ -117,12 +117,40 @@ impl SecondClock {
         }
     }
 
+    /// Whether it has to be told of each foreground request. Where none is delayed or compared, it is enough to be told of the first one that
+    /// comes to an idle device, and of the last one before it is idle again [with the others](Self::completed_with).
+    pub fn wants_each(&self) -> bool {
+        self.is_stepping()
+            || self.interval != Use::Left
+            || self.served != self.undisturbed
+            || self.experiment.wants_each()
+    }
+
+    /// Whether foreground requests are outstanding, where it is not told of each.
+    pub fn others_are_outstanding(&mut self, others: bool) {
+        self.outstanding = if others { self.outstanding.max(1) } else { 0 };
+    }
+
     /// A foreground request that arrived at `arrival` completed.
     pub fn completed(&mut self, at: Nanos, arrival: Nanos) {
+        self.completed_with(at, arrival, 0, Nanos::ZERO);
+    }
+
+    /// The same, and so many others before it since the device was last idle, of which nothing was told. `responses` is how long these took
+    /// together.
+    pub fn completed_with(&mut self, at: Nanos, arrival: Nanos, others: u64, responses: Nanos) {
+        if others > 0 {
+            self.measured.foreground_requests += others;
+            self.measured.response_sum += responses;
+            self.intervals.requests(self.busy_since.min(arrival), at, others, responses);
+        }
         let service = at.since(self.served.max(arrival));
         let interval = std::mem::take(&mut self.interval);
         let added = if interval == Use::Worked { self.displacement.cost().min(service) } else { Nanos::ZERO };
-        self.displacement.served(interval, service);
+        // How long the first one of several took is not known.
+        if others == 0 {
+            self.displacement.served(interval, service);
+        }
         let undisturbed = Nanos(self.undisturbed.max(arrival).0 + service.since(added).0);
         let slowdown = at.since(undisturbed);
         self.intervals.request(arrival, undisturbed);
@@ -301,6 +329,46 @@ mod tests {
         events
     }
 
+    /// Tells of no more than is wanted, as the BPF program does (monitor.bpf.c of idlewise-linux); says of how many it did not tell.
+    fn told(clock: &mut SecondClock, events: Vec<(u64, Event)>) -> u64 {
+        let (mut open, mut untold, mut responses, mut all) = (0, 0, 0, 0);
+        for (at, event) in events {
+            let each = clock.wants_each() || matches!(event, StepBegan);
+            match event {
+                Arrived => {
+                    if each || open == 0 {
+                        clock.arrived(Nanos(at));
+                    }
+                    open += 1;
+                }
+                Completed { arrival } => {
+                    open -= 1;
+                    if !each && open > 0 {
+                        (untold, responses, all) = (untold + 1, responses + at - arrival, all + 1);
+                        continue;
+                    }
+                    let responses = Nanos(std::mem::take(&mut responses));
+                    clock.completed_with(Nanos(at), Nanos(arrival), std::mem::take(&mut untold), responses);
+                    if !each {
+                        clock.others_are_outstanding(open > 0);
+                    }
+                }
+                StepBegan | StepEnded => take(clock, (at, event)),
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_told() {
+        // Ten requests of 5 at once, and nobody works.
+        let burst: Vec<_> = (0..10).map(|_| (10, 5)).collect();
+        let mut clock = SecondClock::new(Nanos(0));
+        assert_eq!(told(&mut clock, events(&burst, 1_000, 1)), 9);
+        assert_eq!((clock.measured().foreground_requests, clock.idle_since()), (10, Some(Nanos(60))));
+        assert_eq!(clock.measured().response_sum, TotalTime(5 * 55));
+    }
+
     #[test]
     fn a_collision_by_hand() {
         // The step is in service from 30 to 60; the request at 40 takes 5 and would have been done at 45.
@@ -377,6 +445,21 @@ mod tests {
     }
 
     proptest! {
+        /// It is all the same whether each request is told of or only those that are wanted.
+        #[test]
+        fn what_is_told_together_counts_as_if_each_was_told(
+            steps in prop::collection::vec((0u64..100, 1u64..40), 1..60), wait in 0u64..60, own in 1u64..80,
+        ) {
+            let mut now = 0;
+            let requests: Vec<_> = steps.iter().map(|&(gap, service)| { now += gap / 2; (now, service) }).collect();
+            let (mut each, mut wanted) = (SecondClock::new(Nanos(0)), SecondClock::new(Nanos(0)));
+            events(&requests, wait, own).into_iter().for_each(|event| take(&mut each, event));
+            told(&mut wanted, events(&requests, wait, own));
+            prop_assert_eq!(each.measured(), wanted.measured());
+            prop_assert_eq!(&each.undisturbed().intervals, &wanted.undisturbed().intervals);
+            prop_assert_eq!((each.idle_since(), each.busy_since()), (wanted.idle_since(), wanted.busy_since()));
+        }
+
         /// What is measured equals the disk with and without us, served request by request.
         #[test]
         fn equals_the_difference_of_two_runs(

@@ -20,6 +20,12 @@ impl IdlenessBuilder {
 
     /// Adds a request. Arrivals never go back.
     pub fn request(&mut self, arrival: Nanos, completion: Nanos) {
+        self.requests(arrival, completion, 1, completion.since(arrival));
+    }
+
+    /// Adds requests between which the disk was never idle: when the first of them arrived and the last one completed, how many they
+    /// are, and all their response times together.
+    pub fn requests(&mut self, arrival: Nanos, completion: Nanos, count: u64, responses: Nanos) {
         let disk = &mut self.disk;
         if disk.requests == 0 {
             (disk.begin, disk.end, self.busy_since) = (arrival, arrival, arrival);
@@ -30,16 +36,16 @@ impl IdlenessBuilder {
             self.busy_since = arrival;
         }
         if let Some(current) = disk.intervals.last_mut() {
-            current.followers += 1;
+            current.followers += count;
         }
-        disk.requests += 1;
+        disk.requests += count;
         let hour = arrival.0 / HOUR.0;
         match disk.requests_per_hour.last_mut() {
-            Some((last, count)) if *last == hour => *count += 1,
-            _ => disk.requests_per_hour.push((hour, 1)),
+            Some((last, so_far)) if *last == hour => *so_far += count,
+            _ => disk.requests_per_hour.push((hour, count)),
         }
         disk.end = disk.end.max(completion);
-        disk.response_sum += completion.since(arrival);
+        disk.response_sum += responses;
     }
 
     /// Keeps the response time of the request added last.

@@ -22,7 +22,7 @@ use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
 use shared::{
-    AWAKE, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, SLOTS, Slot, UNTIL_BUSY, UNTIL_IDLE, Variables, decode,
+    AWAKE, BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, UNTIL_BUSY, UNTIL_IDLE, Variables, decode,
     own_range, settings,
 };
 
@@ -50,7 +50,7 @@ pub struct Bpf {
     events: Arc<Mutex<Vec<Event>>>,
     shared: Arc<Mapped<Variables>>,
     /// The requests that are there.
-    requests: Mapped<[Slot; SLOTS]>,
+    requests: Mapped<[Bucket; BUCKETS]>,
     /// The threads that may be waiting for a place in the queue.
     waiters: MapHandle,
     /// Since when somebody has been waiting while nothing was in the queue.
@@ -152,21 +152,21 @@ impl Bpf {
         if !self.kernel_counts_none() {
             return;
         }
-        for slot in self.requests.iter() {
-            let (address, arrival) =
-                (slot.address.load(Ordering::Relaxed), Nanos(slot.arrival.load(Ordering::Relaxed)));
+        for (place, request) in self.requests.iter().flat_map(Bucket::places) {
+            let (address, arrival) = (place.load(Ordering::Relaxed), Nanos(request.arrival.load(Ordering::Relaxed)));
             // A place that was taken a moment ago may still have the time of the request before: one that is forgotten for that is
             // counted as lost like any other.
             if address == 0 || now.since(arrival) < SUSPICIOUS {
                 continue;
             }
-            let counted = slot.op.load(Ordering::Relaxed) != REQ_OP_FLUSH && slot.issue.load(Ordering::Relaxed) > 0;
+            let op = request.op.load(Ordering::Relaxed);
+            let counted = op != REQ_OP_FLUSH && request.issue.load(Ordering::Relaxed) > 0;
             if !counted && now.since(arrival) < UNCOUNTED {
                 continue;
             }
-            let own = slot.own.load(Ordering::Relaxed) != 0;
-            if REQ_OPS_OF_A_DRIVER.contains(&slot.op.load(Ordering::Relaxed))
-                || slot.address.compare_exchange(address, 0, Ordering::Relaxed, Ordering::Relaxed).is_err()
+            let own = request.own.load(Ordering::Relaxed) != 0;
+            if REQ_OPS_OF_A_DRIVER.contains(&op)
+                || place.compare_exchange(address, 0, Ordering::Relaxed, Ordering::Relaxed).is_err()
             {
                 continue;
             }
@@ -272,13 +272,21 @@ impl Monitor for Bpf {
     }
 
     fn own(&mut self, own: Own) {
-        let (range, command) = match own {
+        let (range, command) = match &own {
             Own::Nothing => (0, false),
             Own::Read(range) => (own_range(range.start, range.end), false),
             Own::Command => (0, true),
         };
+        if own != Own::Nothing {
+            // What is behind our request is to be told of one by one.
+            self.shared.tell_each.store(1, Ordering::Relaxed);
+        }
         self.shared.own_range.store(range, Ordering::Release);
         self.shared.own_command.store(command.into(), Ordering::Release);
+    }
+
+    fn tell_each(&mut self, each: bool) {
+        self.shared.tell_each.store(each.into(), Ordering::Relaxed);
     }
 
     fn lost(&self) -> u64 {
@@ -350,6 +358,7 @@ mod tests {
 
     use super::shared::{REQ_OP_READ, REQ_OP_WRITE};
     use super::*;
+    use crate::monitor::EventKind;
 
     #[test]
     fn another_clock_is_told() {
@@ -379,6 +388,63 @@ mod tests {
         }
     }
 
+    /// Where not each request is wanted, no more is told than the first and the last of many, and none is lost: eight readers, and each of their
+    /// reads is counted once with its time.
+    #[test]
+    fn root_what_is_told_together_is_all_that_there_was() {
+        const READERS: u64 = 8;
+        const READS: u64 = 500;
+        let Some(disk) = Loop::new() else { return };
+        let device = Device::open(&disk.0).unwrap();
+        let mut monitor = Bpf::open(&device, false).unwrap();
+        let play = |monitor: &mut Bpf| {
+            let mut events = Vec::new();
+            let done = std::sync::atomic::AtomicU64::new(0);
+            std::thread::scope(|threads| {
+                for _ in 0..READERS {
+                    threads.spawn(|| {
+                        let mut buffer = crate::memory::Buffer::new(4096);
+                        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT;
+                        let file = rustix::fs::open(&disk.0, flags, rustix::fs::Mode::empty()).unwrap();
+                        for read in 0..READS {
+                            rustix::io::pread(&file, buffer.bytes(4096), read % 256 * 4096).unwrap();
+                        }
+                        done.fetch_add(1, Ordering::Relaxed);
+                    });
+                }
+                while done.load(Ordering::Relaxed) < READERS {
+                    monitor.poll(Duration::from_millis(1), &mut events).unwrap();
+                }
+            });
+            monitor.poll(Duration::ZERO, &mut events).unwrap();
+            events
+        };
+        let sums = |events: &[Event]| {
+            let completions = || events.iter().filter(|event| event.kind == EventKind::Completion);
+            let untold: u64 = completions().map(|event| u64::from(event.untold.requests)).sum();
+            let untold_ns: u64 = completions().map(|event| event.untold.responses.0).sum();
+            (completions().count() as u64, untold, untold_ns)
+        };
+        // A program that is interrupted by a request on the same processor does not run for that, which the kernel counts.
+        let passed_over = |monitor: &Bpf| {
+            let of = |program: libbpf_rs::Program<'_>| {
+                let info =
+                    std::fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd())).unwrap();
+                let missed = info.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
+                missed.unwrap().trim().parse::<u64>().unwrap()
+            };
+            monitor._object.progs().map(of).sum::<u64>()
+        };
+        let (told, untold, untold_ns) = sums(&play(&mut monitor));
+        let seen = told + untold;
+        assert!(seen <= READERS * READS && seen + passed_over(&monitor) >= READERS * READS, "{seen}");
+        assert!(untold > 0 && untold_ns / untold > 1_000 && untold_ns / untold < 1_000_000_000, "{untold} {untold_ns}");
+        monitor.tell_each(true);
+        let before = passed_over(&monitor);
+        let (told, untold, _) = sums(&play(&mut monitor));
+        assert!(untold == 0 && told + passed_over(&monitor) - before >= READERS * READS, "{told} {untold}");
+    }
+
     /// A request whose completion was never seen is forgotten when the kernel counts none, and only then a young one is.
     #[test]
     fn root_a_missed_completion_is_healed() {
@@ -386,11 +452,11 @@ mod tests {
         let device = Device::open(&disk.0).unwrap();
         let mut monitor = Bpf::open(&device, false).unwrap();
         let open = |address: u64, arrival: Nanos, op: u8| {
-            let slot = &monitor.requests[address as usize];
-            slot.arrival.store(arrival.0, Ordering::Relaxed);
-            slot.op.store(op, Ordering::Relaxed);
-            slot.issue.store(arrival.0, Ordering::Relaxed);
-            slot.address.store(address, Ordering::Relaxed);
+            let (place, request) = monitor.requests[address as usize].places().next().unwrap();
+            request.arrival.store(arrival.0, Ordering::Relaxed);
+            request.op.store(op, Ordering::Relaxed);
+            request.issue.store(arrival.0, Ordering::Relaxed);
+            place.store(address, Ordering::Relaxed);
             monitor.shared.foreground_open.fetch_add(1, Ordering::Relaxed);
         };
         // Missed, young at the first look, and a command of a driver, which the kernel does not count.
@@ -400,7 +466,7 @@ mod tests {
         // The kernel does not count a flush, nor what a scheduler still holds.
         open(4, Nanos(now().0 - 5_000_000_000), REQ_OP_FLUSH);
         open(5, Nanos(now().0 - 5_000_000_000), REQ_OP_READ);
-        monitor.requests[5].issue.store(0, Ordering::Relaxed);
+        monitor.requests[5].request[0].issue.store(0, Ordering::Relaxed);
         let mut events = Vec::new();
         let mut outstanding = |monitor: &mut Bpf| {
             monitor.poll(Duration::from_millis(50), &mut events).unwrap();

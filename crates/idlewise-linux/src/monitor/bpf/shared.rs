@@ -10,11 +10,11 @@ use idlewise::{Bytes, Nanos};
 use libbpf_rs::{MapCore, MapHandle};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::monitor::{Event, EventKind, EventOp};
+use crate::monitor::{Event, EventKind, EventOp, Untold};
 
 const SECTOR: u64 = 512;
 /// Size of the program's `struct event`.
-const RECORD: usize = 40;
+const RECORD: usize = 56;
 pub const REQ_OP_READ: u8 = 0;
 pub const REQ_OP_WRITE: u8 = 1;
 pub const REQ_OP_FLUSH: u8 = 2;
@@ -39,7 +39,6 @@ pub const UNTIL_IDLE: u32 = 2;
 #[repr(C)]
 pub struct Variables {
     pub own_range: AtomicU64,
-    pub foreground_open: AtomicI64,
     pub lost_events: AtomicU64,
     pub own_command: AtomicU32,
     pub own_writes: AtomicU32,
@@ -48,13 +47,17 @@ pub struct Variables {
     /// Threads that may be waiting for a place in the queue.
     pub waiting: AtomicI64,
     _late_at: AtomicU64,
+    /// Whether each foreground request is to be told of.
+    pub tell_each: AtomicU32,
+    _pad: [AtomicU32; 3],
+    pub foreground_open: AtomicI64,
+    _untold: AtomicU64,
+    _line: [AtomicU64; 6],
 }
 
-/// A place of the program's table of requests: its `struct open_request`.
+/// A request in the program's table: its `struct open_request`.
 #[repr(C)]
-pub struct Slot {
-    /// Which request is there, by its address in the kernel; zero for none. Whoever replaces it by none has counted it.
-    pub address: AtomicU64,
+pub struct Request {
     /// When it arrived; the end of time in a place that is free.
     pub arrival: AtomicU64,
     /// When the driver was given it; zero before that.
@@ -66,8 +69,24 @@ pub struct Slot {
     _pad: [AtomicU8; 2],
 }
 
-/// Places in the table.
-pub const SLOTS: usize = 1 << 14;
+/// Places in the program's table: its `struct bucket`.
+#[repr(C)]
+pub struct Bucket {
+    /// Which request is there, by its address in the kernel; zero for none. Whoever replaces it by none has counted it.
+    pub address: [AtomicU64; PLACES],
+    pub request: [Request; PLACES],
+}
+
+impl Bucket {
+    /// The places, each with its address.
+    pub fn places(&self) -> impl Iterator<Item = (&AtomicU64, &Request)> {
+        self.address.iter().zip(&self.request)
+    }
+}
+
+const PLACES: usize = 16;
+/// Buckets in the table.
+pub const BUCKETS: usize = 1 << 10;
 
 /// What consists of atomics alone, and may be all zeros.
 ///
@@ -79,7 +98,7 @@ pub unsafe trait OfAtomics {}
 unsafe impl OfAtomics for Variables {}
 
 // SAFETY: an array of what has atomic integers only.
-unsafe impl OfAtomics for [Slot; SLOTS] {}
+unsafe impl OfAtomics for [Bucket; BUCKETS] {}
 
 /// What a map of the program holds, in memory that it and this process share.
 pub struct Mapped<T: OfAtomics>(NonNull<T>);
@@ -133,20 +152,22 @@ pub fn own_range(begin: u64, end: u64) -> u64 {
 pub fn decode(record: &[u8]) -> Option<Event> {
     let record: &[u8; RECORD] = record.try_into().ok()?;
     let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| record[at + index]));
-    let [.., kind, op, own, _] = *record;
+    let half = |at: usize| u32::from_ne_bytes(std::array::from_fn(|index| record[at + index]));
+    let [.., kind, op, own, others, _, _, _, _] = *record;
     Some(Event {
         at: Nanos(word(0)),
         arrival: Nanos(word(8)),
         kind: if kind == 0 { EventKind::Arrival } else { EventKind::Completion },
         issue: Some(Nanos(word(16))).filter(|&issue| issue > Nanos::ZERO),
         offset: Bytes(word(24).saturating_mul(SECTOR)),
-        length: u32::from_ne_bytes(std::array::from_fn(|index| record[32 + index])),
+        length: half(44),
         op: match op {
             REQ_OP_READ => EventOp::Read,
             REQ_OP_WRITE => EventOp::Write,
             _ => EventOp::Other,
         },
         own: own != 0,
+        untold: Untold { requests: half(40), responses: Nanos(word(32)), others: (others > 0).then_some(others > 1) },
     })
 }
 
@@ -167,16 +188,18 @@ mod tests {
     #[test]
     fn decodes_the_programs_record() {
         let mut record = Vec::new();
-        for word in [500u64, 400, 450, 8] {
+        for word in [500u64, 400, 450, 8, 9_000] {
             record.extend(word.to_ne_bytes());
         }
+        record.extend(70u32.to_ne_bytes());
         record.extend(4096u32.to_ne_bytes());
-        record.extend([1, REQ_OP_WRITE, 0, 0]);
+        record.extend([1, REQ_OP_WRITE, 0, 2, 0, 0, 0, 0]);
         let event = decode(&record).unwrap();
         assert_eq!((event.at, event.arrival, event.offset), (Nanos(500), Nanos(400), Bytes(4096)));
         assert_eq!(event.issue, Some(Nanos(450)));
         assert_eq!((event.length, event.kind, event.op), (4096, EventKind::Completion, EventOp::Write));
-        record[38] = 1;
+        assert_eq!(event.untold, Untold { requests: 70, responses: Nanos(9_000), others: Some(true) });
+        record[50] = 1;
         assert!(decode(&record).unwrap().own);
         assert_eq!(decode(&record[1..]), None);
     }
