@@ -49,7 +49,7 @@ pub struct Result {
     /// The mean slowdown by experiment, once enough idle intervals were left alone to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<ComparedSoFar>,
-    /// How soon the scrub knew of the foreground, and acted; null where the monitor does not see when.
+    /// How soon the scrub acted, and how often too late; null where the monitor does not see when.
     reaction: Option<ReactionSoFar>,
     lost_events: u64,
     /// Why the checkpoint of its end could not be saved.

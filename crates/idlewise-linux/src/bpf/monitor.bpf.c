@@ -34,7 +34,6 @@ enum kind { ARRIVAL = 0, COMPLETION = 1 };
 #define MOST_UNTOLD 1024ULL
 #define LONGEST_UNTOLD 10000000000ULL
 
-enum asleep { AWAKE = 0, UNTIL_BUSY = 1, UNTIL_IDLE = 2 };
 
 // What user space reads from the ring.
 struct event {
@@ -91,7 +90,7 @@ struct {
 const volatile struct {
 	__s32 disk_major;
 	__s32 disk_minor;
-	// Tell of completions only, and wake nobody up: the recorder looks in now and then.
+	// Tell of completions only, and never wake anybody up: the recorder looks in now and then.
 	__u32 recording;
 	// So many bytes in the ring, and user space is woken.
 	__u32 wake_at;
@@ -111,16 +110,14 @@ struct {
 	__u32 own_writes;
 	// The scrubber's process, as the kernel counts them; zero before it has introduced itself.
 	__u32 own_tgid;
-	// Written by both sides: user space sleeps until the foreground comes, or has gone.
-	__u32 asleep;
+	// Written by user space: each foreground request is to be told of. Else it is told of the first one that comes to an idle disk, and of
+	// the last one before it is idle again.
+	__u32 tell_each;
 	// Threads in the table of those that may be waiting for a place; both sides forget them.
 	__s64 waiting;
 	// When one was last seen to have waited.
 	__u64 late_at;
-	// Written by user space: each foreground request is to be told of. Else it is told of the first one that comes to an idle disk, and of
-	// the last one before it is idle again.
-	__u32 tell_each;
-	__u32 pad[3];
+	__u64 pad[2];
 	// Read by user space.
 	__s64 foreground_open;
 	// Foreground requests that completed and were not told of yet, and their response times together, in one word.
@@ -139,13 +136,6 @@ static __always_inline int watched(struct request *rq)
 }
 
 #include "waiting.bpf.h"
-
-static __always_inline int awaited(enum kind kind)
-{
-	if (shared.asleep == UNTIL_IDLE)
-		return kind == COMPLETION && shared.foreground_open <= 0 && shared.waiting <= 0;
-	return shared.asleep == UNTIL_BUSY && kind == ARRIVAL;
-}
 
 static __always_inline void tell(const struct open_request *open, __u64 now, enum kind kind)
 {
@@ -178,15 +168,10 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 		if (!shared.tell_each)
 			event->others = shared.foreground_open > 0 ? SOME : NONE;
 	}
-	// User space looks in when it may do something; between, only what it waits for or a ring that fills wakes it.
-	if (!settings.recording) {
-		if (!open->own && awaited(kind)) {
-			shared.asleep = AWAKE;
-			wake = BPF_RB_FORCE_WAKEUP;
-		} else if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.wake_at) {
-			wake = BPF_RB_FORCE_WAKEUP;
-		}
-	}
+	// User space looks in when it may do something. The foreground wakes nobody up: that would take the processor from whoever serves it.
+	// Only a ring that fills does.
+	if (!settings.recording && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.wake_at)
+		wake = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_submit(event, wake);
 }
 

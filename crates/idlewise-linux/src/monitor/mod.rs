@@ -84,8 +84,8 @@ pub trait Monitor: Send {
     fn is_coarse(&self) -> bool {
         false
     }
-    /// Adds the events since the last call, oldest first, and waits up to `wait` until the foreground uses an idle disk, or no longer uses a
-    /// busy one; where that happens often, not for each time.
+    /// Adds the events since the last call, oldest first, and waits for so long, or less where there are many. What comes does not end the
+    /// wait: to be woken at that moment would delay what the foreground waits for.
     ///
     /// # Errors
     /// A line that says what failed.

@@ -70,7 +70,7 @@ pub struct Report {
     pub account: Option<Account>,
     /// What comparing used idle intervals with some left alone has found.
     pub compared: Option<Compared>,
-    /// How soon it knew of the foreground, and acted; `None` where the monitor does not see when.
+    /// How soon it acted, and how often too late; `None` where the monitor does not see when.
     pub reaction: Option<ReactionSoFar>,
     /// Events that the monitor lost.
     pub lost_events: u64,

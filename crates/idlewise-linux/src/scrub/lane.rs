@@ -133,14 +133,17 @@ impl<'a> Lane<'a> {
         now().since(self.began)
     }
 
-    /// Takes in what the foreground did, and waits up to `wait` for it to do something.
+    /// Whether nothing was told at the last look.
+    pub fn is_quiet(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Takes in what the foreground did, and waits for so long, or a tick.
     pub fn poll(&mut self, wait: Duration) -> Result<(), ScrubError> {
         self.events.clear();
-        let began = now();
         self.monitor.poll(wait.min(TICK), &mut self.events)?;
-        let known = now();
         for event in &self.events {
-            self.reaction.told(event, self.driver.clock().idle_since().is_some(), began, known);
+            self.reaction.told(event);
             match (event.own, event.kind) {
                 (true, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(event.length.into())),
                 (true, EventKind::Completion) => self.driver.step_ended(event.at),

@@ -1,7 +1,7 @@
-//! How soon a scrub knows what the foreground does, and how soon it acts: what it costs that it is no part of the kernel (DSN 2012,
-//! section III-C and figure 3).
+//! How soon a scrub acts, and how often too late: what it costs that it is no part of the kernel (DSN 2012, section III-C and figure 3).
 //!
-//! All times are those of the kernel's tracepoints, but for the moment in which this process knows. A coarser monitor has no such times.
+//! Whether the disk is idle is looked up in memory that the kernel writes, before each request; nothing wakes the scrub for that. What comes
+//! between that look and the request at the device is too late. All times are those of the kernel's tracepoints; a coarser monitor has none.
 
 use idlewise::{Cdh, Nanos};
 use serde::Serialize;
@@ -11,7 +11,6 @@ use crate::monitor::{Event, EventKind};
 /// What was seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct Reaction {
-    seen: Cdh,
     started: Cdh,
     followed: Cdh,
     requests: u64,
@@ -28,8 +27,6 @@ pub struct Reaction {
 /// The same for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReactionSoFar {
-    /// From the arrival of a foreground request on an idle disk until a scrub that waits knows of it.
-    pub seen: Times,
     /// From the end of the idle wait until the first request of the scrub is at the device.
     pub started: Times,
     /// From the end of a request of the scrub until the next one is at the device.
@@ -71,16 +68,12 @@ impl Reaction {
         (self.decided, self.overtaken) = (true, false);
     }
 
-    /// An event was known at `known`, of a look that began at `since`; `idle` says whether the disk was taken for idle until then.
-    pub fn told(&mut self, event: &Event, idle: bool, since: Nanos, known: Nanos) {
+    /// The monitor told of an event.
+    pub fn told(&mut self, event: &Event) {
         match (event.own, event.kind) {
-            (false, kind) => {
+            (false, _) => {
                 self.overtaken |= self.decided;
                 self.waits_until(None);
-                // What came before was not waited for.
-                if kind == EventKind::Arrival && idle && event.at >= since {
-                    self.seen.add(known.since(event.at));
-                }
             }
             (true, EventKind::Arrival) => self.issued(event.at),
             (true, EventKind::Completion) => self.ended = Some(event.at),
@@ -102,9 +95,9 @@ impl Reaction {
 
     /// What was seen, if there was anything.
     pub fn so_far(&self) -> Option<ReactionSoFar> {
-        let [seen, started, followed] = [&self.seen, &self.started, &self.followed].map(Times::from);
+        let [started, followed] = [&self.started, &self.followed].map(Times::from);
         let Self { requests, late: late_requests, .. } = *self;
-        (requests > 0).then_some(ReactionSoFar { seen, started, followed, requests, late_requests })
+        (requests > 0).then_some(ReactionSoFar { started, followed, requests, late_requests })
     }
 }
 
@@ -135,9 +128,7 @@ mod tests {
         use EventKind::{Arrival, Completion};
         let mut reaction = Reaction::default();
         assert_eq!(reaction.so_far(), None);
-        let tell = |reaction: &mut Reaction, kind, at, own| {
-            reaction.told(&event(kind, at, own), true, Nanos(100_000), Nanos(at + 7_000));
-        };
+        let tell = |reaction: &mut Reaction, kind, at, own| reaction.told(&event(kind, at, own));
         // Two requests behind a wait that ended at 200 us, the second of which follows.
         reaction.waits_until(Some(Nanos(200_000)));
         reaction.decides();
@@ -151,23 +142,14 @@ mod tests {
         tell(&mut reaction, Arrival, 1_010_000, false);
         tell(&mut reaction, Arrival, 1_020_000, true);
         tell(&mut reaction, Arrival, 1_021_000, true);
-        let so_far = reaction.so_far().unwrap();
-        assert_eq!((so_far.requests, so_far.late_requests), (3, 1));
-        let times = [so_far.seen, so_far.started, so_far.followed].map(|times| (times.count, times.total_s));
-        assert_eq!(times, [(1, 7e-6), (1, 30e-6), (1, 10e-6)]);
-    }
-
-    #[test]
-    fn what_was_not_waited_for_is_no_reaction() {
-        let mut reaction = Reaction::default();
-        let mut tell = |event: &Event, idle, since| reaction.told(event, idle, Nanos(since), Nanos(5_000));
-        tell(&event(EventKind::Arrival, 1_000, false), true, 2_000);
-        tell(&event(EventKind::Arrival, 3_000, false), false, 2_000);
-        // A request for which the scrub had paused for the goal.
+        // A fourth, for which the scrub had paused for the goal.
+        tell(&mut reaction, Completion, 1_500_000, true);
         reaction.waits_until(None);
         reaction.decides();
-        reaction.told(&event(EventKind::Arrival, 9_000, true), true, Nanos(8_000), Nanos(9_500));
+        tell(&mut reaction, Arrival, 9_000_000, true);
         let so_far = reaction.so_far().unwrap();
-        assert_eq!([so_far.seen.count, so_far.started.count, so_far.followed.count, so_far.requests], [0, 0, 0, 1]);
+        assert_eq!((so_far.requests, so_far.late_requests), (4, 1));
+        let times = [so_far.started, so_far.followed].map(|times| (times.count, times.total_s));
+        assert_eq!(times, [(1, 30e-6), (1, 10e-6)]);
     }
 }

@@ -29,6 +29,37 @@ pub struct Judged {
     pub predicted: Option<f64>,
     /// Share of its time that it was paused for the goal.
     pub paused: f64,
+    /// How soon it acted.
+    pub reaction: Option<Reaction>,
+}
+
+/// How soon a scrub acted: medians and 99th percentiles, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reaction {
+    /// From the end of the idle wait until its request was at the device.
+    pub started: [f64; 2],
+    /// From the end of one of its requests until the next one was.
+    pub followed: [f64; 2],
+    /// Share of its time that it lost by the last two.
+    pub lost: f64,
+    /// Its requests, and those of them that came behind a foreground request that it did not know of.
+    pub requests: u64,
+    pub late: u64,
+}
+
+impl Reaction {
+    fn of(said: &Value) -> Option<Self> {
+        let reaction = &said["reaction"];
+        let number = |what: &str, name: &str| reaction[what][name].as_f64();
+        let times = |what: &str| Some([number(what, "p50_s")?, number(what, "p99_s")?]);
+        Some(Self {
+            started: times("started")?,
+            followed: times("followed")?,
+            lost: (number("started", "total_s")? + number("followed", "total_s")?) / said["elapsed_s"].as_f64()?,
+            requests: reaction["requests"].as_u64()?,
+            late: reaction["late_requests"].as_u64()?,
+        })
+    }
 }
 
 impl Judged {
@@ -56,6 +87,7 @@ impl Judged {
             rate: number(&said["rate_bytes_per_s"]).unwrap_or(f64::NAN),
             predicted: number(&said["predicted"]["throughput_bytes_per_s"]),
             paused: number(&said["time_s"]["overdrawn"]).unwrap_or(0.0) / number(&said["elapsed_s"]).unwrap_or(1.0),
+            reaction: Reaction::of(said),
         }
     }
 
@@ -110,10 +142,17 @@ mod tests {
         };
         let said = serde_json::json!({
             "measured": {"mean_slowdown_s": 0.001}, "rate_bytes_per_s": 5e6, "elapsed_s": 10.0,
-            "compared": {"low_s": 0.0005, "high_s": 0.002}
+            "compared": {"low_s": 0.0005, "high_s": 0.002},
+            "reaction": {
+                "started": {"p50_s": 3e-5, "p99_s": 4e-5, "total_s": 0.5},
+                "followed": {"p50_s": 5e-5, "p99_s": 6e-5, "total_s": 1.5}, "requests": 200, "late_requests": 1
+            }
         });
         let judged = Judged::new("d", "l", Nanos(1_000_000), &played(0.0), &played(0.003), &said);
         assert!((judged.slowdown.value - 0.0015).abs() < 1e-9 && judged.slowdown.error < 1e-9, "{:?}", judged.slowdown);
         assert_eq!((judged.kept(), judged.covered()), ([false; 2], Some(true)));
+        let reaction = judged.reaction.unwrap();
+        assert_eq!((reaction.started, reaction.followed), ([3e-5, 4e-5], [5e-5, 6e-5]));
+        assert_eq!((reaction.lost, reaction.requests, reaction.late), (0.2, 200, 1));
     }
 }

@@ -16,6 +16,7 @@ pub fn page(rows: &[Judged], seconds: u64, observe: Nanos) -> anyhow::Result<Pag
     let mut disks: Vec<_> = rows.iter().map(|row| row.disk).collect();
     disks.dedup();
     let sections = std::iter::once(summary(rows, observe)).chain(disks.into_iter().map(|disk| section(disk, rows)));
+    let sections = sections.chain([reactions(rows)]);
     Ok(Page { title: "Is the promise kept?".into(), lead, sections: sections.collect() })
 }
 
@@ -84,4 +85,34 @@ fn section(disk: &str, rows: &[Judged]) -> Section {
         ]);
     }
     Section { heading: format!("On a {disk}"), table, ..Section::default() }
+}
+
+/// What it costs that the scrubber is no part of the kernel.
+fn reactions(rows: &[Judged]) -> Section {
+    let head = ["disk", "load", "goal", "started after", "followed after", "time lost", "requests", "too late"];
+    let mut table = Table::new(head);
+    let us = |[median, most]: [f64; 2]| format!("{:.0} / {:.0} us", median * 1e6, most * 1e6);
+    for (row, reaction) in rows.iter().filter_map(|row| Some((row, row.reaction?))) {
+        table.row([
+            row.disk.to_string(),
+            row.load.to_string(),
+            format!("{:.1} ms", row.goal * 1e3),
+            us(reaction.started),
+            us(reaction.followed),
+            percent(reaction.lost),
+            reaction.requests.to_string(),
+            percent(reaction.late as f64 / reaction.requests.max(1) as f64),
+        ]);
+    }
+    let text = "What it costs that the scrubber is no part of the kernel, which is the question of the paper's section III-C and figure 3. \
+                By the kernel's own times, medians and 99th percentiles: from the end of the idle wait until its request was at the \
+                device, and from the end of one of its requests until the next one was. Before each request it looks in memory that the \
+                kernel writes whether the disk is idle. Too late are requests that came to the device behind a foreground request that \
+                arrived after that look: one that is part of the kernel would not have issued them.";
+    Section {
+        heading: "How soon does it act, and how often too late?".into(),
+        text: text.into(),
+        table,
+        ..Section::default()
+    }
 }

@@ -21,18 +21,13 @@ use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
-use shared::{
-    AWAKE, BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, UNTIL_BUSY, UNTIL_IDLE, Variables, decode,
-    own_range, settings,
-};
+use shared::{BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, Variables, decode, own_range, settings};
 
 /// The program, compiled from `src/bpf/monitor.bpf.c`.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
 /// Memory for events: what arrives while nobody looks. A recorder looks seldom.
 const RING: u32 = 1 << 20;
 const RING_OF_A_RECORDER: u32 = 4 << 20;
-/// The program wakes us up no more often than this.
-const LOOKS: Nanos = Nanos::from_millis(10);
 /// So long without an idle moment, and the kernel is asked whether it counts as many.
 const SUSPICIOUS: Nanos = Nanos::from_secs(1);
 /// What the kernel does not count, flushes and what a scheduler holds, may take as long as this.
@@ -55,15 +50,13 @@ pub struct Bpf {
     waiters: MapHandle,
     /// Since when somebody has been waiting while nothing was in the queue.
     waiting_alone: Option<Nanos>,
-    /// Readable when the program has woken us up since it was last asked.
+    /// Readable when the ring has begun to fill since it was last asked.
     woken: OwnedFd,
     _object: Object,
     /// Folder of the disk in sysfs.
     disk: PathBuf,
     /// Since when the foreground has been outstanding, or was last looked after.
     busy_since: Option<Nanos>,
-    /// When the program was last asked to wake us up.
-    asked: Nanos,
     /// Requests whose completion was missed.
     healed: u64,
 }
@@ -131,7 +124,6 @@ impl Bpf {
             _object: object,
             disk,
             busy_since: None,
-            asked: Nanos::ZERO,
             healed: 0,
         })
     }
@@ -209,16 +201,14 @@ impl Bpf {
         read("queue/iostats").trim() == "1" && counts.peek().is_some() && counts.all(|count| count == Ok(0))
     }
 
-    /// Takes in what the program has told; whether there was anything.
-    fn consume(&mut self, events: &mut Vec<Event>) -> Result<bool, MonitorError> {
+    /// Takes in what the program has told.
+    fn consume(&mut self, events: &mut Vec<Event>) -> Result<(), MonitorError> {
         self.ring.consume().map_err(|error| failed(&error.to_string()))?;
-        let mut told = lock(&self.events);
-        let any = !told.is_empty();
-        events.append(&mut told);
-        Ok(any)
+        events.append(&mut lock(&self.events));
+        Ok(())
     }
 
-    /// Waits until the program wakes us, or for so long.
+    /// Waits for so long, or until the ring fills.
     fn sleep(&self, time: Duration) -> Result<(), MonitorError> {
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&timeout)) {
@@ -245,21 +235,8 @@ impl Monitor for Bpf {
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
         self.consume(events)?;
         if !wait.is_zero() {
-            // Told at once when the foreground comes or has gone, but of a disk that is much used not each time.
-            let idle = self.outstanding() == 0;
-            let told = now().since(self.asked) >= LOOKS;
-            if told {
-                self.asked = now();
-                let until = if idle { UNTIL_BUSY } else { UNTIL_IDLE };
-                self.shared.asleep.store(until, Ordering::SeqCst);
-            }
-            // It may have happened before that was asked.
-            let happened = told && (self.consume(events)? || (self.outstanding() == 0) != idle);
-            if !happened {
-                self.sleep(if told { wait } else { wait.min(LOOKS.into()) })?;
-                self.consume(events)?;
-            }
-            self.shared.asleep.store(AWAKE, Ordering::Relaxed);
+            self.sleep(wait)?;
+            self.consume(events)?;
         }
         self.forget_waiters();
         self.heal();

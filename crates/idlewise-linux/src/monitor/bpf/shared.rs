@@ -29,11 +29,6 @@ pub fn settings((major, minor): (u32, u32), recording: bool, wake_at: u32, crowd
     [major, minor, recording.into(), wake_at, crowd].map(u32::to_ne_bytes).concat()
 }
 
-/// The program's `enum asleep`.
-pub const AWAKE: u32 = 0;
-pub const UNTIL_BUSY: u32 = 1;
-pub const UNTIL_IDLE: u32 = 2;
-
 /// The program's `shared`. Each is one word that is read and written at once, and none says anything about another, so that no
 /// order between them is needed.
 #[repr(C)]
@@ -43,13 +38,12 @@ pub struct Variables {
     pub own_command: AtomicU32,
     pub own_writes: AtomicU32,
     _own_tgid: AtomicU32,
-    pub asleep: AtomicU32,
+    /// Whether each foreground request is to be told of.
+    pub tell_each: AtomicU32,
     /// Threads that may be waiting for a place in the queue.
     pub waiting: AtomicI64,
     _late_at: AtomicU64,
-    /// Whether each foreground request is to be told of.
-    pub tell_each: AtomicU32,
-    _pad: [AtomicU32; 3],
+    _pad: [AtomicU64; 2],
     pub foreground_open: AtomicI64,
     _untold: AtomicU64,
     _line: [AtomicU64; 6],

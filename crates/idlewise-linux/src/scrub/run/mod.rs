@@ -50,6 +50,8 @@ pub struct Run<'r, 'a> {
     /// Who else checks the disk, and when that was last looked at.
     others: Option<(Option<String>, Nanos)>,
     resumed_at: u64,
+    /// How long it waits before it looks again, where nothing is due.
+    rest: Duration,
     /// No request is longer: others are to find room in the disk's queue.
     longest: Bytes,
     began: Nanos,
@@ -85,6 +87,7 @@ impl<'r, 'a> Run<'r, 'a> {
             narrowing,
             watch,
             resumed_at: settled.verified(),
+            rest: SHORTEST_WAIT,
             kept: settled.clone(),
             settled,
             last_good: None,
@@ -190,23 +193,25 @@ impl<'r, 'a> Run<'r, 'a> {
 
     /// Asks the driver; the size of a request to issue now, or `None` after having waited for a while.
     fn turn(&mut self) -> Result<Option<Bytes>, ScrubError> {
+        // Nothing wakes it up. Whatever idle interval begins meanwhile cannot be used sooner than after the wait; where nothing happens it is
+        // looked less and less often.
+        let shortest = self.pacing.parameters().map_or(SHORTEST_WAIT, |(_, wait)| Duration::from(wait));
+        let shortest = shortest.clamp(SHORTEST_WAIT, TICK);
+        self.rest = if self.lane.is_quiet() { (2 * self.rest).clamp(shortest, TICK) } else { shortest };
         if self.lane.idle_since().is_none() {
-            // Whatever idle interval begins meanwhile cannot be used sooner.
-            let wait = self.pacing.parameters().map_or(SHORTEST_WAIT, |(_, wait)| Duration::from(wait));
-            self.wait(Doing::ForegroundActive, wait.clamp(SHORTEST_WAIT, TICK))?;
+            self.wait(Doing::ForegroundActive, shortest)?;
             return Ok(None);
         }
         let at = now();
-        let a_while = Nanos(at.0 + TICK.as_nanos() as u64);
-        let (doing, until) = match self.lane.driver.next(at) {
+        let left = |until: Nanos| Duration::from_nanos(until.since(at).0);
+        let (doing, time, due) = match self.lane.driver.next(at) {
             Next::Step(size) => return Ok(Some(size)),
-            Next::AskAt(_) if self.lane.driver.is_comparing(at) => (Doing::Control, a_while),
-            Next::AskAt(until) => (Doing::IdleWait, until),
-            Next::Paused { until } => (Doing::Overdrawn { left: until.since(at) }, until),
-            Next::WhenIdle => (Doing::PolicyStopped, a_while),
+            Next::AskAt(_) if self.lane.driver.is_comparing(at) => (Doing::Control, self.rest, None),
+            Next::AskAt(until) => (Doing::IdleWait, left(until), Some(until)),
+            Next::Paused { until } => (Doing::Overdrawn { left: until.since(at) }, left(until).min(self.rest), None),
+            Next::WhenIdle => (Doing::PolicyStopped, self.rest, None),
         };
-        let due = (doing == Doing::IdleWait).then_some(until);
-        self.wait_until(doing, Duration::from_nanos(until.since(at).0), due)?;
+        self.wait_until(doing, time, due)?;
         Ok(None)
     }
 
