@@ -49,7 +49,7 @@ impl Wanted {
         };
         let goal = self.goal(kind);
         let moot = match goal.mean_slowdown {
-            Nanos::ZERO => "; a mean of 0 allows no delay: scrubbed once a day at most, after 5 idle minutes",
+            Nanos::ZERO => "; a mean of 0 allows no delay: scrubbed once a day at most, after five idle minutes",
             mean if mean > goal.max_slowdown => "; a mean above the max limits nothing",
             _ => "",
         };
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(line(Some(60), None, disk), moot);
         assert!(
             line(Some(0), None, disk)
-                .ends_with("; a mean of 0 allows no delay: scrubbed once a day at most, after 5 idle minutes")
+                .ends_with("; a mean of 0 allows no delay: scrubbed once a day at most, after five idle minutes")
         );
         let p99 = Wanted { p99_slowdown: Some(Nanos::from_millis(5)), ..Wanted::default() };
         let expected =

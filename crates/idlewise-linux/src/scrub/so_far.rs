@@ -99,7 +99,7 @@ pub struct AccountSoFar {
     /// How much less it holds.
     #[serde(default)]
     pub lacks_s: f64,
-    /// When the scrub may next go on though it holds too little, in seconds since 1970: once a day.
+    /// When the scrub may next go on though it holds too little, in seconds since 1970, if the disk stays idle; 0 if that is not known.
     #[serde(default)]
     pub no_exception_before_unix_s: f64,
     /// The 99th percentile to keep, if there is one.
@@ -114,7 +114,7 @@ pub struct AccountSoFar {
     /// Foreground requests without delay after which it holds enough; absent where they earn nothing.
     #[serde(default, alias = "requests_to_even", skip_serializing_if = "Option::is_none")]
     pub requests_to_go_on: Option<u64>,
-    /// Idle time after which the scrub goes on though it holds too little: once a day.
+    /// Idle time after which the scrub goes on though it holds too little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_on_after_idle_s: Option<f64>,
 }

@@ -14,13 +14,21 @@ pub struct Terms {
     pub opening: u64,
     /// That is taken back evenly while the first so many requests are served. It is no less than `opening`.
     pub taken_back_over: u64,
-    /// Idle time after which work may begin though the account holds too little: a disk that nobody uses earns nothing.
+    /// Idle time after which work may begin though the account has held too little for all of it: a disk that nobody uses earns nothing.
+    /// Each time that it was busy counts ten times against it.
     pub patience: Nanos,
-    /// That is so in one idle interval in so much time at most.
+    /// Then the next time after a hundred times as long as that work took, or later where the goal is small, but after so long at most.
     pub once_in: Nanos,
     /// What is owed halves in so much time: an hour of many requests behind one delay must not end the work for months.
     pub halves_in: Nanos,
 }
+
+/// Work for which the account held too little takes no more than this part of the time that nobody uses the device, and delays requests that
+/// do not aim at it by no more than this part of the goal.
+const EXCEPTED: u64 = 100;
+const OF_THE_GOAL: u64 = 4;
+/// How much the time that a device was busy counts against its idle time.
+const BUSY: u64 = 10;
 
 impl Default for Terms {
     fn default() -> Self {
@@ -51,8 +59,11 @@ pub struct Account {
     /// How the 99th percentile stands, where one is to be kept.
     pub tail: Option<Tail>,
     interval: Interval,
-    /// From then on an idle interval may be used though the account holds too little, on the clock of [`super::Policy::idle_began`].
+    /// From then on an idle interval may be used though the account holds too little, on the clock of [`super::Policy::idle_began`]; zero as
+    /// long as that is not known. Busy times put it off.
     pub exception_from: Nanos,
+    /// Idle time that must pass before.
+    pause: Nanos,
 }
 
 /// How the account of a 99th percentile stands, in foreground requests.
@@ -68,8 +79,10 @@ pub struct Tail {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Interval {
     since: Nanos,
-    /// It is used though the account holds too little.
-    excepted: bool,
+    /// When it ended; its beginning as long as it has not.
+    until: Nanos,
+    /// It is used though the account holds too little, from so much idle time on.
+    excepted: Option<Nanos>,
     /// What the busy period before it has come to so far.
     requests: u64,
     delays: Nanos,
@@ -102,12 +115,13 @@ impl Account {
             tail: None,
             interval: Interval::default(),
             exception_from: Nanos::ZERO,
+            pause: terms.patience,
         }
     }
 
     /// The same from now on with another mean to keep: what is owed stays owed, but what was earned at another mean is not to be spent.
     pub fn with_goal(self, goal: Nanos) -> Self {
-        Self { goal, balance: self.balance.min(0), ..self }
+        if goal == self.goal { self } else { Self { goal, balance: self.balance.min(0), ..self } }
     }
 
     /// The same that also keeps a 99th percentile.
@@ -121,12 +135,22 @@ impl Account {
         if at == self.interval.since {
             return;
         }
-        let Interval { since, requests, delays, .. } = self.interval;
+        let Interval { since, until, requests, delays, .. } = self.interval;
         self.reserve.busy_period(requests, delays);
         if since > Nanos::ZERO {
             self.fade(at.since(since));
         }
-        self.interval = Interval { since: at, ..Interval::default() };
+        let latest = later(at, self.pause);
+        let put_off = at.since(until).0.saturating_mul(BUSY);
+        if self.exception_from == Nanos::ZERO {
+            self.exception_from = latest;
+        } else if !self.forbids_usually() {
+            self.pause = self.pause.max(self.terms.patience);
+            self.exception_from = self.exception_from.max(later(at, self.pause));
+        } else if since > Nanos::ZERO {
+            self.exception_from = later(self.exception_from, Nanos(put_off)).min(latest.max(self.exception_from));
+        }
+        self.interval = Interval { since: at, until: at, ..Interval::default() };
     }
 
     /// So much time has passed: part of what is owed is forgotten.
@@ -138,17 +162,25 @@ impl Account {
         }
     }
 
-    /// The interval ended after `length`.
-    pub fn idle_ended(&mut self, length: Nanos) {
+    /// The interval ended after `length`, and work went on for `collision` after that.
+    pub fn idle_ended(&mut self, length: Nanos, collision: Nanos) {
         self.reserve.idle(length);
+        self.interval.until = later(self.interval.since, length);
+        if let Some(from) = self.interval.excepted {
+            let worked = later(length, collision).since(from);
+            let of_the_goal = OF_THE_GOAL.saturating_mul(self.reserve.slowdown().0).checked_div(self.goal.0);
+            let times = of_the_goal.unwrap_or(u64::MAX).max(EXCEPTED);
+            self.pause = Nanos(worked.0.max(1).saturating_mul(times)).min(self.terms.once_in);
+            self.exception_from = later(self.interval.until, self.pause);
+        }
     }
 
     /// Work begins when the device has been idle for `elapsed`.
     pub fn used(&mut self, elapsed: Nanos) {
-        if self.forbids_usually() && !self.interval.excepted {
-            self.interval.excepted = true;
-            let now = self.interval.since.0.saturating_add(elapsed.0);
-            self.exception_from = Nanos(now.saturating_add(self.terms.once_in.0));
+        if self.forbids_usually() && self.interval.excepted.is_none() {
+            self.interval.excepted = Some(elapsed);
+            // Until it is known how long it takes.
+            self.exception_from = later(later(self.interval.since, elapsed), self.terms.once_in);
         }
     }
 
@@ -165,7 +197,7 @@ impl Account {
 
     /// Whether no work may begin when the device has been idle for `elapsed`.
     pub fn forbids(&self, elapsed: Nanos) -> bool {
-        self.forbids_usually() && !self.interval.excepted && elapsed < self.may_go_on_at()
+        self.forbids_usually() && self.interval.excepted.is_none() && elapsed < self.may_go_on_at()
     }
 
     /// Whether it holds less than one more collision may cost.
@@ -203,7 +235,10 @@ impl Account {
 
     /// The idle time after which work may begin in this interval though it holds too little.
     pub fn may_go_on_at(&self) -> Nanos {
-        self.terms.patience.max(self.exception_from.since(self.interval.since))
+        match self.exception_from {
+            Nanos::ZERO => self.terms.patience,
+            from => from.since(self.interval.since),
+        }
     }
 
     /// After so many more foreground requests, none of them delayed, it holds enough; `None` if they earn nothing.
@@ -229,6 +264,10 @@ impl Account {
             self.tail.map_or(Some(0), |tail| of(tail.balance, 1, &|served| self.tail_must_hold(&tail, served)))?;
         Some(time.max(tail))
     }
+}
+
+fn later(time: Nanos, by: Nanos) -> Nanos {
+    Nanos(time.0.saturating_add(by.0))
 }
 
 #[cfg(test)]
@@ -257,7 +296,7 @@ mod tests {
         assert!(!account.forbids(Nanos::ZERO) && account.lacks() == Nanos::ZERO);
         // Before such a busy period as was there one more would delay seven requests.
         account.idle_began(Nanos(1));
-        account.idle_ended(Nanos(20_000));
+        account.idle_ended(Nanos(20_000), Nanos::ZERO);
         let lacks = account.reserve.cost().0 - 25;
         assert!(lacks > 50);
         assert_eq!((account.lacks(), account.requests_to_go_on()), (Nanos(lacks), Some(lacks.div_ceil(10))));
@@ -288,8 +327,38 @@ mod tests {
         account.served(100, Nanos(40_000));
         let changed = account.with_goal(Nanos(10));
         assert_eq!((account.balance, changed.balance, changed.goal), (60_000, 0, Nanos(10)));
+        assert_eq!(account.with_goal(Nanos(1_000)).balance, 60_000);
         account.served(0, Nanos(100_000));
         assert_eq!(account.with_goal(Nanos(10)).balance, -40_000);
+    }
+
+    /// Whoever reads just when work is in service makes each of its requests cost more than it earns. That must not end the work.
+    #[test]
+    fn who_ambushes_each_request_leaves_a_hundredth_of_the_time() {
+        const SERVICE: Nanos = Nanos::from_millis(10);
+        let mut account = Account::new(Nanos::from_millis(1), terms(0, 0));
+        account.reserve.expect(SERVICE);
+        let (mut now, mut worked) = (Nanos::from_secs(1), 0);
+        let end = Nanos::from_secs(24 * 3_600);
+        while now < end {
+            account.idle_began(now);
+            let wait = account.may_go_on_at();
+            account.used(wait);
+            worked += 1;
+            account.idle_ended(wait, SERVICE);
+            account.served(4, Nanos::from_millis(40));
+            now = later(now, later(wait, Nanos::from_millis(20)));
+        }
+        let share = worked as f64 * SERVICE.as_secs_f64() / end.as_secs_f64();
+        assert!((0.005..0.0101).contains(&share), "{share}");
+        // On a disk that others use for more than a tenth of the time nothing is excepted.
+        let mut account = Account::new(Nanos::from_millis(1), terms(0, 0));
+        account.served(1, Nanos::from_secs(10_000));
+        for second in 1..10_000 {
+            account.idle_began(Nanos::from_secs(second));
+            assert!(account.forbids(Nanos::from_millis(850)));
+            account.idle_ended(Nanos::from_millis(850), Nanos::ZERO);
+        }
     }
 
     #[test]

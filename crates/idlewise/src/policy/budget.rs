@@ -7,9 +7,11 @@ use crate::Nanos;
 /// slowdown, and every delay spends what it cost. What a collision may cost is learnt: as much as nine in ten would have, if one had
 /// begun with each busy period of late ([`super::Reserve`]).
 ///
-/// At first it may hold less than that, by what 100 requests earn, and by less and less until 500 are served: an empty account may begin. Once
-/// a day it may work in an idle interval though the account holds too little, when the device has been idle for five minutes: a disk that
-/// nobody uses earns nothing. And what is owed halves every six hours: a flood of requests behind one delay must not end the work for months.
+/// At first it may hold less than that, by what 100 requests earn, and by less and less until 500 are served: an empty account may begin. When
+/// the account has held too little for five minutes, in which the device was idle for nine tenths of the time, it may work in an idle interval
+/// all the same: a disk that nobody uses earns nothing, and whoever reads just when it works must not end that. The next time it may after a
+/// hundred times as long as that took, or more if the goal is small, but after a day at most.
+/// And what is owed halves every six hours: a flood of requests behind one delay must not end the work for months.
 ///
 /// **The bound.** Let T be the target, N the foreground requests served so far, C the most that one collision has cost, which is the sum
 /// of the delays of all requests that it delayed, E the number of those exceptions, and H the time passed in units of six
@@ -77,7 +79,7 @@ impl<P: Policy> Policy for Budget<P> {
     }
 
     fn foreground_arrived(&mut self, idle: Nanos, collision: Nanos) {
-        self.account.idle_ended(idle);
+        self.account.idle_ended(idle, collision);
         self.inner.foreground_arrived(idle, collision);
     }
 
@@ -159,7 +161,7 @@ mod tests {
         policy.idle_began(Nanos(1), Nanos(10));
         policy.foreground_arrived(Nanos(1_000), Nanos(0));
         policy.idle_began(Nanos(1), Nanos(20));
-        assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
+        assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: Nanos(PATIENCE.0 - 10) });
         // 30 earned, and 994 left that need not be there yet.
         let account = policy.account().unwrap();
         assert_eq!((account.reserve.requests(), account.lacks()), (3, Nanos(account.reserve.cost().0 - 994 - 30)));
@@ -172,20 +174,32 @@ mod tests {
 
     /// Many thousand requests behind one collision must not end the work on a disk that nobody uses from then on.
     #[test]
-    fn a_quiet_disk_is_used_once_a_day_whatever_it_owes() {
-        let mut policy = Budget::new(at_once(), Nanos(1_000_000));
-        policy.idle_began(Nanos(1), Nanos(0));
+    fn a_quiet_disk_is_used_whatever_it_owes() {
+        let mut policy = Budget::new(at_once(), Nanos(1_000_000)).expecting(Nanos(10_000_000));
+        policy.idle_began(Nanos(1), Nanos(1));
         assert!(works(&mut policy, Nanos::ZERO));
+        policy.foreground_arrived(Nanos::ZERO, Nanos(10_000_000));
         policy.foreground_served(100_000, Nanos::from_secs(1_000));
+        // Of the time since then it was busy for most.
         policy.idle_began(Nanos(1), Nanos::from_secs(1_000));
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: PATIENCE });
         // Once it began, it goes on in this interval.
-        assert!(works(&mut policy, PATIENCE) && works(&mut policy, Nanos(PATIENCE.0 + 1)));
+        let half = Nanos(500_000_000);
+        assert!(works(&mut policy, PATIENCE) && works(&mut policy, Nanos(PATIENCE.0 + half.0)));
+        let ended = Nanos(PATIENCE.0 + half.0);
+        policy.foreground_arrived(ended, half);
         policy.foreground_served(1, Nanos(5_000_000));
-        policy.idle_began(Nanos(1), Nanos::from_secs(2_000));
-        let until = Nanos(Nanos::from_secs(1_000).0 + PATIENCE.0 + DAY.0 - Nanos::from_secs(2_000).0);
-        assert_eq!(policy.decide(PATIENCE), Decision::Wait { until });
+        // It took a second; the disk was busy for half a second, which counts ten times.
+        let next = Nanos(Nanos::from_secs(1_000).0 + ended.0 + half.0);
+        policy.idle_began(Nanos(1), next);
+        let until = Nanos::from_secs(100);
+        assert_eq!(policy.decide(PATIENCE.min(Nanos::from_secs(99))), Decision::Wait { until });
         assert!(works(&mut policy, until));
+        // All the rest of the day, until somebody comes: then the next one is a day later.
+        policy.foreground_arrived(DAY, Nanos::ZERO);
+        policy.foreground_served(1, Nanos(5_000_000));
+        policy.idle_began(Nanos(1), Nanos(next.0 + DAY.0));
+        assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: DAY });
     }
 
     /// A goal that opens with less than a collision costs begins with an exception.
@@ -240,7 +254,8 @@ mod tests {
                     let slowed = p99.is_some_and(|p99| simulation.carried() > Nanos(p99));
                     slowed_before = simulation.outcome.slowed - if slowed { followers } else { 0 };
                 }
-                let exceptions = if patience == u64::MAX { 0 } else { 1 + clock / once_in };
+                let apart = once_in.min(100 * service).min(patience);
+                let exceptions = if patience == u64::MAX { 0 } else { 1 + clock / apart };
                 let forgotten = if halves_in == u64::MAX { 0 } else { 1 + clock / halves_in };
                 let collided = (1 + exceptions) * (1 + forgotten);
                 most_slowed = most_slowed.max(simulation.outcome.slowed - slowed_before);
