@@ -176,7 +176,10 @@ impl Job {
         let end = self.wanted.end(began_unix_s).unwrap_or_else(|| "its end".into());
         match in_time(scrubber.foreground(), model, &goal, left, time)? {
             InTime::Goal(goal) => {
-                bar.say(&format!("{}: the smallest mean with which the pass ends by {end}", goal::words(&goal)));
+                bar.say(&format!(
+                    "{}: the smallest mean of which is known that the pass ends by {end}",
+                    goal::words(&goal)
+                ));
                 return Ok(goal);
             }
             InTime::Unknown => {

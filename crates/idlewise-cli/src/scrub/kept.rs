@@ -61,6 +61,11 @@ impl Kept {
         }
     }
 
+    /// Whether nothing was verified: the requests that were seen say nothing of a scrub.
+    pub fn is_of_nothing(&self) -> bool {
+        self.nothing
+    }
+
     /// For people: lines, or nothing where nothing was done.
     pub fn text(&self) -> String {
         let mut text = String::new();

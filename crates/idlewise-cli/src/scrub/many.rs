@@ -72,9 +72,7 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
         }
         Ok(result)
     };
-    let mut paths = paths.to_vec();
-    let mut seen = BTreeSet::new();
-    paths.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
+    let paths = each_once(paths);
     let ended: Vec<(Ended, anyhow::Result<Exit>)> = thread::scope(|scope| {
         let (scrub, bars) = (&scrub, &bars);
         let told = move |error: anyhow::Error| match error.is::<Queued>() {
@@ -101,6 +99,13 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
         output::json(&ended.iter().map(|(ended, _)| ended).collect::<Vec<_>>())?;
     }
     Ok(together(ended.into_iter().map(|(_, exit)| exit)))
+}
+
+/// Without those that lead to a device that was named before.
+fn each_once(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let first = |path: &&PathBuf| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()));
+    paths.iter().filter(first).cloned().collect()
 }
 
 fn end(path: &Path, result: anyhow::Result<Result>) -> (Ended, anyhow::Result<Exit>) {
@@ -173,7 +178,7 @@ pub fn dry_run(job: &Job, paths: &[PathBuf], all: bool, json: bool) -> anyhow::R
     }
     let mut prospects = Vec::new();
     let mut exits = Vec::new();
-    for path in paths {
+    for path in &each_once(paths) {
         match prospect(job, path) {
             Ok(prospect) => prospects.push(prospect),
             Err(error) => exits.push(Err(error)),
@@ -227,6 +232,10 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         pass => pass?.filter(|pass| !job.restart && !pass.over()),
     };
     let pace = job.first_request();
+    let in_time = match job.wanted.finish_within {
+        Some(_) => "; the mean is chosen from what is seen, for the pass to end in time",
+        None => "",
+    };
     Ok(Prospect {
         device: device.path.display().to_string(),
         identity: device.identity.clone(),
@@ -237,7 +246,7 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         request_size_bytes: pace.map(|(size, _)| size.0),
         idle_wait_s: pace.map(|(_, wait)| wait.as_secs_f64()),
         arrays: device.arrays(),
-        goal: goal.filter(|_| pace.is_none()).map(|_| job.wanted.line(device.kind())),
+        goal: goal.filter(|_| pace.is_none()).map(|_| job.wanted.line(device.kind()) + in_time),
         mean_slowdown_s: goal.map(|goal| goal.mean_slowdown.as_secs_f64()),
         p99_slowdown_s: goal.and_then(|goal| goal.p99_slowdown).map(Nanos::as_secs_f64),
         max_slowdown_s: goal.map(|goal| goal.max_slowdown.as_secs_f64()),

@@ -194,12 +194,15 @@ impl Result {
         let Measured { collisions, foreground_requests, .. } = self.measured;
         let plural = |count: u64| if count == 1 { "" } else { "s" };
         let (of, with) = (plural(collisions), plural(foreground_requests));
-        text += &format!("\n{collisions} collision{of} with {foreground_requests} foreground request{with}");
+        text += &match self.kept.is_of_nothing() {
+            true => "\nno scrub request yet".into(),
+            false => format!("\n{collisions} collision{of} with {foreground_requests} foreground request{with}"),
+        };
         if let Some((size, wait)) = self.request_size_bytes.zip(self.idle_wait_s) {
             text += &format!("; requests of {} after {} idle", Bytes(size), seconds(wait));
         }
         text += &format!("; {} order, by {}, watched by {}\n", self.order, self.verifier, self.monitor);
-        if foreground_requests == 0 && self.target.is_some() {
+        if foreground_requests == 0 && self.target.is_some() && !self.kept.is_of_nothing() {
             text += "Nobody else used the disk, so nothing shows whether the goal would be kept.\n";
         }
         if let Some(ComparedSoFar { mean_slowdown_s, low_s, high_s, used, left_alone }) = self.compared {
@@ -219,7 +222,7 @@ impl Result {
         if self.lost_events > 0 {
             let events = plural(self.lost_events);
             text += &format!(
-                "The monitor missed {} event{events}: as many requests at most are not in these numbers.\n",
+                "The monitor missed {} event{events}, as the machine was busy: as many requests at most are not in these numbers.\n",
                 self.lost_events
             );
         }

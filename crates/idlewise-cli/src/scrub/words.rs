@@ -14,7 +14,7 @@ const WORDS: [(&str, &str); 14] = [
     ("idle-wait", "waiting, not idle for long enough"),
     (Doing::OVERDRAWN, "paused for the goal"),
     ("policy-stopped", "waiting for the next idle interval"),
-    ("control", "leaving an idle interval unused, to compare"),
+    ("control", "leaving this idle interval unused, to compare the others with"),
     ("retrying", "waiting, the last request was disturbed"),
     ("others", "waiting for another check of the disk"),
     ("rate-limit", "waiting for --max-rate"),

@@ -10,6 +10,9 @@ use crate::bad::Bad;
 use crate::dates::{date, unix_now};
 use crate::scrub::words::{idle_wait, named, seconds, signed};
 
+/// What a scrub does before its first request.
+const LEARNS: [&str; 2] = ["observing", "calibrating"];
+
 /// A table, then what a cell has no room for; with the unreadable blocks of each if asked for.
 pub fn text(all: &[Status], blocks: bool) -> String {
     let names = names::shown(&all.iter().map(|one| (&*one.device, &*one.identity)).collect::<Vec<_>>());
@@ -70,7 +73,9 @@ fn pace(one: &Status, run: &RunSoFar) -> String {
     let rate = one.rate_bytes_per_s.map(|rate| Rate(rate as u64).to_string());
     let end = one.left_s.and_then(|left| date(unix_now().saturating_add(left as u64)));
     let goal = run.account.as_ref().map(|account| format!(" (goal {})", seconds(account.goal_mean_slowdown_s)));
-    let slowed = format!("mean slowdown {}{}", seconds(run.mean_slowdown_s), goal.unwrap_or_default());
+    let learns = one.doing.as_deref().is_some_and(|doing| LEARNS.contains(&doing));
+    let by = if learns { " by measuring the disk" } else { "" };
+    let slowed = format!("mean slowdown{by} {}{}", seconds(run.mean_slowdown_s), goal.unwrap_or_default());
     let slowed = (run.foreground_requests > 0).then_some(slowed);
     let compared = run.compared.map(|compared| {
         let [low, high] = [compared.low_s, compared.high_s].map(signed);
