@@ -99,9 +99,7 @@ impl<P: Policy> Driver<P> {
 
     /// From now on another policy decides, which is told of what comes, and of the interval that is.
     pub fn set_policy(&mut self, policy: P) -> P {
-        if self.clock.idle_since().is_none() {
-            self.end_interval();
-        }
+        self.end_interval_that_is_over();
         (self.told, self.interval) = (*self.clock.measured(), None);
         self.clock.policy_changed();
         std::mem::replace(&mut self.policy, policy)
@@ -237,8 +235,10 @@ impl<P: Policy> Driver<P> {
         }
     }
 
-    /// Tells the policy what the foreground suffered since it was last told: its account is then up to date.
+    /// Tells the policy what the foreground suffered since it was last told, and how the interval ended, if it has: its account is then up to
+    /// date.
     pub fn tell(&mut self) {
+        self.end_interval_that_is_over();
         let measured = *self.clock.measured();
         for (requests, slowdowns) in measured.since(&self.told) {
             if requests > 0 {
@@ -257,6 +257,13 @@ impl<P: Policy> Driver<P> {
         self.tell();
         self.policy.idle_began(self.clock.busy(), Nanos(self.epoch.0.saturating_add(since.0)));
         self.interval = Some(Interval { since, wanted: (0, Bytes(0)), ask_at: since, used: false, held_until: since });
+    }
+
+    fn end_interval_that_is_over(&mut self) {
+        let over = |interval: Interval| Some(interval.since) != self.clock.idle_since();
+        if self.interval.is_some_and(over) && !self.clock.is_stepping() {
+            self.end_interval();
+        }
     }
 
     /// Tells the policy that foreground work ended the interval.
@@ -393,6 +400,19 @@ mod tests {
         assert_eq!(driver.next(Nanos(40)), Next::WhenIdle);
         let told = driver.set_policy(Checked::new(Told::default())).into_inner();
         assert_eq!((told.0, told.1, told.2), (4, vec![10, 9, 8], 3));
+    }
+
+    /// Else the account with which the next policy begins would not know how long an exception took.
+    #[test]
+    fn how_an_interval_ended_is_told_with_what_it_cost() {
+        let mut driver = Driver::new(Checked::new(Told::default()), Nanos(0));
+        assert_eq!(driver.next(Nanos(1)), Next::WhenIdle);
+        driver.arrived(Nanos(10));
+        driver.completed(Nanos(12), Nanos(10));
+        driver.tell();
+        driver.tell();
+        let told = driver.set_policy(Checked::new(Told::default())).into_inner();
+        assert_eq!((told.0, told.1, told.2), (1, vec![10], 1));
     }
 
     proptest! {
