@@ -177,7 +177,7 @@ impl Job {
         match in_time(scrubber.foreground(), model, &goal, left, time)? {
             InTime::Goal(goal) => {
                 bar.say(&format!(
-                    "{}: the smallest mean of which is known that the pass ends by {end}",
+                    "{}: the smallest mean with which the pass ends by {end}, as far as the time watched tells",
                     goal::words(&goal)
                 ));
                 return Ok(goal);
