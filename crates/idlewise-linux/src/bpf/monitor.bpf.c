@@ -28,12 +28,12 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define LENGTH_BITS 20
 #define RING_BYTES (4 * 1024 * 1024)
 
-enum kind { ARRIVAL = 0, COMPLETION = 1 };
 // The word of what is kept untold: so many bits for the response times, and no more requests, nor a longer response time.
 #define UNTOLD_BITS 44
 #define MOST_UNTOLD 1024ULL
 #define LONGEST_UNTOLD 10000000000ULL
 
+enum kind { ARRIVAL = 0, COMPLETION = 1 };
 
 // What user space reads from the ring.
 struct event {

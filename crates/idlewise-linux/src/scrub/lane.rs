@@ -61,6 +61,8 @@ pub struct Lane<'a> {
     pub cap: Option<&'a RateCap>,
     stop: &'a AtomicBool,
     events: Vec<Event>,
+    /// There were events since somebody last asked.
+    told: bool,
     lost: u64,
     /// By the monitor's count the disk was idle at the last look, by the events it was not.
     idle: bool,
@@ -97,6 +99,7 @@ impl<'a> Lane<'a> {
             cap: None,
             stop,
             events: Vec::new(),
+            told: false,
             lost: 0,
             idle: false,
             timed: None,
@@ -133,15 +136,16 @@ impl<'a> Lane<'a> {
         now().since(self.began)
     }
 
-    /// Whether nothing was told at the last look.
-    pub fn is_quiet(&self) -> bool {
-        self.events.is_empty()
+    /// Whether nothing happened on the disk since this was last asked.
+    pub fn was_quiet(&mut self) -> bool {
+        !std::mem::take(&mut self.told)
     }
 
     /// Takes in what the foreground did, and waits for so long, or a tick.
     pub fn poll(&mut self, wait: Duration) -> Result<(), ScrubError> {
         self.events.clear();
         self.monitor.poll(wait.min(TICK), &mut self.events)?;
+        self.told |= !self.events.is_empty();
         for event in &self.events {
             self.reaction.told(event);
             match (event.own, event.kind) {
@@ -394,5 +398,7 @@ mod tests {
             lane.poll(Duration::ZERO).unwrap();
         }
         assert!(lane.idle_since().is_some());
+        // The last look saw nothing, but those before it did.
+        assert!(!lane.was_quiet() && lane.was_quiet());
     }
 }

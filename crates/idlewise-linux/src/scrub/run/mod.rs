@@ -197,7 +197,7 @@ impl<'r, 'a> Run<'r, 'a> {
         // looked less and less often.
         let shortest = self.pacing.parameters().map_or(SHORTEST_WAIT, |(_, wait)| Duration::from(wait));
         let shortest = shortest.clamp(SHORTEST_WAIT, TICK);
-        self.rest = if self.lane.is_quiet() { (2 * self.rest).clamp(shortest, TICK) } else { shortest };
+        self.rest = if self.lane.was_quiet() { (2 * self.rest).clamp(shortest, TICK) } else { shortest };
         if self.lane.idle_since().is_none() {
             self.wait(Doing::ForegroundActive, shortest)?;
             return Ok(None);
