@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::bench::{Bench, MIB, PACE, bad_block};
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
-use idlewise_testbed::Options;
+use idlewise_testbed::{Options, Timing};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -352,6 +352,10 @@ fn root_probe_capture_and_learning_work_together() {
     assert!((4.0..20.0).contains(&milliseconds(64)), "{text}");
     assert!((40.0..150.0).contains(&milliseconds(4096)), "{text}");
 
+    // A read waits for all that is left of a verify, here and on average.
+    let part = found["interference"].as_array().unwrap().last().unwrap()["part"].as_f64().unwrap();
+    assert!((0.6..1.5).contains(&part), "{found}");
+
     let trace = path("foreground.csv");
     let lines = (0..80u64).map(|k| format!("{},f,0,Write,{},8192,0\n", k * 300_000, k * 4_341_760));
     std::fs::write(&trace, lines.collect::<String>()).unwrap();
@@ -379,6 +383,39 @@ fn root_probe_capture_and_learning_work_together() {
     assert!(result["verified_bytes"].as_u64().unwrap() > 0, "{result}");
     assert!(result["request_size_bytes"].as_u64().unwrap() <= 2560 << 10, "{result}");
     assert_eq!(result["target"]["max_slowdown_s"], 0.03);
+}
+
+/// A drive of many dies serves a read beside a verify that occupies some of them; a plan for it counts with that.
+#[test]
+fn root_reads_pass_the_verifies_of_a_solid_state_drive() {
+    let timing = Timing::Flash { slower: 20 };
+    let Some(bench) = Bench::of(&Options { size: Bytes(512 * MIB), timing, ..Options::default() }) else { return };
+    let path = |name: &str| bench.folder.path().join(name).display().to_string();
+    let model = path("disk.toml");
+    let output = run(&["probe", bench.path(), "--out", &model, "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let parts = found["interference"].as_array().unwrap().iter().map(|one| one["part"].as_f64().unwrap());
+    let parts: Vec<f64> = parts.collect();
+    assert!(parts.len() == 7 && parts.iter().all(|&part| part < 0.85) && parts[0] < 0.45, "{found}");
+
+    let text = std::fs::read_to_string(&model).unwrap();
+    let alone = path("alone.toml");
+    let lines = text.lines().filter(|line| !line.starts_with("interference"));
+    std::fs::write(&alone, lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let trace = path("trace.csv");
+    let lines =
+        (0..2_000u64).map(|k| format!("{},f,0,Read,{},8192,20000\n", k * 100_000 + k * k % 77 * 900, k * 8_192));
+    std::fs::write(&trace, lines.collect::<String>()).unwrap();
+    let mean = |model: &str| {
+        let output = run(&["simulate", &trace, "--policy", "back-to-back", "--disk", model, "--json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["mean_slowdown_s"].as_f64().unwrap()
+    };
+    let (with, without) = (mean(&model), mean(&alone));
+    // Of 64 KiB each, by the model's own number.
+    let share = idlewise::disk::DiskModel::from_toml(&text).unwrap().timing(Bytes::from_kib(64)).interference.part();
+    assert!((with / without - share).abs() < 0.01, "{with} {without} {share}");
 }
 
 /// Whoever may read a file may probe it.

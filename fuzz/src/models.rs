@@ -1,6 +1,6 @@
 //! Disk models, of which some are strange.
 
-use idlewise::disk::{Access, DiskModel, Point};
+use idlewise::disk::{Access, DiskModel, Interference, Point};
 use idlewise::{Bytes, Nanos, Rate};
 
 use crate::load::{size, time};
@@ -15,10 +15,11 @@ pub fn model(from: &mut Unstructured) -> Result<DiskModel> {
     if from.ratio(3u8, 4u8)? {
         return Ok(usual);
     }
-    let (mut verify, mut last) = (Vec::new(), Point { size: Bytes(0), time: Nanos(0) });
+    let (mut verify, mut last) = (Vec::new(), Point::new(Bytes(0), Nanos(0)));
     for _ in 0..from.int_in_range(2..=4u8)? {
         last =
-            Point { size: Bytes(last.size.0 + size(from)?.0), time: Nanos(last.time.0.max(FASTEST.0) + time(from)?.0) };
+            Point::new(Bytes(last.size.0 + size(from)?.0), Nanos(last.time.0.max(FASTEST.0) + time(from)?.0));
+        last.interference = Interference::new(f64::from(from.int_in_range(0..=4u8)?) / 4.0);
         verify.push(last);
     }
     let access = Some(Access { position: time(from)?, rate: Rate(size(from)?.0) });

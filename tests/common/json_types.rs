@@ -224,6 +224,7 @@ impl Types {
                     "bool" => ("true or false".into(), None, false),
                     "Nanos" => ("time with a unit".into(), None, false),
                     "Bytes" => ("size with a unit".into(), None, false),
+                    "Interference" => ("number".into(), None, false),
                     "Rate" => ("rate with a unit".into(), None, false),
                     "f64" | "f32" | "u8" | "u16" | "u32" | "u64" | "u128" | "usize" | "i32" | "i64" => {
                         ("number".into(), None, false)

@@ -89,7 +89,7 @@ pub unsafe extern "C" fn idlewise_adaptive(
     }
     // SAFETY: the caller says that there are so many points; they are only read, and before the call returns.
     let points = unsafe { slice::from_raw_parts(points, count) };
-    let verify = points.iter().map(|point| Point { size: Bytes(point.bytes), time: Nanos(point.ns) }).collect();
+    let verify = points.iter().map(|point| Point::new(Bytes(point.bytes), Nanos(point.ns))).collect();
     let Ok(model) = DiskModel::new("work", verify) else { return std::ptr::null_mut() };
     let goal = Goal::new(Nanos(mean_slowdown_ns), Nanos(max_slowdown_ns));
     new(Box::new(Budget::new(Adaptive::new(&goal, &model), goal.mean_slowdown)), now_ns)

@@ -10,7 +10,7 @@ use idlewise::report::Table;
 use idlewise::{Bytes, Rate};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{Fault, VERIFIERS};
-use idlewise_linux::probe::{self, Cache, Probe, Repeat, Scan, Scans, Service};
+use idlewise_linux::probe::{self, Cache, Interfered, Probe, Repeat, Scan, Scans, Service};
 use idlewise_linux::scrub::{Claim, StateFolder};
 
 use crate::exit::Exit;
@@ -20,8 +20,8 @@ use crate::progress::Progress;
 
 /// Measure a disk in its idle times. Read-only
 ///
-/// Measures how long a verify takes for each size, how fast a sequential and a staggered scan are, and whether the verify command
-/// really reads the medium.
+/// Measures how long a verify takes for each size, how fast a sequential and a staggered scan are, whether the verify command
+/// really reads the medium, and how much of a verify a foreground read waits for.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Block device, such as /dev/sda, or a file that may be read
@@ -61,6 +61,7 @@ struct Findings {
     service: Vec<Service>,
     scans: Scans,
     cache: Cache,
+    interfered: Vec<Interfered>,
 }
 
 /// Runs the command.
@@ -81,14 +82,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     // A scrub of the same disk would wait for the probe, and be charged for it.
     let _claim = if device.is_file() { None } else { Some(Claim::of(&device, &StateFolder::choose(None))?) };
     let monitor = open_monitor(&device, arguments.monitor)?;
-    let mut probe = Probe::new(&device, chosen.verifier, monitor, &stop);
+    let probe = Probe::new(&device, chosen.verifier, monitor, &stop);
     let verifier = probe.verifier();
-    let measured = measure(&mut probe, arguments.switch_read_cache)?;
-    let Some((service, scans, cache)) = measured else { return Ok(Exit::Interrupted) };
+    let measured = measure(probe, arguments.switch_read_cache)?;
+    let Some((service, scans, cache, interfered)) = measured else { return Ok(Exit::Interrupted) };
     let name = format!("{} ({})", device.path.display(), device.identity);
-    let model = probe::disk_model(&name, &service);
+    let model = probe::disk_model(&name, &service, &interfered);
     let model = model.ok_or_else(|| anyhow::anyhow!("{name}: too few sizes could be verified for a disk model"))?;
-    let findings = Findings { model, verifier, passed: chosen.passed, service, scans, cache };
+    let findings = Findings { model, verifier, passed: chosen.passed, service, scans, cache, interfered };
     // What took minutes is delivered wherever it can be.
     let printed = match arguments.json {
         true => output::json(&json::Json::from(&findings)),
@@ -100,16 +101,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
-type Measured = (Vec<Service>, Scans, Cache);
+type Measured = (Vec<Service>, Scans, Cache, Vec<Interfered>);
 
-/// The three measurements, one after the other; `None` when asked to stop.
-fn measure(probe: &mut Probe, switch: bool) -> anyhow::Result<Option<Measured>> {
+/// The measurements, one after the other; `None` when asked to stop.
+fn measure(mut probe: Probe, switch: bool) -> anyhow::Result<Option<Measured>> {
     let progress = Progress::new("probing");
     // About their shares of the time.
-    let Some(service) = probe::service(probe, &mut |done| progress.share(0.4 * done))? else { return Ok(None) };
-    let Some(scans) = probe::scans(probe, &mut |done| progress.share(0.4 + 0.5 * done))? else { return Ok(None) };
-    let cache = probe::cache(probe, switch, &mut |done| progress.share(0.9 + 0.1 * done))?;
-    Ok(cache.map(|cache| (service, scans, cache)))
+    let measuring = &mut probe;
+    let Some(service) = probe::service(measuring, &mut |done| progress.share(0.3 * done))? else { return Ok(None) };
+    let Some(scans) = probe::scans(measuring, &mut |done| progress.share(0.3 + 0.4 * done))? else { return Ok(None) };
+    let cache = probe::cache(measuring, switch, &mut |done| progress.share(0.7 + 0.1 * done))?;
+    let Some(cache) = cache else { return Ok(None) };
+    let interfered = probe::interference(probe, &service, &mut |done| progress.share(0.8 + 0.2 * done))?;
+    Ok(interfered.map(|interfered| (service, scans, cache, interfered)))
 }
 
 impl Findings {
@@ -122,7 +126,8 @@ impl Findings {
         text += &format!("\n\n{}", service_table(&self.service));
         text += &format!("\n{}", scans_table("request size", &self.scans.by_size));
         text += &format!("\n{}", scans_table("regions", &self.scans.by_regions));
-        text + &format!("\n{}\n{}\n", cache_table(&self.cache), self.verdict())
+        text += &format!("\n{}\n{}\n", cache_table(&self.cache), self.verdict());
+        text + &format!("\n{}\n{}\n", interference_table(&self.interfered), INTERFERENCE)
     }
 
     /// Whether a verify reads the medium, in a sentence.
@@ -146,6 +151,19 @@ fn service_table(found: &[Service]) -> Table {
     for one in found {
         let rate = Rate((one.size.0 as f64 / one.sequential.as_secs_f64().max(1e-9)) as u64);
         table.row([one.size.to_string(), one.sequential.to_string(), rate.to_string(), one.moved.to_string()]);
+    }
+    table
+}
+
+/// What the table of it shows.
+const INTERFERENCE: &str = "Interference: the part of what is left of a verify that a read waits for which arrives meanwhile, and its standard \
+    error. It is 1 on a disk that serves one request at a time. The disk model has one standard error more, and 1 at most.";
+
+fn interference_table(found: &[Interfered]) -> Table {
+    let mut table = Table::new(["size", "read alone", "during a verify", "left of it", "interference"]);
+    for one in found {
+        let part = format!("{:.2} ± {:.2}", one.part, one.error);
+        table.row([one.size.to_string(), one.alone.to_string(), one.meanwhile.to_string(), one.left.to_string(), part]);
     }
     table
 }

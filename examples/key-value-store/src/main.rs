@@ -45,7 +45,7 @@ fn main() -> anyhow::Result<()> {
 /// The policy of the benchmark: what it learns from the reads decides how long to wait and how much to merge, and whatever they do,
 /// the mean slowdown stays within its account.
 fn policy(goal: Nanos, times: [Nanos; 2]) -> anyhow::Result<impl Policy + 'static> {
-    let points = SIZES.into_iter().zip(times).map(|(size, time)| Point { size, time });
+    let points = SIZES.into_iter().zip(times).map(|(size, time)| Point::new(size, time));
     let model = DiskModel::new("merging", points.collect())?;
     Ok(Budget::new(Adaptive::new(&Goal::new(goal, LONGEST), &model), goal))
 }

@@ -3,7 +3,7 @@
 use idlewise::Nanos;
 use idlewise::disk::DiskModel;
 use idlewise_linux::device::verify::Fault;
-use idlewise_linux::probe::{Repeat, Scan, Service};
+use idlewise_linux::probe::{Interfered, Repeat, Scan, Service};
 use serde::Serialize;
 
 use super::Findings;
@@ -21,6 +21,8 @@ pub struct Json<'a> {
     repeated: Vec<Repeated>,
     repeated_cache_off: Vec<Repeated>,
     answered_from_cache: bool,
+    /// How much of a verify a read waits for, by size.
+    interference: Vec<Waited>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +43,22 @@ struct Scanned {
     size_bytes: u64,
     regions: u64,
     rate_bytes_per_s: u64,
+}
+
+#[derive(Serialize)]
+struct Waited {
+    /// Size of the verifies.
+    size_bytes: u64,
+    /// Mean response time of a read alone.
+    alone_s: f64,
+    /// Mean response time of a read that arrived during a verify.
+    meanwhile_s: f64,
+    /// How much was left of the verify then, on average.
+    left_s: f64,
+    /// What the read took longer, over what was left.
+    part: f64,
+    /// Standard error of that.
+    part_standard_error: f64,
 }
 
 #[derive(Serialize)]
@@ -71,6 +89,14 @@ impl<'a> From<&'a Findings> for Json<'a> {
             sequential_s: seconds(one.sequential),
             moved_s: seconds(one.moved),
         };
+        let interference = |one: &Interfered| Waited {
+            size_bytes: one.size.0,
+            alone_s: seconds(one.alone),
+            meanwhile_s: seconds(one.meanwhile),
+            left_s: seconds(one.left),
+            part: one.part,
+            part_standard_error: one.error,
+        };
         let passed = |(name, fault): &(&'static str, Fault)| Passed { name, reason: fault.to_string() };
         Self {
             model: &found.model,
@@ -82,6 +108,7 @@ impl<'a> From<&'a Findings> for Json<'a> {
             repeated: repeated(&found.cache.as_it_is),
             repeated_cache_off: repeated(&found.cache.off),
             answered_from_cache: found.cache.answers(),
+            interference: found.interfered.iter().map(interference).collect(),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use idlewise::Nanos;
 use idlewise::report::{Chart, Page, Scale, Section};
-use idlewise_linux::probe::{Repeat, Scan, Scans, Service};
+use idlewise_linux::probe::{Interfered, Repeat, Scan, Scans, Service};
 
-use super::{Findings, cache_table, scans_table, service_table};
+use super::{Findings, cache_table, interference_table, scans_table, service_table};
 
 /// The page's HTML.
 pub fn html(found: &Findings) -> String {
@@ -43,10 +43,17 @@ pub fn html(found: &Findings) -> String {
         drawings: vec![(String::new(), cache_chart(found))],
         ..Section::default()
     };
+    let interference = Section {
+        heading: "How much of a verify a read waits for".into(),
+        text: super::INTERFERENCE.into(),
+        table: interference_table(&found.interfered),
+        drawings: vec![(String::new(), interference_chart(&found.interfered))],
+        ..Section::default()
+    };
     Page {
         title: format!("Probe of {}", found.model.name),
         lead: format!("Verified by {}, in the disk's idle times.", found.verifier),
-        sections: vec![service, scans, regions, cache],
+        sections: vec![service, scans, regions, cache, interference],
     }
     .html()
 }
@@ -94,6 +101,14 @@ fn cache_chart(found: &Findings) -> String {
         lines.push(line("repeated, cache off", &cache.off, |one| one.again));
     }
     log_chart("request size (KiB)", ("time of a verify", Scale::LogSeconds), lines)
+}
+
+fn interference_chart(found: &[Interfered]) -> String {
+    let line = |name: &str, part: fn(&Interfered) -> f64| {
+        (name.into(), found.iter().map(|one| (kib(one.size), part(one))).collect())
+    };
+    let lines = vec![line("measured", |one| one.part), line("in the disk model", |one| one.interference().part())];
+    log_chart("request size (KiB)", ("interference", Scale::Linear), lines)
 }
 
 type Lines = Vec<(String, Vec<(f64, f64)>)>;

@@ -1,11 +1,13 @@
-//! What a disk is like: its service times, the rate of scans in either order, and whether a verify reads the medium (DSN 2012,
-//! figures 1, 4 and 5). Read-only, and in the disk's idle times.
+//! What a disk is like: its service times, the rate of scans in either order, whether a verify reads the medium (DSN 2012,
+//! figures 1, 4 and 5), and how much of a verify a foreground read waits for. Read-only, and in the disk's idle times.
 
 mod cache;
+mod interference;
 mod scans;
 mod service;
 
 pub use cache::{Cache, Repeat, cache};
+pub use interference::{Interfered, interference};
 pub use scans::{Scan, Scans, scans};
 pub use service::{Service, disk_model, service};
 

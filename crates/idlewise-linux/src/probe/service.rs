@@ -1,10 +1,10 @@
 //! How long a verify takes at each size (DSN 2012, figure 4).
 
-use idlewise::disk::{Access, DiskModel, Point, SMALLEST_REQUEST};
+use idlewise::disk::{Access, DiskModel, Interference, Point, SMALLEST_REQUEST};
 use idlewise::order::Extent;
 use idlewise::{Bytes, Nanos, Rate};
 
-use super::{Probe, Watch, mean, median};
+use super::{Interfered, Probe, Watch, mean, median};
 use crate::scrub::ScrubError;
 use crate::scrub::lane::Timed;
 
@@ -83,13 +83,15 @@ fn times(
 }
 
 /// The model that tuning and simulation take: verifies as they follow one another, foreground requests as at random places.
-/// Writes are not measured, but taken to be as slow as reads.
-pub fn disk_model(name: &str, found: &[Service]) -> Option<DiskModel> {
+/// Writes are not measured, but taken to be as slow as reads. Where interference was not measured, it is taken to be full.
+pub fn disk_model(name: &str, found: &[Service], interfered: &[Interfered]) -> Option<DiskModel> {
     let mut model = DiskModel { name: name.into(), verify: Vec::new(), read: None, write: None };
     for one in found.iter().filter(|one| one.size >= SMALLEST_REQUEST) {
         // A curve never falls; on a very fast disk the clock's noise may say so.
         let time = one.sequential.max(model.verify.last().map_or(Nanos(1), |point| point.time));
-        model.verify.push(Point { size: one.size, time });
+        let measured = interfered.iter().find(|of| of.size == one.size).or(interfered.last());
+        let interference = measured.map_or(Interference::FULL, Interfered::interference);
+        model.verify.push(Point { size: one.size, time, interference });
     }
     let (first, last) = (found.first()?, found.last()?);
     // Where noise hides that larger requests take longer, the largest one's whole time is that of its bytes.
@@ -116,13 +118,13 @@ mod tests {
         };
         let found =
             [one(1, 50, 4_000_000), one(64, 100, 4_500_000), one(128, 90, 5_000_000), one(1025, 300, 14_485_760)];
-        let model = disk_model("x", &found).unwrap();
+        let model = disk_model("x", &found, &[]).unwrap();
         let times: Vec<u64> = model.verify.iter().map(|point| point.time.0).collect();
         assert_eq!(times, [100, 100, 300]);
         let read = model.read.unwrap();
         // 1 MiB in 10.48576 ms.
         assert_eq!(read.rate, Rate(100_000_000));
         assert_eq!(read.time(Bytes::from_kib(1)), Nanos(4_000_000));
-        assert!(disk_model("x", &found[..2]).is_none());
+        assert!(disk_model("x", &found[..2], &[]).is_none());
     }
 }

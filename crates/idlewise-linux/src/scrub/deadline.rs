@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn model() -> DiskModel {
-        let point = |kib, ms| Point { size: Bytes::from_kib(kib), time: Nanos::from_millis(ms) };
+        let point = |kib, ms| Point::new(Bytes::from_kib(kib), Nanos::from_millis(ms));
         DiskModel { name: "test".into(), verify: vec![point(64, 5), point(4096, 45)], read: None, write: None }
     }
 

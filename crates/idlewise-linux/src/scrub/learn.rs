@@ -81,13 +81,13 @@ pub(super) fn curve(lane: &mut Lane, name: &str, goal: &Goal, watch: Watch) -> R
         };
         // A curve never falls; on a very fast disk the clock's noise may say so.
         let time = time.max(model.verify.last().map_or(Nanos(1), |point| point.time));
-        model.verify.push(Point { size, time });
+        model.verify.push(Point::new(size, time));
     }
     match model.verify[..] {
         // Of a disk that could not be measured nothing better is known.
         [] => model.verify = DiskModel::ultrastar_15k450().verify,
         // Where only the smallest are taken, longer ones are as many of these.
-        [one] => model.verify.push(Point { size: Bytes(2 * one.size.0), time: Nanos(2 * one.time.0) }),
+        [one] => model.verify.push(Point::new(Bytes(2 * one.size.0), Nanos(2 * one.time.0))),
         _ => {}
     }
     Ok(Some(model))

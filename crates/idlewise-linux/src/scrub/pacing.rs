@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn larger_requests_are_measured_as_they_are_verified() {
         let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
-        let point = |kib, ms| Point { size: Bytes::from_kib(kib), time: Nanos::from_millis(ms) };
+        let point = |kib, ms| Point::new(Bytes::from_kib(kib), Nanos::from_millis(ms));
         let model = DiskModel { name: "d".into(), verify: vec![point(64, 8), point(256, 10)], read: None, write: None };
         let mut pacing = Pacing::tuned(goal, model, &SecondClock::new(Nanos(0)), Nanos(0)).unwrap();
         assert_eq!(pacing.parameters().map(|(size, _)| size), Some(Bytes::from_kib(1024)));

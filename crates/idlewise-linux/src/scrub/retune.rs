@@ -96,7 +96,7 @@ impl Retune {
             self.times.1.sort_unstable();
             // A curve never falls.
             let time = self.times.1[TIMES / 2].max(last.time);
-            self.model.verify.push(Point { size, time });
+            self.model.verify.push(Point::new(size, time));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod cache;
 mod flash;
+mod interference;
 mod mechanical;
 mod model;
 #[cfg(feature = "files")]
@@ -9,6 +10,7 @@ mod presets;
 
 pub use cache::{Cache, Cached};
 pub use flash::{Flash, FlashGeometry};
+pub use interference::{Interference, Timing};
 pub use mechanical::{Geometry, Mechanical};
 pub use model::{Access, DiskModel, LARGEST_REQUEST, ModelError, Point, SMALLEST_REQUEST};
 #[cfg(feature = "files")]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::interference::{Interference, Timing};
 use crate::{Bytes, Nanos, Rate};
 
 /// The smallest request that is worth issuing: verify times are almost constant below (DSN 2012, section IV-A).
@@ -33,6 +34,9 @@ pub struct Point {
     pub size: Bytes,
     /// Service time of one request of that size.
     pub time: Nanos,
+    /// How much of it a foreground request waits for that arrives meanwhile; all of it unless measured.
+    #[serde(default, skip_serializing_if = "Point::is_served_alone")]
+    pub interference: Interference,
 }
 
 /// Mean service of a foreground request: `position + size / rate`.
@@ -60,6 +64,17 @@ pub enum ModelError {
     Rate(&'static str),
 }
 
+impl Point {
+    /// Of a disk that serves one request at a time.
+    pub fn new(size: Bytes, time: Nanos) -> Self {
+        Self { size, time, interference: Interference::FULL }
+    }
+
+    fn is_served_alone(interference: &Interference) -> bool {
+        *interference == Interference::FULL
+    }
+}
+
 impl Access {
     /// Service time of one request.
     pub fn time(&self, size: Bytes) -> Nanos {
@@ -80,7 +95,7 @@ impl DiskModel {
     /// use idlewise::disk::{DiskModel, Point};
     /// use idlewise::{Bytes, Nanos};
     ///
-    /// let point = |kib, ms| Point { size: Bytes::from_kib(kib), time: Nanos::from_millis(ms) };
+    /// let point = |kib, ms| Point::new(Bytes::from_kib(kib), Nanos::from_millis(ms));
     /// let model = DiskModel::new("merge", vec![point(64, 1), point(4096, 20)])?;
     /// assert_eq!(model.verify_time(Bytes::from_kib(2080)), Nanos::from_micros(10_500));
     /// # Ok::<(), idlewise::disk::ModelError>(())
@@ -93,10 +108,17 @@ impl DiskModel {
 
     /// A disk of tests: 1,000 bytes take `time` nanoseconds, and every further 1,000 as much again.
     #[cfg(test)]
-    pub fn in_proportion(time: u64) -> Self {
-        let point = |size, time| Point { size: Bytes(size), time: Nanos(time) };
+    pub(crate) fn in_proportion(time: u64) -> Self {
+        let point = |size, time| Point::new(Bytes(size), Nanos(time));
         let verify = vec![point(1_000, time), point(2_000, time.saturating_mul(2))];
         Self { name: "test".into(), verify, read: None, write: None }
+    }
+
+    /// The same where a foreground request waits for this part of a request only.
+    #[cfg(test)]
+    pub(crate) fn interfering(mut self, part: f64) -> Self {
+        self.verify.iter_mut().for_each(|point| point.interference = Interference::new(part));
+        self
     }
 
     /// Whether the times mean anything: at least two points, whose sizes grow and whose times never fall, and rates above zero.
@@ -139,11 +161,21 @@ impl DiskModel {
         toml::to_string(self).expect("a disk model has only text and tables")
     }
 
-    /// The request sizes that are tried, in steps of the smallest, and their verify times: those that take no longer than
-    /// `longest`.
-    pub fn sizes(&self, longest: Nanos) -> Vec<(Bytes, Nanos)> {
+    /// The request sizes that are tried, in steps of the smallest, and their timing: those that take no longer than
+    /// `longest`, as a foreground request may have to wait for all of one.
+    pub fn sizes(&self, longest: Nanos) -> Vec<(Bytes, Timing)> {
         let all = (1..=LARGEST_REQUEST.0 / SMALLEST_REQUEST.0).map(|steps| Bytes(steps * SMALLEST_REQUEST.0));
-        all.map(|size| (size, self.verify_time(size))).filter(|(_, time)| *time <= longest).collect()
+        all.map(|size| (size, self.timing(size))).filter(|(_, timing)| timing.time <= longest).collect()
+    }
+
+    /// Time and interference of one verify of `size`, the latter also linear between points, and constant outside of them.
+    pub fn timing(&self, size: Bytes) -> Timing {
+        let upper = self.verify.partition_point(|point| point.size < size);
+        let interference = match (upper.checked_sub(1).map(|lower| self.verify[lower]), self.verify.get(upper)) {
+            (Some(a), Some(b)) => a.interference.towards(b.interference, size.0 - a.size.0, b.size.0 - a.size.0),
+            (a, b) => a.or(b.copied()).map_or(Interference::FULL, |point| point.interference),
+        };
+        Timing { time: self.verify_time(size), interference }
     }
 
     /// Time of one verify of `size`: constant below the first point (DSN 2012, section IV-A: times are almost constant up
@@ -177,13 +209,27 @@ mod tests {
         assert_eq!(disk.verify_time(Bytes::from_kib(8192)), Nanos(96_723_810));
         assert_eq!(disk.read.unwrap().time(Bytes(90_000)), Nanos(5_000_000));
         let sizes = disk.sizes(Nanos::from_millis(50));
-        assert_eq!((sizes.len(), sizes[7]), (63, (Bytes::from_kib(512), Nanos(9_866_667))));
+        assert_eq!((sizes.len(), sizes[7]), (63, (Bytes::from_kib(512), Nanos(9_866_667).into())));
     }
 
     #[test]
     fn writes_what_it_reads() {
-        let disk = DiskModel::ultrastar_15k450();
+        let mut disk = DiskModel::ultrastar_15k450();
+        assert!(!disk.to_toml().contains("interference"));
+        disk.verify[0].interference = Interference::new(0.25);
+        assert!(disk.to_toml().contains("interference = 0.25\n"), "{}", disk.to_toml());
         assert_eq!(DiskModel::from_toml(&disk.to_toml()).unwrap(), disk);
+    }
+
+    #[test]
+    fn interference_is_linear_between_points_and_constant_outside() {
+        let mut disk = DiskModel::ultrastar_15k450();
+        let last = disk.verify.len() - 1;
+        (disk.verify[0].interference, disk.verify[last].interference) =
+            (Interference::new(0.2), Interference::new(0.8));
+        assert_eq!(last, 1);
+        let part = |kib| disk.timing(Bytes::from_kib(kib)).interference.part();
+        assert_eq!([1, 64, 2080, 4096, 9000].map(part), [0.2, 0.2, 0.5, 0.8, 0.8]);
     }
 
     #[test]
@@ -197,6 +243,9 @@ mod tests {
         assert!(matches!(model(&same), Err(ModelError::Curve)));
         let stopped = point("64KiB", "2ms") + &point("1MiB", "3ms") + "[read]\nposition=\"1ms\"\nrate=\"0B/s\"";
         assert!(matches!(model(&stopped), Err(ModelError::Rate("read"))));
+        let half = "[[verify]]\nsize = \"64KiB\"\ntime = \"1ms\"\ninterference = 1.5\n";
+        let error = model(half).unwrap_err().to_string();
+        assert!(error.contains("line 5") && error.contains("a number from 0 to 1"), "{error}");
         let error = model("[[verify]]\nsize = \"64 apples\"\ntime = \"1ms\"").unwrap_err().to_string();
         assert!(error.contains("line 3") && error.contains("apples"), "{error}");
     }

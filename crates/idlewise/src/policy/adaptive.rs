@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::waiting::on_intervals;
 use super::{Budget, Decision, Entry, Kind, Parameter, Policy, Tried, Value};
-use crate::disk::{DiskModel, SMALLEST_REQUEST};
+use crate::disk::{DiskModel, SMALLEST_REQUEST, Timing};
 use crate::idle::{Interval, exceeded_by_shares};
 use crate::tune::Goal;
 use crate::{Bytes, Nanos};
@@ -39,7 +39,7 @@ const DOUBT: f64 = 200.0;
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     target: f64,
-    sizes: Vec<(Bytes, Nanos)>,
+    sizes: Vec<(Bytes, Timing)>,
     intervals: VecDeque<Interval>,
     seen: u64,
     /// Number of intervals seen at which to tune again.
@@ -63,8 +63,8 @@ impl Adaptive {
     /// foreground request as far as the model is right. Where no size is so short it never works, which [`Goal::check`] tells beforehand.
     /// It does not look at the goal's 99th percentile.
     pub fn new(goal: &Goal, model: &DiskModel) -> Self {
-        let sizes = SIZES.iter().map(|k| Bytes(k * SMALLEST_REQUEST.0)).map(|size| (size, model.verify_time(size)));
-        let sizes: Vec<_> = sizes.filter(|(_, service)| *service <= goal.max_slowdown).collect();
+        let sizes = SIZES.iter().map(|k| Bytes(k * SMALLEST_REQUEST.0)).map(|size| (size, model.timing(size)));
+        let sizes: Vec<_> = sizes.filter(|(_, timing)| timing.time <= goal.max_slowdown).collect();
         let size = sizes.first().map_or(Bytes(0), |(size, _)| *size);
         Self {
             target: goal.mean_slowdown.0 as f64,
@@ -89,7 +89,7 @@ impl Adaptive {
 
     /// How long a request of the present size takes, by the model.
     pub fn service(&self) -> Nanos {
-        self.sizes.iter().find(|(size, _)| *size == self.size).map_or(Nanos::ZERO, |(_, service)| *service)
+        self.sizes.iter().find(|(size, _)| *size == self.size).map_or(Nanos::ZERO, |(_, timing)| timing.time)
     }
 
     /// Takes the pair that verified most within what the account allows.
@@ -106,8 +106,8 @@ impl Adaptive {
         lengths.sort_unstable();
         for wait in exceeded_by_shares(&lengths, RAREST, WAITS) {
             longer.retain(|&index| intervals[index as usize].length > wait);
-            for &(size, service) in &self.sizes {
-                let done = on_intervals(intervals, &longer, wait, service, None, |_| true);
+            for &(size, timing) in &self.sizes {
+                let done = on_intervals(intervals, &longer, wait, timing, None, |_| true);
                 let (bytes, delay) = (done.requests.saturating_mul(size.0), done.delay_sum.0 as f64);
                 if delay <= allowed && bytes > best.0 {
                     best = (bytes, delay, wait, size);
@@ -223,7 +223,7 @@ mod tests {
         for wait in (0..80).map(|k| Nanos((1e6 * 1.12f64.powi(k)) as u64)) {
             longer.retain(|&index| intervals[index as usize].length > wait);
             for (size, _) in model.sizes(Nanos(u64::MAX)).into_iter().step_by(2) {
-                let done = on_intervals(intervals, &longer, wait, model.verify_time(size), None, |_| true);
+                let done = on_intervals(intervals, &longer, wait, model.timing(size), None, |_| true);
                 if done.delay_sum <= delay {
                     best = best.max(done.requests * size.0);
                 }

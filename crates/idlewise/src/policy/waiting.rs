@@ -1,6 +1,7 @@
 //! Waiting(t) with a fixed request size: DSN 2012, sections V-B and V-C.
 
 use super::{Decision, Entry, Kind, Parameter, Policy, REQUEST_SIZE, Tried};
+use crate::disk::Timing;
 use crate::idle::Interval;
 use crate::{Bytes, Nanos, TotalTime};
 
@@ -64,7 +65,7 @@ pub(crate) struct Done {
     pub collisions: u64,
     /// Sum of the delays of foreground requests.
     pub delay_sum: TotalTime,
-    /// Longest delay of one.
+    /// Longest delay of one, where it waits for all that is left.
     pub longest_delay: Nanos,
     /// Idle time in which a request was in service.
     pub used_idle: TotalTime,
@@ -73,16 +74,18 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// A busy period of so many requests is delayed.
-    fn delayed(&mut self, delay: u64, requests: u64, limit: Option<Nanos>) {
+    /// A busy period of so many requests is delayed, at worst by so much.
+    fn delayed(&mut self, delay: u64, worst: u64, requests: u64, limit: Option<Nanos>) {
         self.delay_sum += Nanos(delay) * requests;
-        self.slowed += if limit.is_some_and(|limit| delay > limit.0) { requests } else { 0 };
+        self.slowed += if limit.is_some_and(|limit| worst > limit.0) { requests } else { 0 };
     }
 }
 
 /// A request in service when foreground work arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Collision {
+    /// What is left of it, in nanoseconds.
+    pub left: u64,
     /// What it delays the foreground by, in nanoseconds.
     pub delay: u64,
     /// What delays carried from earlier intervals left of the interval, in nanoseconds.
@@ -93,18 +96,18 @@ pub(crate) struct Collision {
     pub followers: u64,
 }
 
-/// Runs Waiting with one wait and one service time over intervals, in time proportional to those longer than the wait and those
+/// Runs Waiting with one wait and one timing over intervals, in time proportional to those longer than the wait and those
 /// that their collisions reach. `longer` are the indices, ascending, of all intervals longer than the wait, and maybe of others;
 /// `collided` is told each collision, and says whether to go on. Requests that are delayed by more than `limit` are counted.
 pub(crate) fn on_intervals(
     intervals: &[Interval],
     longer: &[u32],
     wait: Nanos,
-    service: Nanos,
+    timing: Timing,
     limit: Option<Nanos>,
     mut collided: impl FnMut(Collision) -> bool,
 ) -> Done {
-    let (wait, service) = (wait.0, service.0.max(1));
+    let (wait, service) = (wait.0, timing.time.0.max(1));
     let mut done = Done::default();
     // The next interval that no carried delay has dealt with yet.
     let mut next = 0;
@@ -120,16 +123,19 @@ pub(crate) fn on_intervals(
             let issued = (length - wait).div_ceil(service);
             done.requests += issued;
             done.used_idle += Nanos(length - wait);
-            let mut delay = wait.saturating_add(issued.saturating_mul(service)) - length;
+            let left = wait.saturating_add(issued.saturating_mul(service)) - length;
+            done.collisions += u64::from(left > 0);
+            let mut delay = timing.interference.of(Nanos(left)).0;
             if delay == 0 {
                 break;
             }
-            done.collisions += 1;
-            done.longest_delay = done.longest_delay.max(Nanos(delay));
+            // Of the mean delay and the worst the same is absorbed.
+            let beyond = left - delay;
+            done.longest_delay = done.longest_delay.max(Nanos(left));
             let followers = intervals[at].followers;
-            done.delayed(delay, followers, limit);
+            done.delayed(delay, left, followers, limit);
             chain += 1;
-            if !collided(Collision { delay, length, chain, followers }) {
+            if !collided(Collision { left, delay, length, chain, followers }) {
                 return done;
             }
             length = 0;
@@ -140,10 +146,10 @@ pub(crate) fn on_intervals(
                     break;
                 }
                 delay -= following.length.0;
-                done.delayed(delay, following.followers, limit);
                 if delay == 0 {
                     break;
                 }
+                done.delayed(delay, delay + beyond, following.followers, limit);
             }
             next = at + 1;
         }

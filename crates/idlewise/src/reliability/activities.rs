@@ -289,7 +289,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn takes(ms: u64) -> Service {
-        let point = |size| Point { size: Bytes(size), time: Nanos::from_millis(ms) };
+        let point = |size| Point::new(Bytes(size), Nanos::from_millis(ms));
         Service::OfSize(DiskModel { name: "t".into(), verify: vec![point(1), point(2)], read: None, write: None })
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Detail, Tally, Work};
 use crate::cdh::Cdh;
+use crate::disk::Interference;
 use crate::idle::{Idleness, Interval};
 use crate::policy::{Decision, Policy};
 use crate::{Bytes, Nanos, TotalTime};
@@ -17,11 +18,11 @@ pub struct Outcome {
     pub collisions: u64,
     /// Sum of the delays of foreground requests.
     pub delay_sum: TotalTime,
-    /// Longest delay of a foreground request.
+    /// Longest delay of a foreground request, where it waits for all that is left of a background request.
     pub longest_delay: Nanos,
     /// Idle time, before the foreground's arrival, in which a background request was in service.
     pub used_idle: TotalTime,
-    /// Foreground requests delayed by more than a limit, where there is one.
+    /// Foreground requests delayed by more than a limit, where there is one, in the same way.
     pub slowed: u64,
 }
 
@@ -43,7 +44,8 @@ impl Lane {
 /// Runs policies through the idle intervals of one disk. Where there are several lanes, the first whose policy lets it run
 /// and that has work goes first, one request at a time; within a lane the first work that waits.
 ///
-/// A collision's overrun W shifts the busy period that follows by W: each of its requests is slowed by W. The next
+/// A collision's overrun, times the disk's interference, is the delay W: it shifts the busy period that follows, and each of its requests is
+/// slowed by W. The next
 /// idle interval shrinks by W; one no longer than W vanishes, and what it could not absorb carries on to the next busy
 /// period. No background work starts while a delay is carried; a policy sees what is left of an interval.
 #[derive(Default)]
@@ -58,6 +60,8 @@ pub struct Simulation {
     pub limit: Option<Nanos>,
     /// Delay that the last busy period passed on.
     carried: u64,
+    /// What it would be more by if the foreground had waited for all of the background request.
+    beyond: u64,
     /// Time from the foreground arrival that the policies were last told of to the end of the last interval seen.
     since_arrival: u64,
     /// End of the last interval seen, on the trace's clock, and what is added to that for the source's.
@@ -95,7 +99,7 @@ impl Simulation {
                 lane.policy.interval_foreseen(Nanos(length));
                 lane.policy.idle_began(Nanos(busy), Nanos(began));
             }
-            self.carried = self.background(length);
+            (self.carried, self.beyond) = self.background(length);
             for lane in &mut self.lanes {
                 lane.policy.foreground_arrived(Nanos(length), Nanos(self.carried));
             }
@@ -131,8 +135,9 @@ impl Simulation {
         self.lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(requests, told));
         if self.carried > 0 {
             self.outcome.delay_sum += delays;
-            self.outcome.longest_delay = self.outcome.longest_delay.max(Nanos(self.carried));
-            self.outcome.slowed += if self.limit.is_some_and(|limit| self.carried > limit.0) { requests } else { 0 };
+            let worst = Nanos(self.carried + self.beyond);
+            self.outcome.longest_delay = self.outcome.longest_delay.max(worst);
+            self.outcome.slowed += if self.limit.is_some_and(|limit| worst > limit) { requests } else { 0 };
             self.slowdowns.add_many(Nanos(self.carried), requests);
         }
     }
@@ -156,11 +161,11 @@ impl Simulation {
         self.lanes.iter_mut().flat_map(|lane| &mut lane.works)
     }
 
-    /// Background work in an interval of `length`; returns by how much the last request overruns it.
-    fn background(&mut self, length: u64) -> u64 {
+    /// Background work in an interval of `length`; returns by how much the last request delays what follows, and how much more is left of it.
+    fn background(&mut self, length: u64) -> (u64, u64) {
         let began = self.clock.saturating_sub(length);
         let several = self.works().count() > 1;
-        let mut elapsed = 0;
+        let (mut elapsed, mut interference) = (0, Interference::FULL);
         while elapsed < length {
             let mut next = length;
             // More urgent work may be due after any request.
@@ -188,13 +193,16 @@ impl Simulation {
                 self.outcome.scrubbed.0 = self.outcome.scrubbed.0.saturating_add(served.bytes.0);
                 self.outcome.used_idle += Nanos(served.time.min(room).0 - served.paused.0);
                 next = elapsed.saturating_add(served.time.0);
+                interference = served.interference;
                 break;
             }
             elapsed = next;
         }
         // A wait or a stop ends with the interval, only a request behind it.
         self.outcome.collisions += u64::from(elapsed > length);
-        elapsed - length
+        let left = elapsed - length;
+        let delay = interference.of(Nanos(left)).0;
+        (delay, left - delay)
     }
 }
 
@@ -375,6 +383,7 @@ mod tests {
         #[test]
         fn equals_the_naive_simulation(
             requests in requests(), wait in prop_oneof![0u64..20, 0u64..200], service in 1u64..60, kb in 1u64..4,
+            part in prop_oneof![Just(1.0), 0.0..1.0f64],
         ) {
             let size = Bytes(kb * 1_000);
             let waits = Waiting { idle_wait: Nanos(wait), request_size: size };
@@ -402,7 +411,7 @@ mod tests {
                 &|| Box::new(Budget::new(waits, Nanos(kb))),
                 &|| Box::new(Budget::new(FixedDelay::new(Nanos(wait), size), Nanos(kb))),
             ];
-            let of_size = || Service::OfSize(DiskModel::in_proportion(service));
+            let of_size = || Service::OfSize(DiskModel::in_proportion(service).interfering(part));
             let scrub = |service| Box::new(Scrub::new(service)) as Box<dyn Work>;
             let jobs = |service, places| Box::new(WriteVerification::new(service, places)) as Box<dyn Work>;
             let parity = |read, write| Box::new(ParityUpdates::new(read, write, Bytes(3_000))) as Box<dyn Work>;

@@ -1,6 +1,7 @@
 //! The simulation written the slow, obvious way, request by request on one clock, to hold the engine against.
 
 use super::{Lane, Outcome, Work};
+use crate::disk::Interference;
 use crate::policy::Decision;
 use crate::{Bytes, Nanos};
 
@@ -13,7 +14,7 @@ pub fn place(arrival: u64) -> Bytes {
 pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane], limit: Option<Nanos>) -> Outcome {
     let mut outcome = Outcome::default();
     // The end of the recorded busy period, the delay that requests have now, and the arrival that began the work.
-    let (mut recorded_end, mut delay, mut work_began) = (None, 0u64, 0u64);
+    let (mut recorded_end, mut delay, mut beyond, mut work_began) = (None, 0u64, 0u64, 0u64);
     let mut written = Vec::new();
     for &(arrival, response, write) in requests {
         if let Some(end) = recorded_end
@@ -28,8 +29,10 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane], limit: Option
                     lane.policy.interval_foreseen(Nanos(arrival - idle_from));
                     lane.policy.idle_began(Nanos(idle_from - work_began), Nanos(idle_from));
                 }
-                let free_at = background(idle_from, arrival, lanes, &mut outcome);
-                delay = free_at.saturating_sub(arrival);
+                let (free_at, interference) = background(idle_from, arrival, lanes, &mut outcome);
+                let left = free_at.saturating_sub(arrival);
+                delay = interference.of(Nanos(left)).0;
+                beyond = left - delay;
                 for lane in lanes.iter_mut() {
                     lane.policy.foreground_arrived(Nanos(arrival - idle_from), Nanos(delay));
                 }
@@ -44,8 +47,9 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane], limit: Option
         }
         lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(1, Nanos(delay)));
         outcome.delay_sum += Nanos(delay);
-        outcome.longest_delay = outcome.longest_delay.max(Nanos(delay));
-        outcome.slowed += u64::from(limit.is_some_and(|limit| delay > limit.0));
+        let worst = if delay > 0 { delay + beyond } else { 0 };
+        outcome.longest_delay = outcome.longest_delay.max(Nanos(worst));
+        outcome.slowed += u64::from(limit.is_some_and(|limit| worst > limit.0));
         recorded_end = recorded_end.max(Some(arrival + response));
         if write {
             written.push((arrival + response + delay, place(arrival)));
@@ -61,9 +65,10 @@ fn works(lanes: &mut [Lane]) -> impl Iterator<Item = &mut Box<dyn Work>> {
     lanes.iter_mut().flat_map(|lane| &mut lane.works)
 }
 
-/// One background request after another on the clock; returns when the device is free of them.
-fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome) -> u64 {
-    let (mut now, several) = (from, works(lanes).count() > 1);
+/// One background request after another on the clock; returns when the device is free of them, and how much of
+/// the last one the foreground waits for.
+fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome) -> (u64, Interference) {
+    let (mut now, several, mut interference) = (from, works(lanes).count() > 1, Interference::FULL);
     'again: while now < arrival {
         let mut wake = arrival;
         for lane in lanes.iter_mut() {
@@ -86,11 +91,12 @@ fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome
                 outcome.scrubbed.0 += served.bytes.0;
                 outcome.used_idle += Nanos((now + served.time.0).min(arrival) - now);
                 now += served.time.0;
+                interference = served.interference;
             }
             continue 'again;
         }
         now = wake;
     }
     outcome.collisions += u64::from(now > arrival);
-    now
+    (now, interference)
 }

@@ -84,15 +84,15 @@ pub fn frontier(
     };
     let of_size = |&size: &Bytes| {
         let mut fast: Vec<Waits> = disks.iter().map(|disk| Waits::new(&disk.intervals)).collect();
-        let service = model.verify_time(size);
+        let timing = model.timing(size);
         let one = |&wait: &Nanos| {
-            fast.iter_mut().for_each(|disk| disk.raise(lowest(wait, service, arrivals)));
+            fast.iter_mut().for_each(|disk| disk.raise(lowest(wait, timing.time, arrivals)));
             let run = |wait| {
                 let mut outcome = Outcome::default();
-                fast.iter().for_each(|disk| outcome.add(&disk.outcome(wait, service, size)));
+                fast.iter().for_each(|disk| outcome.add(&disk.outcome(wait, timing, size)));
                 outcome
             };
-            point("fixed", size, wait, "", &weighed(wait, service, arrivals, run))
+            point("fixed", size, wait, "", &weighed(wait, timing.time, arrivals, run))
         };
         let points: Vec<FrontierPoint> = close.iter().map(one).collect();
         tick();

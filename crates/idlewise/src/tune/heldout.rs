@@ -116,10 +116,10 @@ impl WaitingGrid {
         let mut points = Vec::new();
         for idle_wait in waits {
             fast.iter_mut().for_each(|disk| disk.raise(idle_wait));
-            for &(request_size, service) in &sizes {
+            for &(request_size, timing) in &sizes {
                 let mut outcome = Outcome::default();
                 for disk in &fast {
-                    outcome.add(&disk.outcome(idle_wait, service, request_size));
+                    outcome.add(&disk.outcome(idle_wait, timing, request_size));
                 }
                 points.push((outcome, Waiting { idle_wait, request_size }));
             }

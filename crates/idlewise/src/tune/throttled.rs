@@ -7,7 +7,7 @@
 use super::goal::Goal;
 use super::sample::sample;
 use super::waiting::Waits;
-use crate::disk::{DiskModel, SMALLEST_REQUEST};
+use crate::disk::{DiskModel, SMALLEST_REQUEST, Timing};
 use crate::idle::Idleness;
 use crate::policy::Waiting;
 use crate::simulate::Outcome;
@@ -27,24 +27,24 @@ pub fn throttled(disks: &[Idleness], model: &DiskModel, goal: &Goal) -> Option<W
     let disks = sample(disks, STRETCHES, MOST);
     let doubled = |size: Bytes| (size.0 / SMALLEST_REQUEST.0).is_power_of_two();
     let sizes = model.sizes(goal.max_slowdown).into_iter().filter(|(size, _)| doubled(*size));
-    let best = sizes.filter_map(|(size, service)| of_size(&disks, size, service, goal));
+    let best = sizes.filter_map(|(size, timing)| of_size(&disks, size, timing, goal));
     let (_, waiting) = best.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     Some(waiting)
 }
 
 /// What the best wait of this size scrubs within the account, in bytes.
-fn of_size(disks: &[Idleness], size: Bytes, service: Nanos, goal: &Goal) -> Option<(f64, Waiting)> {
+fn of_size(disks: &[Idleness], size: Bytes, timing: Timing, goal: &Goal) -> Option<(f64, Waiting)> {
     let mut waits: Vec<_> = disks.iter().map(|disk| Waits::new(&disk.intervals).beyond(goal.p99_slowdown)).collect();
     let allowed = goal.allows(disks);
-    let mut wait = service.0 as f64 / 4.0;
+    let mut wait = timing.time.0 as f64 / 4.0;
     let mut best: Option<(f64, Waiting)> = None;
     for _ in 0..WAITS {
         let idle_wait = Nanos(wait as u64);
         waits.iter_mut().for_each(|disk| disk.raise(idle_wait));
         let mut sum = Outcome::default();
         for shift in 0..SHIFTS {
-            let shifted = Nanos(idle_wait.0 + shift * service.0 / SHIFTS);
-            waits.iter().for_each(|disk| sum.add(&disk.outcome(shifted, service, size)));
+            let shifted = Nanos(idle_wait.0 + shift * timing.time.0 / SHIFTS);
+            waits.iter().for_each(|disk| sum.add(&disk.outcome(shifted, timing, size)));
         }
         if sum.scrubbed == Bytes(0) {
             break;

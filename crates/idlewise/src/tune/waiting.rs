@@ -1,6 +1,7 @@
 //! Waiting(t) with a fixed service time over many thresholds: the engine's answer, in time proportional to the
 //! intervals longer than the threshold and those that their collisions reach.
 
+use crate::disk::{Interference, Timing};
 use crate::idle::Interval;
 use crate::policy::waiting::{self, Collision};
 use crate::simulate::Outcome;
@@ -40,31 +41,35 @@ impl<'a> Waits<'a> {
         self.longer.len()
     }
 
-    /// What Waiting(`wait`) with requests of `size` that take `service` does; `wait` is at least the last threshold.
-    pub fn outcome(&self, wait: Nanos, service: Nanos, size: Bytes) -> Outcome {
-        self.outcome_telling(wait, service, size, |_| true)
+    /// What Waiting(`wait`) with requests of `size` and this timing does; `wait` is at least the last threshold.
+    pub fn outcome(&self, wait: Nanos, timing: impl Into<Timing>, size: Bytes) -> Outcome {
+        self.outcome_telling(wait, timing.into(), size, |_| true)
     }
 
     /// The same, and for each of `ahead` the delay that is left, at least, of any wait up to so much longer. A longer wait
-    /// moves the end of a request, and so its delay, by as much: after k collisions that follow from each other by k times as
-    /// much. Delays shrink only where they reach the service time and begin again at zero. That is exact but where the longer
+    /// moves the end of a request, and so its delay, by as much or less: after k collisions that follow from each other by k times as
+    /// much at most. Delays shrink only where what is left of a request reaches the service time and begins again at zero. What follows from
+    /// that is the same where all of it delays; else nothing is known of it. That is exact but where the longer
     /// wait brings an interval into such a chain, or takes one out.
     ///
     /// `None` as soon as more than `most` is left of the last of them.
     pub fn outcome_ahead<const N: usize>(
         &self,
         wait: Nanos,
-        service: Nanos,
+        timing: impl Into<Timing>,
         size: Bytes,
         ahead: [Nanos; N],
         most: TotalTime,
     ) -> Option<(Outcome, [TotalTime; N])> {
+        let timing = timing.into();
         let mut left = [TotalTime::ZERO; N];
-        let outcome = self.outcome_telling(wait, service, size, |collision| {
-            for (left, ahead) in left.iter_mut().zip(ahead) {
+        let mut known = [true; N];
+        let outcome = self.outcome_telling(wait, timing, size, |collision| {
+            for ((left, known), ahead) in left.iter_mut().zip(&mut known).zip(ahead) {
                 let moved = ahead.0.saturating_mul(collision.chain);
-                let stays = collision.delay.saturating_add(moved) < service.0;
-                if stays && collision.length > wait.0.saturating_add(moved) {
+                let stays = collision.left.saturating_add(moved) < timing.time.0;
+                *known = timing.interference == Interference::FULL || stays && (*known || collision.chain == 1);
+                if *known && stays && collision.length > wait.0.saturating_add(moved) {
                     *left += Nanos(collision.delay) * collision.followers;
                 }
             }
@@ -76,11 +81,11 @@ impl<'a> Waits<'a> {
     fn outcome_telling(
         &self,
         wait: Nanos,
-        service: Nanos,
+        timing: Timing,
         size: Bytes,
         collided: impl FnMut(Collision) -> bool,
     ) -> Outcome {
-        let done = waiting::on_intervals(self.intervals, &self.longer, wait, service, self.limit, collided);
+        let done = waiting::on_intervals(self.intervals, &self.longer, wait, timing, self.limit, collided);
         Outcome {
             scrubbed: Bytes(done.requests.saturating_mul(size.0)),
             background_requests: done.requests,
@@ -110,15 +115,15 @@ mod tests {
         fn equals_the_engine(
             lengths in prop::collection::vec((prop_oneof![1u64..8, 1u64..80, 1u64..800], 1u64..5), 0..150),
             waits in prop::collection::vec(prop_oneof![0u64..10, 0u64..300], 1..8),
-            service in 1u64..90, limit in prop::option::of(0u64..90),
+            service in 1u64..90, limit in prop::option::of(0u64..90), part in prop_oneof![Just(1.0), 0.0..1.0f64],
         ) {
             let intervals: Vec<_> = lengths.iter().map(|&(length, followers)| Interval {
                 length: Nanos(length), followers, busy_before: Nanos(1),
             }).collect();
             let disk = Idleness { intervals, ..Idleness::default() };
             let points = [(1_000, service), (2_000, 2 * service)];
-            let verify = points.map(|(size, time)| Point { size: Bytes(size), time: Nanos(time) }).to_vec();
-            let model = DiskModel { name: "test".into(), verify, read: None, write: None };
+            let verify = points.map(|(size, time)| Point::new(Bytes(size), Nanos(time))).to_vec();
+            let model = DiskModel { name: "test".into(), verify, read: None, write: None }.interfering(part);
             let mut sorted = waits;
             sorted.sort_unstable();
             let mut fast = Waits::new(&disk.intervals).beyond(limit.map(Nanos));
@@ -126,7 +131,7 @@ mod tests {
                 fast.raise(wait);
                 let policy = |_: &Idleness| Box::new(Policy { idle_wait: wait, request_size: Bytes(1_000) }) as Box<_>;
                 let expected = scrub(std::slice::from_ref(&disk), &model, limit.map(Nanos), policy);
-                prop_assert_eq!(fast.outcome(wait, Nanos(service), Bytes(1_000)), expected.outcome);
+                prop_assert_eq!(fast.outcome(wait, model.timing(Bytes(1_000)), Bytes(1_000)), expected.outcome);
             }
         }
 
@@ -134,19 +139,21 @@ mod tests {
         #[test]
         fn no_wait_up_to_so_much_longer_delays_less_than_what_is_left(
             lengths in prop::collection::vec((2_000u64..9_000, 1u64..5), 1..12), service in 100u64..900, part in 1u64..20,
+            interference in prop_oneof![Just(1.0), 0.0..1.0f64],
         ) {
             let intervals: Vec<_> = lengths.iter().map(|&(length, followers)| Interval {
                 length: Nanos(length), followers, busy_before: Nanos(1),
             }).collect();
             let (wait, ahead) = (500, service / part);
+            let timing = Timing { time: Nanos(service), interference: Interference::new(interference) };
             let waits = Waits::new(&intervals);
-            let told = |most| waits.outcome_ahead(Nanos(wait), Nanos(service), Bytes(1), [Nanos(ahead)], most);
+            let told = |most| waits.outcome_ahead(Nanos(wait), timing, Bytes(1), [Nanos(ahead)], most);
             let (outcome, [left]) = told(TotalTime(u128::MAX)).unwrap();
             prop_assume!(outcome.collisions == intervals.len() as u64);
             prop_assert!(left <= outcome.delay_sum);
             prop_assert!(told(left).is_some() && (left == TotalTime::ZERO || told(TotalTime(left.0 - 1)).is_none()));
             for longer in 0..=ahead {
-                let delay = waits.outcome(Nanos(wait + longer), Nanos(service), Bytes(1)).delay_sum;
+                let delay = waits.outcome(Nanos(wait + longer), timing, Bytes(1)).delay_sum;
                 prop_assert!(delay >= left, "{delay} is below {left} at {longer}");
             }
         }

@@ -29,6 +29,7 @@ fn refuses_what_is_ambiguous() {
 fn prints_for_people() {
     assert_eq!(Nanos(4_800_000).to_string(), "4.80 ms");
     assert_eq!(Nanos(88_123_456).to_string(), "88.1 ms");
+    assert_eq!([999_499, 999_500, 999_500_000].map(|n| Nanos(n).to_string()), ["999 us", "1.00 ms", "1.00 s"]);
     assert_eq!(Nanos::from_secs(7_200).to_string(), "2.00 h");
     let printed = |sizes: &[u64]| sizes.iter().map(|&size| Bytes(size).to_string()).collect::<Vec<_>>().join(", ");
     let sizes = [0, 512, 2_500, 640 << 10, 1_001 << 20, 1 << 30, 300_000_000_000];

@@ -7,7 +7,7 @@
 //! behind. What a delay carries on to later busy periods is not counted; who fits for a goal must simulate, and ask again.
 
 use super::{Shaped, Step, Steps};
-use crate::disk::DiskModel;
+use crate::disk::{DiskModel, Timing};
 use crate::idle::{Idleness, Interval};
 use crate::{Bytes, Nanos, TotalTime};
 
@@ -23,7 +23,7 @@ const PLACES: usize = 4;
 
 /// Idle lengths, ready to be asked for the best steps at any price.
 pub struct Fit {
-    sizes: Vec<(Bytes, Nanos)>,
+    sizes: Vec<(Bytes, Timing)>,
     classes: Vec<Class>,
     border: Nanos,
 }
@@ -61,7 +61,7 @@ impl Fit {
     /// Fits to the intervals of all disks together: sizes that take no longer than `longest`, `per_decade` cells each tenfold
     /// time. With `context`, intervals after long ones (longer than the mean) are fitted apart from the others.
     pub fn new(disks: &[Idleness], model: &DiskModel, longest: Nanos, per_decade: u32, context: bool) -> Self {
-        let sizes: Vec<_> = model.sizes(longest).into_iter().filter(|(_, service)| service.0 > 0).collect();
+        let sizes: Vec<_> = model.sizes(longest).into_iter().filter(|(_, timing)| timing.time > Nanos::ZERO).collect();
         let count: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
         let total: TotalTime = disks.iter().map(Idleness::idle).sum();
         let border = if context { total.mean(count as u64) } else { Nanos(u64::MAX) };
@@ -94,10 +94,10 @@ impl Fit {
 }
 
 impl Class {
-    fn new(mut intervals: Vec<Interval>, sizes: &[(Bytes, Nanos)], per_decade: u32) -> Self {
+    fn new(mut intervals: Vec<Interval>, sizes: &[(Bytes, Timing)], per_decade: u32) -> Self {
         intervals.sort_unstable_by_key(|interval| interval.length);
         let longer = Longer::new(&intervals);
-        let shortest = sizes.first().map_or(1, |(_, service)| (service.0 / 16).max(1)) as f64;
+        let shortest = sizes.first().map_or(1, |(_, timing)| (timing.time.0 / 16).max(1)) as f64;
         let begin = |k: u32| (shortest * 10f64.powf(f64::from(k) / f64::from(per_decade))) as u64;
         let ended = |by: u64| intervals.partition_point(|interval| interval.length.0 <= by);
         let (mut grid, mut before, mut last) = (vec![0], 0, 0);
@@ -121,14 +121,14 @@ impl Class {
         let places: Vec<(u64, u64)> = bounds.iter().flat_map(within).collect();
         let cell = |&(from, to): &(u64, u64)| {
             let longer = &longer;
-            sizes.iter().map(move |&(size, service)| longer.cell(from, to, size, service))
+            sizes.iter().map(move |&(size, timing)| longer.cell(from, to, size, timing))
         };
         let cells = places.iter().flat_map(cell).collect();
         Self { grid, places: places.into_iter().map(|(from, _)| from).collect(), cells }
     }
 
     /// From the last cell back.
-    fn best(&self, sizes: &[(Bytes, Nanos)], price: f64) -> (Steps, Cell) {
+    fn best(&self, sizes: &[(Bytes, Timing)], price: f64) -> (Steps, Cell) {
         let count = self.grid.len();
         // What is done from each place on, and the size issued in each cell.
         let mut onward = vec![Cell::default(); self.places.len() + 1];
@@ -155,7 +155,7 @@ impl Class {
         }
         let step = |(from, index): (&u64, &Option<usize>)| {
             let chosen = index.map(|index| sizes[index]);
-            let service = chosen.map_or(Nanos::ZERO, |(_, service)| service);
+            let service = chosen.map_or(Nanos::ZERO, |(_, timing)| timing.time);
             Step { from: Nanos(*from), size: chosen.map(|(size, _)| size), service }
         };
         let mut steps: Steps = self.grid.iter().zip(&choice).map(step).collect();
@@ -202,13 +202,13 @@ impl<'a> Longer<'a> {
     }
 
     /// Requests of one size from `from` until one ends at `to` or behind it.
-    fn cell(&self, from: u64, to: u64, size: Bytes, service: Nanos) -> Cell {
-        let (size, v) = (size.0 as f64, service.0);
+    fn cell(&self, from: u64, to: u64, size: Bytes, timing: Timing) -> Cell {
+        let (size, v, part) = (size.0 as f64, timing.time.0, timing.interference.part());
         let terms = (to.saturating_sub(from)).div_ceil(v).max(1);
         let end = from + terms * v;
         let (first, sums) = self.at(from);
         let (last, behind) = self.at(end);
-        let at_any_moment = v as f64 / 2.0 * (sums[1] - behind[1]);
+        let at_any_moment = part * v as f64 / 2.0 * (sums[1] - behind[1]);
         if terms > MOST_TERMS {
             let elapsed = (sums[0] - behind[0]) - from as f64 * first + end as f64 * last;
             let bytes = size * (elapsed / v as f64 + (first - last) / 2.0);
@@ -220,7 +220,7 @@ impl<'a> Longer<'a> {
             let until = from + k * v;
             let (next, behind) = self.at(until);
             bytes += size * count;
-            delay += until as f64 * (sums[1] - behind[1]) - (sums[2] - behind[2]);
+            delay += part * (until as f64 * (sums[1] - behind[1]) - (sums[2] - behind[2]));
             (count, sums) = (next, behind);
         }
         let ended = first - last;

@@ -13,7 +13,7 @@ use rand_distr::{Distribution, Exp1, Gamma};
 use rand_pcg::Pcg64Mcg;
 
 use crate::cdh::Cdh;
-use crate::disk::DiskModel;
+use crate::disk::{DiskModel, Interference};
 use crate::{Bytes, Nanos, TotalTime};
 
 /// Background work, served one request after the other in the idle intervals that a policy picks.
@@ -92,6 +92,8 @@ pub struct Served {
     pub time: Nanos,
     /// How much of it was between them.
     pub paused: Nanos,
+    /// How much of the last one a foreground request waits for that arrives meanwhile.
+    pub interference: Interference,
 }
 
 /// Background work so far.
@@ -143,6 +145,14 @@ impl Service {
                 let draw: f64 = Exp1.sample(random);
                 ((draw * mean.0 as f64).round() as u64).max(1)
             }
+        }
+    }
+
+    /// How much of a request a foreground request waits for; for all of it on the server of the papers.
+    fn interference(&self, size: Bytes) -> Interference {
+        match self {
+            Self::OfSize(model) => model.timing(size).interference,
+            Self::Exponential { .. } => Interference::FULL,
         }
     }
 

@@ -130,7 +130,7 @@ mod tests {
 
     /// Takes so long, whatever the size.
     fn takes(time: u64) -> Service {
-        let point = |size| Point { size: Bytes(size), time: Nanos(time) };
+        let point = |size| Point::new(Bytes(size), Nanos(time));
         Service::OfSize(DiskModel { name: "t".into(), verify: vec![point(1), point(2)], read: None, write: None })
     }
 
@@ -165,7 +165,7 @@ mod tests {
         let mut whole = wrote_once().whole();
         assert_eq!(
             whole.serve(Nanos(10), Bytes(0), 1, Nanos(100)),
-            Served { requests: 2, bytes: Bytes(0), time: Nanos(30), paused: Nanos::ZERO }
+            Served { requests: 2, bytes: Bytes(0), time: Nanos(30), ..Served::default() }
         );
     }
 

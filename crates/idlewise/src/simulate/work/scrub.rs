@@ -52,6 +52,7 @@ impl Scrub {
             }
         }
         served.bytes = Bytes(served.requests.saturating_mul(size.0));
+        served.interference = self.service.interference(size);
         self.completed += served.requests;
         served
     }
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_pass_ends_with_the_request_that_verifies_its_last_byte() {
-        let point = |size| Point { size: Bytes(size), time: Nanos(10) };
+        let point = |size| Point::new(Bytes(size), Nanos(10));
         let model = DiskModel { name: "t".into(), verify: vec![point(1), point(2)], read: None, write: None };
         let mut scrub = Scrub::new(Service::OfSize(model)).timing_passes(Bytes(2_500), Nanos(3));
         // Five requests of 1,000: the third ends the first pass, 500 of it of the second, which the fifth ends.

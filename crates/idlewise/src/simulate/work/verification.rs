@@ -61,6 +61,7 @@ impl Work for WriteVerification {
             self.detail.times.add(response);
         }
         served.bytes = Bytes(served.requests.saturating_mul(size.0));
+        served.interference = self.service.interference(size);
         served
     }
 

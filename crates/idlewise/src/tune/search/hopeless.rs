@@ -25,7 +25,7 @@ pub(super) fn first_hopeful(judge: &Judge, intervals: &[Idleness], allowed: &All
     let (mut waits, mut wait) = (judge.waits(intervals), 0);
     while wait < longest {
         waits.iter_mut().for_each(|waits| waits.raise(Nanos(wait)));
-        let length = (SERVICES * judge.service.0).max(wait / PART);
+        let length = (SERVICES * judge.timing.time.0).max(wait / PART);
         if may_keep(judge, &waits, (wait, length), allowed) {
             break;
         }
@@ -39,7 +39,7 @@ fn may_keep(judge: &Judge, waits: &[Waits], (first, length): (u64, u64), allowed
     let allowed = allowed.delay_sum.0 as f64;
     let mut costs = [0.0; PROBES];
     for (probe, cost) in costs.iter_mut().enumerate() {
-        let phase = (probe as f64 * GOLDEN).fract() * judge.service.0 as f64;
+        let phase = (probe as f64 * GOLDEN).fract() * judge.timing.time.0 as f64;
         let wait = first.saturating_add(length / PROBES as u64 * probe as u64).saturating_add(phase as u64);
         *cost = judge.outcome(waits, wait).delay_sum.0 as f64;
         if *cost <= allowed {
@@ -66,7 +66,7 @@ mod tests {
     const SERVICE: Nanos = Nanos(8 * MS);
 
     fn judge() -> Judge {
-        Judge { size: Bytes(1 << 19), service: SERVICE, arrivals: Arrivals::Recorded, p99: None }
+        Judge { size: Bytes(1 << 19), timing: SERVICE.into(), arrivals: Arrivals::Recorded, p99: None }
     }
 
     /// Intervals of a disk, and the first wait that is not passed over for a mean slowdown.

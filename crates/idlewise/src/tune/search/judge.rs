@@ -4,6 +4,7 @@ use super::super::cost::Cost;
 use super::super::goal::Arrivals;
 use super::super::moments::{SHIFTS, planned};
 use super::super::waiting::Waits;
+use crate::disk::Timing;
 use crate::idle::Idleness;
 use crate::simulate::Outcome;
 use crate::{Bytes, Nanos, TotalTime};
@@ -11,7 +12,7 @@ use crate::{Bytes, Nanos, TotalTime};
 /// Requests of one size, and how their cost is counted.
 pub(super) struct Judge {
     pub size: Bytes,
-    pub service: Nanos,
+    pub timing: Timing,
     pub arrivals: Arrivals,
     pub p99: Option<Nanos>,
 }
@@ -29,10 +30,10 @@ impl Judge {
             let outcome = self.outcome(waits, wait);
             return (outcome, Cost::of(&outcome));
         }
-        let lowest = wait.saturating_sub(self.service.0 / 2);
+        let lowest = wait.saturating_sub(self.timing.time.0 / 2);
         waits.iter_mut().for_each(|disk| disk.raise(Nanos(lowest)));
         let outcome = self.outcome(waits, wait);
-        let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.service.0 / SHIFTS));
+        let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.timing.time.0 / SHIFTS));
         let costs: [Cost; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
         let own = Cost::of(&outcome);
         let delay = own.delay.max(TotalTime(planned(costs.map(|cost| cost.delay.0 as f64)) as u128));
@@ -53,7 +54,7 @@ impl Judge {
         for disk in waits {
             disk.raise(Nanos(wait));
             let rest = TotalTime((most as u128).checked_sub(left[N - 1].0)?);
-            let (outcome, own) = disk.outcome_ahead(Nanos(wait), self.service, self.size, ahead, rest)?;
+            let (outcome, own) = disk.outcome_ahead(Nanos(wait), self.timing, self.size, ahead, rest)?;
             total.add(&outcome);
             left.iter_mut().zip(own).for_each(|(left, own)| *left += own);
         }
@@ -64,7 +65,7 @@ impl Judge {
     pub fn outcome(&self, waits: &[Waits], wait: u64) -> Outcome {
         let mut total = Outcome::default();
         for disk in waits {
-            total.add(&disk.outcome(Nanos(wait), self.service, self.size));
+            total.add(&disk.outcome(Nanos(wait), self.timing, self.size));
         }
         total
     }

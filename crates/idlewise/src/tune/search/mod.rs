@@ -240,7 +240,7 @@ mod tests {
             for (size, _) in model.sizes(goal.max_slowdown).into_iter().take(10) {
                 let waits = Waits::new(&disk.intervals);
                 for wait in (0..110 * MS).step_by(20_000) {
-                    let outcome = waits.outcome(Nanos(wait), model.verify_time(size), size);
+                    let outcome = waits.outcome(Nanos(wait), model.timing(size), size);
                     falls += u32::from(outcome.delay_sum <= allowed && last > allowed);
                     last = outcome.delay_sum;
                     if outcome.delay_sum <= allowed {

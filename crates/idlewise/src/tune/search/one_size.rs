@@ -54,8 +54,9 @@ pub(super) struct Found {
 
 impl<'a> Search<'a> {
     pub fn new(disks: &'a [Idleness], model: &DiskModel, goal: &Goal, arrivals: Arrivals, size: Bytes) -> Self {
-        let service = model.verify_time(size);
-        let judge = Judge { size, service, arrivals, p99: goal.p99_slowdown };
+        let timing = model.timing(size);
+        let service = timing.time;
+        let judge = Judge { size, timing, arrivals, p99: goal.p99_slowdown };
         let longest = disks.iter().flat_map(|disk| &disk.intervals).map(|interval| interval.length.0).max();
         Self {
             disks,
@@ -136,7 +137,7 @@ impl<'a> Search<'a> {
                 return (wait, Some(Found { failed, most, wait, outcome }));
             }
             (failed, most) = (wait, outcome.scrubbed);
-            wait = wait.saturating_add((self.judge.service.0 / 4).max(wait / COARSE)).min(self.longest);
+            wait = wait.saturating_add((self.judge.timing.time.0 / 4).max(wait / COARSE)).min(self.longest);
         }
     }
 
@@ -153,11 +154,11 @@ impl<'a> Search<'a> {
         let (mut failed, mut most, mut wait) = (self.shortest, Bytes(u64::MAX), self.shortest);
         while wait < limit && looks < LOOKS {
             let step = |wait| {
-                let part = if wait < LONG * self.judge.service.0 { CLOSE } else { LESS_CLOSE };
+                let part = if wait < LONG * self.judge.timing.time.0 { CLOSE } else { LESS_CLOSE };
                 self.resolution.max(wait / part)
             };
             // What is ahead of a single step is not worth knowing.
-            let ahead = AHEAD.map(|part| Nanos(self.judge.service.0 / part).max(Nanos(step(wait))));
+            let ahead = AHEAD.map(|part| Nanos(self.judge.timing.time.0 / part).max(Nanos(step(wait))));
             let ahead = if ahead[1].0 <= step(wait) { [Nanos::ZERO; AHEAD.len()] } else { ahead };
             let guessed = self.judge.guessed(&mut few, wait, ahead, self.allowed.delay_sum.0 as f64 / ratio.delay);
             looks += looked(&few);
