@@ -44,7 +44,7 @@ fn model(text: &str) {
     assert_eq!(DiskModel::from_toml(&model.to_toml()).expect("written").verify, model.verify);
     let times: Vec<Nanos> = (0..64).map(|exponent| model.verify_time(Bytes(1 << exponent))).collect();
     assert!(times.is_sorted() && times[0] > Nanos::ZERO, "{times:?}");
-    assert!(model.sizes(Nanos::from_secs(1)).iter().all(|(size, time)| model.verify_time(*size) == *time));
+    assert!(model.sizes(Nanos::from_secs(1)).iter().all(|(size, timing)| model.verify_time(*size) == timing.time));
     for access in [model.read, model.write].into_iter().flatten() {
         assert!(access.time(Bytes(0)) <= access.time(Bytes(u64::MAX)));
     }
