@@ -13,12 +13,10 @@
 //! standard deviation of `DOUBT` of what the clock sees; what the turns say moves it and makes it narrower (Gelman and others, Bayesian Data
 //! Analysis, 3rd edition, equation 2.10). Its mean and a standard deviation are charged, or what is certain if that is more.
 
-use serde::{Deserialize, Serialize};
-
+use super::arms::{Arms, TWO_SIDED};
 use crate::Nanos;
 
-/// With fewer turns of either kind it says nothing, and with fewer than this nothing is certain.
-const ENOUGH: u64 = 8;
+/// With fewer turns of either kind nothing is certain.
 const CERTAIN: u64 = 16;
 
 /// How far the clock is wrong before anything is known: the same requests with and without a scrub on emulated disks of three kinds took up
@@ -74,36 +72,6 @@ struct Turn {
     undisturbed: f64,
 }
 
-/// The turns behind intervals that were used, and those behind intervals left alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Arms {
-    used: Arm,
-    left: Arm,
-}
-
-/// Turns of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arm {
-    turns: u64,
-    all: Sums,
-    /// The one whose responses come to most.
-    heaviest: Sums,
-}
-
-/// Sums over turns of what they weigh.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sums {
-    requests: f64,
-    undisturbed: f64,
-    /// Of the squares and products, with the weights squared.
-    requests_2: f64,
-    product: f64,
-    undisturbed_2: f64,
-}
-
 impl Experiment {
     /// The interval that now is will be used, or left alone, by a lot that was so likely.
     pub(super) fn drawn(&mut self, since: Nanos, used: bool, likely: f64) {
@@ -142,14 +110,14 @@ impl Experiment {
         if let Some(turn) = self.turn.take().filter(|turn| turn.requests > 0.0) {
             [&mut self.arms, &mut self.earlier].into_iter().for_each(|arms| arms.fade(1.0 - 1.0 / MEMORY));
             let arm = if turn.used { &mut self.arms.used } else { &mut self.arms.left };
-            arm.add(&turn);
+            arm.add(turn.weight, turn.requests, turn.undisturbed);
             self.estimate();
         }
     }
 
     fn estimate(&mut self) {
         let arms = self.arms();
-        let turns = arms.used.turns.min(arms.left.turns);
+        let turns = arms.used.turns().min(arms.left.turns());
         // What a single turn says is not certain.
         let without = Arms { used: arms.used.without_heaviest(), ..arms };
         let certain = [arms, without].map(|arms| arms.unseen().map_or(0.0, |(unseen, error)| unseen - error));
@@ -177,7 +145,7 @@ impl Experiment {
 
     /// The turns so far, those of earlier runs included.
     pub(super) fn arms(&self) -> Arms {
-        Arms { used: self.arms.used.and(&self.earlier.used), left: self.arms.left.and(&self.earlier.left) }
+        self.arms.and(&self.earlier)
     }
 
     /// Goes on with the turns of earlier runs, which count half.
@@ -198,106 +166,10 @@ impl Experiment {
             mean_slowdown_ns: mean(unseen),
             low_ns: mean(unseen - error),
             high_ns: mean(unseen + error),
-            used: self.arms.used.turns,
-            left: self.arms.left.turns,
+            used: self.arms.used.turns(),
+            left: self.arms.left.turns(),
         })
     }
-}
-
-impl Arms {
-    /// Both alike, as the load changes for both.
-    fn fade(&mut self, factor: f64) {
-        [&mut self.used, &mut self.left].into_iter().for_each(|arm| arm.fade(factor));
-    }
-
-    /// What is added to a request behind an interval that was used, beyond what the clock saw, and half its 95 % interval.
-    fn unseen(&self) -> Option<(f64, f64)> {
-        let Self { used, left } = self;
-        let turns = used.turns.min(left.turns);
-        let error = student(turns.max(2) - 1) * (used.error_squared() + left.error_squared()).sqrt();
-        (turns >= ENOUGH).then(|| (used.mean() - left.mean(), error))
-    }
-}
-
-impl Arm {
-    fn add(&mut self, turn: &Turn) {
-        let sums = Sums::of(turn);
-        self.turns = self.turns.saturating_add(1);
-        self.all = self.all.plus(&sums, 1.0);
-        if sums.undisturbed > self.heaviest.undisturbed {
-            self.heaviest = sums;
-        }
-    }
-
-    fn and(&self, other: &Self) -> Self {
-        let mine = self.heaviest.undisturbed >= other.heaviest.undisturbed;
-        Self {
-            turns: self.turns.saturating_add(other.turns),
-            all: self.all.plus(&other.all, 1.0),
-            heaviest: if mine { self.heaviest } else { other.heaviest },
-        }
-    }
-
-    fn without_heaviest(&self) -> Self {
-        Self { turns: self.turns.saturating_sub(1), all: self.all.plus(&self.heaviest, -1.0), ..*self }
-    }
-
-    /// Each turn weighs so much less.
-    fn fade(&mut self, factor: f64) {
-        [&mut self.all, &mut self.heaviest].into_iter().for_each(|sums| sums.fade(factor));
-    }
-
-    /// Undisturbed response of a request.
-    fn mean(&self) -> f64 {
-        self.all.undisturbed / self.all.requests
-    }
-
-    /// The square of its standard error.
-    fn error_squared(&self) -> f64 {
-        let (mean, Sums { requests, requests_2, product, undisturbed_2, .. }) = (self.mean(), self.all);
-        let residuals = undisturbed_2 - 2.0 * mean * product + mean * mean * requests_2;
-        let turns = self.turns as f64;
-        residuals.max(0.0) / (requests * requests) * turns / (turns - 1.0)
-    }
-}
-
-impl Sums {
-    fn of(turn: &Turn) -> Self {
-        let (weight, square) = (turn.weight, turn.weight * turn.weight);
-        Self {
-            requests: weight * turn.requests,
-            undisturbed: weight * turn.undisturbed,
-            requests_2: square * turn.requests * turn.requests,
-            product: square * turn.requests * turn.undisturbed,
-            undisturbed_2: square * turn.undisturbed * turn.undisturbed,
-        }
-    }
-
-    /// With so many times these on top.
-    fn plus(&self, other: &Self, times: f64) -> Self {
-        Self {
-            requests: self.requests + times * other.requests,
-            undisturbed: self.undisturbed + times * other.undisturbed,
-            requests_2: self.requests_2 + times * other.requests_2,
-            product: self.product + times * other.product,
-            undisturbed_2: self.undisturbed_2 + times * other.undisturbed_2,
-        }
-    }
-
-    fn fade(&mut self, factor: f64) {
-        [&mut self.requests, &mut self.undisturbed].into_iter().for_each(|sum| *sum *= factor);
-        let squares = [&mut self.requests_2, &mut self.product, &mut self.undisturbed_2];
-        squares.into_iter().for_each(|sum| *sum *= factor * factor);
-    }
-}
-
-/// The two-sided 95 % quantile of the normal distribution.
-const TWO_SIDED: f64 = 1.959_964;
-
-/// The same of Student's t (Abramowitz and Stegun, 26.7.5).
-fn student(freedom: u64) -> f64 {
-    let (z, n) = (TWO_SIDED, freedom as f64);
-    z + (z.powi(3) + z) / (4.0 * n) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
 }
 
 #[cfg(test)]
@@ -306,14 +178,6 @@ mod tests {
     use rand_distr::{Distribution, LogNormal};
 
     use super::*;
-
-    #[test]
-    fn quantiles_of_student() {
-        // As scipy.stats.t.ppf(0.975, n) has them.
-        for (freedom, expected) in [(7, 2.364_624), (15, 2.131_450), (100, 1.983_972)] {
-            assert!((student(freedom) - expected).abs() < 0.01, "{freedom}: {}", student(freedom));
-        }
-    }
 
     /// Turn and turn about used and left alone, each of so many requests of such a response, of which the clock saw so much.
     fn play(experiment: &mut Experiment, turns: std::ops::Range<u64>, used: (u64, u64), left: u64) {

@@ -32,6 +32,7 @@
 //! What the work costs is measured on a second clock ([`SecondClock`]) and by experiment: of the intervals that the policy
 //! would use, some are drawn by lot and left alone ([`Compared`]).
 
+mod arms;
 mod displacement;
 mod driver;
 mod experiment;
