@@ -77,13 +77,14 @@ bench-key-value: setup-disk
 	cargo build --release --locked $(STORE) $(STORE_TARGET)
 	examples/key-value-store/bench.sh $(BUILT) $(RUNS)
 
+# In a workspace of its own, beside the others.
+test: export ALSO = $(call with_store,cargo test --locked $(STORE) $(STORE_TARGET))
 test: setup
 	@./tests/oracle/setup.sh
 	@./testbed/vm/vm.sh --fetch || echo "the tests in the emulated machine will be skipped"
 	@echo "Building the tests: about 3 minutes on 2 cores from nothing. Running them takes about 7 more."
 	cargo build --locked --workspace --bins --tests --examples
 	./tests/run.sh
-	@$(call with_store,cargo test --locked $(STORE) $(STORE_TARGET))
 
 fuzz: setup
 	./fuzz/run.sh $(or $(SECONDS),60)

@@ -95,6 +95,12 @@ fn root_nothing_is_written_through_anothers_link() {
     }
     machine.refused(&["trace", "convert", &trace, "--out", &machine.text("sticky/out.csv")], link);
     machine.refused(&["sample", &trace, "--out", &machine.text("sticky/report.html")], link);
+    machine.n_does(
+        "mkdir pages; ln -s ../../victim pages/idlewise.1; mkdir shells; ln -s ../../victim shells/idlewise.bash",
+    );
+    for folder in ["pages", "shells"] {
+        machine.refused(&["generate-files", &machine.text(&format!("sticky/{folder}")), "2026-01-31"], link);
+    }
     assert!(!machine.path("new").exists() && !machine.path("other.html").exists());
     let disk = Loop::of_size(&machine.path("disk"), MIB, &[]).unwrap();
     let scrub = ["scrub", disk.path(), "--state-dir", &machine.text("sticky/folder/state")];

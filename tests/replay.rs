@@ -145,7 +145,16 @@ fn root_a_mounted_device_is_never_written_to() {
     let before = content(&bench);
     let output = run(&["replay", &trace, &bench.device, "--allow-writes"]);
     let after = content(&bench);
+    // Nor through a loop device that lies on it.
+    let upper = Command::new("losetup").args(["--find", "--show", &bench.device]).output().unwrap();
+    let upper = String::from_utf8(upper.stdout).unwrap().trim().to_string();
+    let through = run(&["replay", &trace, &upper, "--allow-writes"]);
+    assert!(Command::new("losetup").args(["-d", &upper]).status().unwrap().success());
+    let after_that = content(&bench);
     assert!(Command::new("umount").arg(&place).status().unwrap().success());
+    assert_eq!(through.status.code(), Some(1), "{}", stderr(&through));
+    assert!(stderr(&through).contains(&format!("lies on {}", bench.device)), "{}", stderr(&through));
+    assert!(after_that == before);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         stderr(&output).contains("in use (mounted, or part of something): writes are refused"),

@@ -2,19 +2,19 @@
 //! shells.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::CommandFactory;
 use clap::builder::PossibleValuesParser;
-use clap_complete::Shell;
+use clap_complete::{Generator, Shell};
 use clap_mangen::Man;
 use idlewise::policy::POLICIES;
 
 use crate::examples;
 use crate::exit::Exit;
 use crate::made::VERSION;
+use crate::output;
 
 /// Write the manual pages and the completions into a folder, for those who make packages.
 #[derive(clap::Args)]
@@ -28,18 +28,20 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let Arguments { folder, date } = arguments;
-    write(folder, date).with_context(|| folder.display().to_string())?;
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    write(folder, date)?;
     Ok(Exit::Clean)
 }
 
-fn write(folder: &Path, date: &str) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+fn write(folder: &Path, date: &str) -> anyhow::Result<()> {
     let mut command = crate::command().disable_help_subcommand(true);
     command.build();
     pages(command, folder, date)?;
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
         let mut command = with_policies(crate::Arguments::command());
-        clap_complete::generate_to(shell, &mut command, "idlewise", folder)?;
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut command, "idlewise", &mut text);
+        output::bytes(&folder.join(shell.file_name("idlewise")), &text)?;
     }
     Ok(())
 }
@@ -53,7 +55,7 @@ fn with_policies(command: clap::Command) -> clap::Command {
 }
 
 /// The page of a command, and those of its subcommands.
-fn pages(command: clap::Command, folder: &Path, date: &str) -> io::Result<()> {
+fn pages(command: clap::Command, folder: &Path, date: &str) -> anyhow::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         pages(below.clone(), folder, date)?;
     }
@@ -64,7 +66,7 @@ fn pages(command: clap::Command, folder: &Path, date: &str) -> io::Result<()> {
     // Breaks around an empty line, which is a break itself, are what mandoc warns of.
     let text = String::from_utf8_lossy(&text).replace(".br\n\n.br\n", ".sp\n");
     let text = with_examples(&text).replace(".SH EXTRA\nExit codes:", ".SH \"EXIT STATUS\"\nExit codes:");
-    fs::write(path, text)
+    output::file(&path, &text)
 }
 
 /// The examples in a section of their own (man-pages(7)), each command above what it does.

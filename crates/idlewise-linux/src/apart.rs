@@ -97,7 +97,9 @@ pub fn filled(
             libc::_exit(0)
         }
     }
-    let child = Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error)?;
+    // Of a number below zero there is no such thing as a process.
+    let made = if child > 0 { Pid::from_raw(child) } else { None };
+    let child = made.ok_or_else(io::Error::last_os_error)?;
     drop(writer);
     let until = Instant::now() + patience;
     loop {

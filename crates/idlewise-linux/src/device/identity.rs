@@ -26,7 +26,7 @@ impl Marks {
     }
 
     /// Why a device with these marks is not the one with those `before`. Of an identity that others may get, that it is the same
-    /// is only certain while the machine runs and the disk stays.
+    /// is only certain while the machine runs, as far as it says since when, and the disk stays.
     pub fn other_than(&self, before: &Self, ambiguous: bool) -> Option<String> {
         let uuids = self.partition_uuid.as_ref().zip(before.partition_uuid.as_ref());
         if self.start_bytes != before.start_bytes {
@@ -35,7 +35,7 @@ impl Marks {
         if uuids.is_some_and(|(now, then)| now != then) {
             return Some("the partition of this number was another one then".into());
         }
-        if ambiguous && self.boot_id != before.boot_id {
+        if ambiguous && (self.boot_id != before.boot_id || self.boot_id.is_empty()) {
             return Some("the machine has been restarted since, and another disk may be called so now".into());
         }
         (ambiguous && self.diskseq != before.diskseq).then(|| "another disk was called so then".into())
@@ -54,7 +54,7 @@ const NAMES: [(&str, &str); 7] = [
 ];
 
 impl Place {
-    /// The disk's world-wide name, serial number, UUID or backing file, with the number of the partition; where it has
+    /// The disk's world-wide name, serial number, UUID or backing file and the part of that, with the number of the partition; where it has
     /// none of them, its name.
     pub fn identity(&self) -> String {
         let disk = match self.says() {
@@ -76,8 +76,21 @@ impl Place {
         }
     }
 
+    /// The file of a loop device, with where it begins there and how long it is if that is not all.
+    fn backing_file(&self) -> Option<String> {
+        let file = self.line("loop/backing_file")?;
+        let part = |file| self.attribute(file).filter(|bytes| bytes != "0");
+        Some(match (part("loop/offset"), part("loop/sizelimit")) {
+            (None, None) => file,
+            (from, length) => format!("{file}@{}+{}", from.unwrap_or("0".into()), length.unwrap_or("all".into())),
+        })
+    }
+
     fn says(&self) -> Option<(&'static str, String)> {
-        NAMES.iter().find_map(|(kind, file)| Some((*kind, self.attribute(file)?)))
+        NAMES.iter().find_map(|(kind, file)| match *kind {
+            "loop" => Some((*kind, self.backing_file()?)),
+            _ => Some((*kind, self.attribute(file)?)),
+        })
     }
 }
 
@@ -85,6 +98,31 @@ impl Place {
 mod tests {
     use super::*;
     use crate::device::sysfs::tests::fixture;
+
+    #[test]
+    fn parts_of_a_file_and_files_whose_names_end_alike_are_not_the_same() {
+        let identity = |file: &str, offset: &str, limit: &str| {
+            let files = [("backing_file", file), ("offset", offset), ("sizelimit", limit)];
+            let files = files.map(|(name, content)| (format!("block/loop0/loop/{name}"), format!("{content}\n")));
+            let files: Vec<_> = files.iter().map(|(path, content)| (&**path, &**content)).collect();
+            let sys = fixture(&[&files[..], &[("block/loop0/dev", "7:0")]].concat());
+            std::os::unix::fs::symlink(sys.path().join("block/loop0"), sys.path().join("dev/block/7:0")).unwrap();
+            Place::find(sys.path(), rustix::fs::makedev(7, 0)).unwrap().identity()
+        };
+        assert_eq!(identity("/a", "0", "0"), "loop-/a");
+        assert_eq!(identity("/a", "512", "0"), "loop-/a@512+all");
+        assert_eq!(identity("/a", "0", "4096"), "loop-/a@0+4096");
+        assert_eq!([identity("/a ", "0", "0"), identity("/a\n", "0", "0")], ["loop-/a ", "loop-/a\n"]);
+    }
+
+    /// Where there is no /proc, nobody knows whether the machine has been restarted.
+    #[test]
+    fn without_a_boot_id_an_ambiguous_disk_may_be_another() {
+        let here = Marks { boot_id: "b".into(), diskseq: Some(3), ..Marks::default() };
+        assert_eq!(here.other_than(&here, true), None);
+        let nowhere = Marks { boot_id: String::new(), ..here };
+        assert!(nowhere.other_than(&nowhere, true).is_some() && nowhere.other_than(&nowhere, false).is_none());
+    }
 
     #[test]
     fn a_bridges_serial_is_no_disks_own() {

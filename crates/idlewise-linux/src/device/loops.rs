@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Backing {
     /// Number of the device that it lies on, or of the file system of its file.
     pub number: u64,
+    /// Of the device, if that is what it lies on.
+    pub device: Option<u64>,
     /// Numbers of its file's file system and of the file.
     pub file: (u64, u64),
 }
@@ -47,7 +49,8 @@ pub fn backing(folder: &Path) -> io::Result<Option<Backing>> {
     };
     let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| told[at * 8 + index]));
     let [system, file, device] = [0, 1, 2].map(word);
-    Ok(Some(Backing { number: if device == 0 { system } else { device }, file: (system, file) }))
+    let device = Some(device).filter(|device| *device != 0);
+    Ok(Some(Backing { number: device.unwrap_or(system), device, file: (system, file) }))
 }
 
 /// Has the loop device at this path, with this number, say where it lies. By system calls alone.

@@ -152,12 +152,15 @@ impl Device {
     }
 
     /// Opens the very device once more, exclusively: refused while it is mounted or otherwise claimed, and if it is another now; for
-    /// writing also while a loop device lies on it.
+    /// writing also while a loop device lies on it, or while what it lies on as a loop device is mounted or claimed.
     pub(crate) fn open_exclusively(&self, write: bool) -> io::Result<File> {
         let node = self.node.ok_or(Errno::NOTBLK)?;
         let file = node::open_exclusively(&self.file, &node, write)?;
         if write && let Some(other) = self.place.loop_on_it(Path::new("/sys"))? {
             return Err(io::Error::other(format!("/dev/{other} lies on it, or may: writes are refused")));
+        }
+        if write {
+            self.place.is_free_below(Path::new("/sys"))?;
         }
         Ok(file)
     }

@@ -59,6 +59,16 @@ fn patient(file: File) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether nobody has mounted or claimed the device at this path, which has this number.
+///
+/// # Errors
+/// What the kernel says if somebody has; or that it is another device.
+pub fn is_free(path: &Path, number: u64) -> io::Result<()> {
+    let flags = OFlags::EXCL | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    if Node::of(&file)?.number == number { Ok(()) } else { Err(io::Error::other("is another device")) }
+}
+
 /// Opens a device that is open once more, exclusively: the kernel refuses while it is mounted or otherwise claimed. The path it
 /// was first opened by is not asked again.
 pub fn open_exclusively(file: &File, node: &Node, write: bool) -> io::Result<File> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use idlewise::Bytes;
 use rustix::fs::{major, minor};
 
-use super::loops;
+use super::{loops, node};
 
 /// Sectors in sysfs are of 512 bytes, whatever the disk's blocks are.
 const SECTOR: u64 = 512;
@@ -96,6 +96,12 @@ impl Place {
         text(&self.disk.join(file))
     }
 
+    /// A line of a file of the disk, with all its blanks.
+    pub fn line(&self, file: &str) -> Option<String> {
+        let text = fs::read_to_string(self.disk.join(file)).ok()?;
+        Some(text.strip_suffix('\n').unwrap_or(&text).to_string()).filter(|line| !line.is_empty())
+    }
+
     /// The arrays that the disk or a partition of it is part of, at any height, and itself if it is one.
     pub fn arrays(&self) -> Vec<Array> {
         let mut found: Vec<Array> = Vec::new();
@@ -162,6 +168,22 @@ impl Place {
         let parts = parts.map(|number| number.map(|(major, minor)| rustix::fs::makedev(major, minor)));
         let backing = loops::backing(&self.disk).transpose();
         parts.chain(backing.map(|backing| backing.map(|backing| backing.number))).collect()
+    }
+
+    /// What it lies on as a loop device is let go of by everyone else: nobody has mounted or claimed it, nor what that lies on.
+    ///
+    /// # Errors
+    /// If somebody has, or it cannot be told.
+    pub fn is_free_below(&self, sys: &Path) -> io::Result<()> {
+        let mut disk = self.disk.clone();
+        while let Some(number) = loops::backing(&disk)?.and_then(|backing| backing.device) {
+            let below = Self::find(sys, number)?;
+            let path = Path::new("/dev").join(below.device_name().replace('!', "/"));
+            node::is_free(&path, number)
+                .map_err(|error| io::Error::other(format!("it lies on {}: {error}", path.display())))?;
+            disk = below.disk;
+        }
+        Ok(())
     }
 
     /// A loop device that lies on it, on a part of it or on its whole disk, that has the same file, or of which none of that is certain.

@@ -18,6 +18,24 @@ const NUMBER: u32 = 8;
 const TEXT: u32 = 9;
 /// The longest name that ZFS gives out is shorter.
 const LONGEST_NAME: usize = 255;
+/// What other file systems and containers begin with, and where (`magic(5)` of each). A pool's member has none of it: who makes
+/// a pool on Linux clears the first 4 KiB, and a label holds other things behind them.
+const OTHERS: [(usize, &[u8]); 14] = [
+    (0, b"XFSB"),
+    (0, b"LUKS"),
+    (3, b"NTFS    "),
+    (3, b"EXFAT   "),
+    (0x36, b"FAT1"),
+    (0x52, b"FAT32"),
+    (0x200, b"LABELONE"),
+    (0x400, b"\x10\x20\xf5\xf2"),
+    (0x438, b"\x53\xef"),
+    (0x406, b"\x34\x34"),
+    (0x1018, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca"),
+    (0x8000, b"JFS1"),
+    (0x1_0034, b"ReIsEr"),
+    (0x1_0040, b"_BHRfS_M"),
+];
 
 /// A pool that a device is a member of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +45,8 @@ pub struct Pool {
 }
 
 /// The pool that the device at these bytes of a disk is a member of; `read` gives so many bytes of the disk from there on. What ZFS has
-/// left on a disk that something else uses now is mostly at one end: only labels of one pool at both ends count.
+/// left on a disk that something else uses now is mostly at one end: only labels of one pool at both ends count. Who may write files to another
+/// file system may place such labels there: where one begins, they do not count.
 pub fn pool(place: Range<u64>, mut read: impl FnMut(u64, usize) -> Option<Vec<u8>>) -> Option<Pool> {
     let end = place.start + (place.end - place.start) / LABEL * LABEL;
     if end - place.start < 4 * LABEL {
@@ -36,7 +55,9 @@ pub fn pool(place: Range<u64>, mut read: impl FnMut(u64, usize) -> Option<Vec<u8
     let mut label = |at: u64| parse(&read(at, LABEL as usize)?);
     let first = [place.start, place.start + LABEL].into_iter().find_map(&mut label)?;
     let last = [end - 2 * LABEL, end - LABEL].into_iter().find_map(&mut label)?;
-    (first == last).then_some(first)
+    let begin = read(place.start, LABEL as usize).unwrap_or_default();
+    (first == last && !OTHERS.iter().any(|(at, magic)| begin.get(*at..).is_some_and(|rest| rest.starts_with(magic))))
+        .then_some(first)
 }
 
 /// The pool that a label names, if it is one.
@@ -137,6 +158,18 @@ mod tests {
         assert_eq!((found(&[2, 3]), found(&[0, 1]), found(&[])), (None, None, None));
         assert_eq!(pool(&member(0, size, &[0, 1, 2, 3], "tank"), start..start + size), None, "elsewhere");
         assert_eq!(pool(&member(0, size, &[0, 3], "tank"), 0..LABEL), None, "too small");
+    }
+
+    /// ext4 leaves all of it but its own first blocks to files.
+    #[test]
+    fn labels_in_the_files_of_another_file_system_are_none() {
+        let size = 8 << 20;
+        for (at, magic) in OTHERS {
+            let disk = member(0, size, &[1, 3], "tank");
+            assert!(pool(&disk, 0..size).is_some());
+            disk.write_all_at(magic, at as u64).unwrap();
+            assert_eq!(pool(&disk, 0..size), None, "{at:#x}");
+        }
     }
 
     #[test]

@@ -17,6 +17,8 @@ use super::{Event, EventKind, EventOp, Monitor, MonitorError, Own, Untold, now};
 use crate::device::Device;
 
 const SECTOR: u64 = 512;
+/// More requests of one look are told of together.
+const MOST: u64 = 1 << 10;
 /// Time between two looks while waiting.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -130,11 +132,17 @@ impl Diskstats {
         if self.own.is_some() {
             events.push(event(EventKind::Arrival, began, began, true));
         }
-        events.extend((0..count).map(|_| event(EventKind::Arrival, arrival, arrival, false)));
+        let told = count.min(MOST);
+        events.extend((0..told).map(|_| event(EventKind::Arrival, arrival, arrival, false)));
         if self.own.take().is_some() {
             events.push(event(EventKind::Completion, ended, began, true));
         }
-        events.extend((0..count).map(|_| event(EventKind::Completion, at, arrival, false)));
+        events.extend((0..told).map(|_| event(EventKind::Completion, at, arrival, false)));
+        if let Some(last) = events.last_mut().filter(|_| count > told) {
+            let requests = u32::try_from(count - told).unwrap_or(u32::MAX);
+            let responses = Nanos(at.since(arrival).0.saturating_mul(requests.into()));
+            last.untold = Untold { requests, responses, others: None };
+        }
         (self.seen, self.looked) = (look, at);
         Ok(())
     }

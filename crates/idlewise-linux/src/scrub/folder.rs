@@ -200,6 +200,8 @@ fn file_name(identity: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use idlewise::Bytes;
     use idlewise::order::Place;
 
@@ -208,24 +210,27 @@ mod tests {
     use crate::device::Marks;
     use idlewise::policy::{Account, Terms};
 
-    const MARKS: Marks = Marks { start_bytes: 0, partition_uuid: None, boot_id: String::new(), diskseq: Some(27) };
-    const SUBJECT: Subject = Subject {
-        identity: "wwn-1/2",
-        device: "/dev/x",
-        marks: &MARKS,
-        ambiguous: false,
-        member_of: None,
-        size: 1 << 20,
-        block: 512,
-        order: Order::SEQUENTIAL,
-    };
+    static MARKS: LazyLock<Marks> =
+        LazyLock::new(|| Marks { boot_id: "b".into(), diskseq: Some(27), ..Marks::default() });
+    fn subject() -> Subject<'static> {
+        Subject {
+            identity: "wwn-1/2",
+            device: "/dev/x",
+            marks: &MARKS,
+            ambiguous: false,
+            member_of: None,
+            size: 1 << 20,
+            block: 512,
+            order: Order::SEQUENTIAL,
+        }
+    }
 
     fn open(folder: &Path, subject: &Subject, restart: bool) -> Result<Checkpoint, CheckpointError> {
         StateFolder::choose(Some(folder.into())).open_for(subject, restart)
     }
 
     fn saved(folder: &Path, state: State) -> PathBuf {
-        let mut checkpoint = open(folder, &SUBJECT, true).unwrap();
+        let mut checkpoint = open(folder, &subject(), true).unwrap();
         let bad = BadBlocks { lba: 7, blocks: 2, kind: "io".into() };
         checkpoint.save(&Place::after(8192), &Left::default(), &[bad], state, &Progress::default()).unwrap();
         checkpoint.home.path()
@@ -236,12 +241,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for state in [State::Running, State::Interrupted, State::Failed] {
             saved(folder.path(), state);
-            let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
+            let checkpoint = open(folder.path(), &subject(), false).unwrap();
             assert_eq!((checkpoint.verified(), checkpoint.errors().len()), (Bytes(8192), 1));
         }
-        assert_eq!(open(folder.path(), &SUBJECT, true).unwrap().verified(), Bytes(0));
+        assert_eq!(open(folder.path(), &subject(), true).unwrap().verified(), Bytes(0));
         saved(folder.path(), State::Complete);
-        let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
+        let checkpoint = open(folder.path(), &subject(), false).unwrap();
         assert_eq!((checkpoint.verified(), checkpoint.errors().len()), (Bytes(0), 0));
         assert!(checkpoint.pass.completed_unix_s.is_some());
     }
@@ -251,22 +256,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (ambiguous, diskseq) in [(false, 27), (true, 27), (true, 28)] {
             saved(folder.path(), State::Complete);
-            let marks = Marks { diskseq: Some(diskseq), ..MARKS };
-            let smaller = Subject { ambiguous, marks: &marks, size: 1 << 19, ..SUBJECT };
+            let marks = Marks { diskseq: Some(diskseq), ..MARKS.clone() };
+            let smaller = Subject { ambiguous, marks: &marks, size: 1 << 19, ..subject() };
             let checkpoint = open(folder.path(), &smaller, false).unwrap();
             assert_eq!((checkpoint.begun(), checkpoint.pass.device_bytes), (&Begun::Anew, 1 << 19));
             // What it still has of what was unreadable is not forgotten.
             assert_eq!(checkpoint.pass.known_errors().len(), 1);
             drop(checkpoint);
             saved(folder.path(), State::Complete);
-            let larger_blocks = Subject { ambiguous, marks: &marks, size: 1 << 19, block: 4096, ..SUBJECT };
+            let larger_blocks = Subject { ambiguous, marks: &marks, size: 1 << 19, block: 4096, ..subject() };
             let known = open(folder.path(), &larger_blocks, false).unwrap().pass.known_errors();
             assert_eq!((known.len(), known[0].lba, known[0].blocks), (1, 0, 2));
             saved(folder.path(), State::Complete);
-            let tiny = Subject { ambiguous, marks: &marks, size: 2_048, ..SUBJECT };
+            let tiny = Subject { ambiguous, marks: &marks, size: 2_048, ..subject() };
             assert!(open(folder.path(), &tiny, false).unwrap().pass.known_errors().is_empty());
             saved(folder.path(), State::Complete);
-            let same = Subject { ambiguous, marks: &marks, ..SUBJECT };
+            let same = Subject { ambiguous, marks: &marks, ..subject() };
             let checkpoint = open(folder.path(), &same, false).unwrap();
             assert_eq!((checkpoint.begun(), checkpoint.pass.known_errors().len()), (&Begun::Anew, 1));
         }
@@ -276,12 +281,12 @@ mod tests {
     #[test]
     fn of_larger_blocks_runs_stay_apart() {
         let folder = tempfile::tempdir().unwrap();
-        let mut checkpoint = open(folder.path(), &SUBJECT, true).unwrap();
+        let mut checkpoint = open(folder.path(), &subject(), true).unwrap();
         let bad = |lba, kind: &str| BadBlocks { lba, blocks: 1, kind: kind.into() };
         let bad = [bad(3, "io"), bad(5, "medium"), bad(7, "io"), bad(9, "io")];
         checkpoint.save(&Place::after(8192), &Left::default(), &bad, State::Complete, &Progress::default()).unwrap();
         drop(checkpoint);
-        let larger = Subject { block: 4096, ..SUBJECT };
+        let larger = Subject { block: 4096, ..subject() };
         let mut checkpoint = open(folder.path(), &larger, false).unwrap();
         checkpoint.mark(State::Running, None, None).unwrap();
         let pass = Pass::parse(&fs::read(checkpoint.home.path()).unwrap()).unwrap();
@@ -302,7 +307,7 @@ mod tests {
     #[test]
     fn what_is_owed_stays_known() {
         let folder = tempfile::tempdir().unwrap();
-        let mut checkpoint = open(folder.path(), &SUBJECT, true).unwrap();
+        let mut checkpoint = open(folder.path(), &subject(), true).unwrap();
         let mut account = Account::new(Nanos(10), Terms::default());
         account.served(9, Nanos(1_000_000_000));
         let progress = Progress { account: Some(account), ..Progress::default() };
@@ -310,17 +315,17 @@ mod tests {
             checkpoint.save(&Place::after(512), &Left::default(), &[], State::Interrupted, progress).unwrap();
         }
         drop(checkpoint);
-        let checkpoint = open(folder.path(), &SUBJECT, false).unwrap();
+        let checkpoint = open(folder.path(), &subject(), false).unwrap();
         assert_eq!(checkpoint.account().map(|account| account.requests), Some(9));
     }
 
     #[test]
     fn a_second_scrub_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let _first = open(folder.path(), &SUBJECT, false).unwrap();
-        let error = open(folder.path(), &SUBJECT, false).unwrap_err().to_string();
+        let _first = open(folder.path(), &subject(), false).unwrap();
+        let error = open(folder.path(), &subject(), false).unwrap_err().to_string();
         assert!(error.starts_with("/dev/x: another idlewise is scrubbing it"), "{error}");
-        let other = Subject { identity: "wwn-1_2", ..SUBJECT };
+        let other = Subject { identity: "wwn-1_2", ..subject() };
         assert!(open(folder.path(), &other, false).is_ok());
     }
 
@@ -330,7 +335,7 @@ mod tests {
         let path = saved(folder.path(), State::Interrupted);
         let states = StateFolder::choose(Some(folder.path().into()));
         let forget = || states.forget(&Pass::parse(&fs::read(&path).unwrap()).unwrap());
-        let scrub = open(folder.path(), &SUBJECT, false).unwrap();
+        let scrub = open(folder.path(), &subject(), false).unwrap();
         assert!(matches!(forget(), Err(CheckpointError::Busy { .. })));
         drop(scrub);
         forget().unwrap();
@@ -341,7 +346,7 @@ mod tests {
     fn another_order_needs_a_new_pass() {
         let folder = tempfile::tempdir().unwrap();
         saved(folder.path(), State::Interrupted);
-        let staggered = Subject { order: Order::staggered(128, Bytes(65_536)), ..SUBJECT };
+        let staggered = Subject { order: Order::staggered(128, Bytes(65_536)), ..subject() };
         let error = open(folder.path(), &staggered, false).unwrap_err().to_string();
         assert!(error.ends_with("is in sequential order; --restart begins a new pass"), "{error}");
         drop(open(folder.path(), &staggered, true).unwrap());
@@ -354,15 +359,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = saved(folder.path(), State::Running);
         let text = fs::read_to_string(&path).unwrap();
-        let smaller = Subject { size: 1 << 19, ..SUBJECT };
+        let smaller = Subject { size: 1 << 19, ..subject() };
         let error = open(folder.path(), &smaller, false).unwrap_err().to_string();
         assert!(error.contains("had 1.00 MiB then and has 512 KiB now"), "{error}");
         for damage in [&text[..text.len() / 2], "", "[]", &text.replace("8192", "8191")] {
             fs::write(&path, damage).unwrap();
-            let error = open(folder.path(), &SUBJECT, false).unwrap_err();
+            let error = open(folder.path(), &subject(), false).unwrap_err();
             assert!(matches!(error, CheckpointError::Damaged { .. }), "{error}");
         }
-        assert!(open(folder.path(), &SUBJECT, true).is_ok());
+        assert!(open(folder.path(), &subject(), true).is_ok());
     }
 
     /// A pass over a device that has grown goes on to its new end.
@@ -370,7 +375,7 @@ mod tests {
     fn what_has_grown_is_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
         saved(folder.path(), State::Interrupted);
-        let bigger = Subject { size: 2 << 20, ..SUBJECT };
+        let bigger = Subject { size: 2 << 20, ..subject() };
         let checkpoint = open(folder.path(), &bigger, false).unwrap();
         assert_eq!((checkpoint.verified(), checkpoint.pass.device_bytes), (Bytes(8192), 2 << 20));
         assert_eq!(checkpoint.begun(), &Begun::Resumed);
@@ -399,7 +404,7 @@ mod tests {
             (true, marks(4096, Some("u"), "b", Some(28)), other),
             (true, marks(4096, Some("u"), "c", Some(27)), other),
         ] {
-            let subject = Subject { marks: &here, ambiguous, ..SUBJECT };
+            let subject = Subject { marks: &here, ambiguous, ..subject() };
             let bad = BadBlocks { lba: 7, blocks: 2, kind: "io".into() };
             let mut checkpoint = open(folder.path(), &subject, true).unwrap();
             let (place, left, state) = (Place::after(8192), Left::default(), State::Interrupted);
@@ -424,6 +429,6 @@ mod tests {
             "position_bytes":4096,"state":"interrupted","errors":[{"lba":1,"blocks":1,"kind":"medium"}],
             "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":null}"#;
         fs::write(path, text).unwrap();
-        assert_eq!(open(folder.path(), &SUBJECT, false).unwrap().verified(), Bytes(4096));
+        assert_eq!(open(folder.path(), &subject(), false).unwrap().verified(), Bytes(4096));
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::displacement::Displacement;
 use super::arms::Arms;
+use super::displacement::Displacement;
 
 /// What a driver has learnt of the cost of background work by leaving some intervals alone ([`super::Driver::compare`]): the state of its lots,
 /// and sums over the turns so far. Any numbers may be read back, however damaged: they make no more than a wrong estimate.
