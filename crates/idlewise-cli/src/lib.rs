@@ -147,7 +147,8 @@ fn make_threads() -> anyhow::Result<()> {
         std::env::var("RAYON_NUM_THREADS").ok().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
     let count = wanted.unwrap_or(processors).min(MOST * processors);
     let made = rayon::ThreadPoolBuilder::new().num_threads(count).build_global();
-    made.context(NO_THREADS)
+    // Its cause says the same once more.
+    made.map_err(|error| anyhow::anyhow!("{NO_THREADS}: {error}"))
 }
 
 /// A trace may be thousands of files, all open while they are merged.

@@ -8,7 +8,6 @@ mod many;
 mod result;
 pub mod words;
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -196,7 +195,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.check()?;
     // While files are read that may never end, Ctrl-C still ends the process.
     let pace = arguments.pace()?;
-    threads_of_tuning()?;
     let stop = stop_flag(Second::Ends)?;
     let job = Job {
         pace,
@@ -225,15 +223,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
                 many::AtOnce { per_array: count(arguments.per_array), jobs: arguments.jobs.map_or(usize::MAX, count) };
             many::run(&job, devices, &at_once, arguments.quiet, arguments.json)
         }
-    }
-}
-
-/// The threads that tuning will need hours from now, when somebody else may have left none to be made.
-fn threads_of_tuning() -> anyhow::Result<()> {
-    match rayon::ThreadPoolBuilder::new().build_global() {
-        // Without a cause, a program that embeds the command has made them before.
-        Err(error) if error.source().is_some() => Err(error).context("threads for tuning"),
-        _ => Ok(()),
     }
 }
 
