@@ -55,7 +55,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 # As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
 	@echo "Building: about 3 minutes on 2 cores from nothing, seconds after that."
-	cargo build --locked --workspace --bins
+	cargo build --locked --workspace --bin idlewise --bin idlewise-demo
 	$(or $(CARGO_TARGET_DIR),target)/debug/idlewise-demo
 
 # docs/experiments.md and experiments/report.html, with a real trace too if the folder IDLEWISE_TRACES has it;
