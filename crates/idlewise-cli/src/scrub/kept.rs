@@ -32,7 +32,7 @@ pub struct Kept {
     goal: Option<Goal>,
     #[serde(skip)]
     measured: Measured,
-    /// Measured rate by the predicted one.
+    /// What was verified by what was predicted.
     #[serde(skip)]
     of_predicted: Option<f64>,
     /// Nothing was verified.
@@ -48,7 +48,11 @@ impl Kept {
         let nothing = report.verified_now == Bytes(0);
         let goal = goal.filter(|_| measured.foreground_requests > 0 && !nothing);
         let rate = report.verified_now.0 as f64 / report.elapsed.as_secs_f64().max(1e-9);
-        let predicted = predicted.map(|predicted| predicted.throughput.0 as f64).filter(|rate| *rate > 0.0);
+        // Tunings predict for as long as they hold; a plan that was given, for the whole run.
+        let (verified, predicted) = match report.forecast {
+            Some(foretold) => (foretold.verified.0 as f64, foretold.predicted.0 as f64),
+            None => (rate, predicted.map_or(0.0, |predicted| predicted.throughput.0 as f64)),
+        };
         Self {
             mean_slowdown_kept: goal.map(|goal| measured.mean_slowdown() <= goal.mean_slowdown),
             p99_slowdown_kept: goal.filter(|goal| goal.p99_slowdown.is_some()).map(|goal| keeps_p99(&goal, &measured)),
@@ -56,7 +60,7 @@ impl Kept {
             time_s: report.spent.iter().map(|(name, time)| (*name, time.as_secs_f64())).collect(),
             goal,
             measured,
-            of_predicted: predicted.map(|predicted| rate / predicted),
+            of_predicted: (predicted > 0.0).then(|| verified / predicted),
             nothing,
         }
     }
@@ -143,7 +147,7 @@ fn keeps_p99(goal: &Goal, measured: &Measured) -> bool {
 #[cfg(test)]
 mod tests {
     use idlewise::{Bytes, Nanos, Rate, TotalTime};
-    use idlewise_linux::scrub::State;
+    use idlewise_linux::scrub::{Foretold, State};
 
     use super::*;
 
@@ -169,6 +173,7 @@ mod tests {
             compared: None,
             reaction: None,
             lost_events: 0,
+            forecast: None,
             unsaved: None,
         }
     }
@@ -242,6 +247,9 @@ mod tests {
             "{text}"
         );
         assert_eq!(text.lines().count(), 3);
+        let as_foretold = Foretold { time: Nanos(1), predicted: Bytes(100), verified: Bytes(96) };
+        let tuned = Report { forecast: Some(as_foretold), ..report(&[("verifying", 100)], Nanos(1)) };
+        assert!(!Kept::new(&tuned, None, Some(predicted(2_000_000))).text().contains("predicted"));
         let slower = Kept::new(&report(&[("verifying", 100)], Nanos(1)), None, Some(predicted(2_000_000)));
         assert_eq!(slower.mean_slowdown_kept, None);
         assert!(slower.text().ends_with(

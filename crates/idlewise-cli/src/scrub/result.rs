@@ -78,6 +78,19 @@ struct Forecast {
     #[serde(flatten)]
     slowdown: Slowdown,
     throughput_bytes_per_s: f64,
+    /// Each prediction for as long as it held, against what was verified in that time; absent where the plan was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    while_it_held: Option<WhileItHeld>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct WhileItHeld {
+    /// How long there were predictions.
+    time_s: f64,
+    /// What they add up to.
+    predicted_bytes: u64,
+    /// What was verified in that time.
+    verified_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -137,6 +150,11 @@ impl Result {
             predicted: predicted.map(|predicted| Forecast {
                 slowdown: slowdown(predicted.mean_slowdown, predicted.p99_slowdown, predicted.max_slowdown),
                 throughput_bytes_per_s: predicted.throughput.0 as f64,
+                while_it_held: report.forecast.map(|foretold| WhileItHeld {
+                    time_s: foretold.time.as_secs_f64(),
+                    predicted_bytes: foretold.predicted.0,
+                    verified_bytes: foretold.verified.0,
+                }),
             }),
             measured: Measured {
                 slowdown: slowdown(measured.mean_slowdown(), None, measured.max_slowdown),

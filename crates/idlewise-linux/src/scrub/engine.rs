@@ -12,7 +12,7 @@ use idlewise::{Bytes, Nanos};
 
 use super::lane::{Lane, since_1970};
 use super::learn::{self, Watch};
-use super::run::Run;
+use super::run::{Foretold, Run};
 use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, ReactionSoFar, State};
 use crate::device::Device;
 use crate::device::verify::Verifier;
@@ -64,6 +64,8 @@ pub struct Report {
     pub spent: BTreeMap<&'static str, Nanos>,
     /// What the foreground suffered in this run.
     pub measured: Measured,
+    /// What was predicted while it ran, and what was verified in that time; nothing without a prediction of its own.
+    pub forecast: Option<Foretold>,
     /// Request size and idle wait at the end, if they were chosen.
     pub plan: Option<(Bytes, Nanos)>,
     /// How the account of the mean slowdown stands, if one is kept.
@@ -186,6 +188,7 @@ impl Report {
             elapsed: scrubber.lane.elapsed(),
             spent: scrubber.lane.spent.until(now()),
             measured: *scrubber.foreground().measured(),
+            forecast: None,
             plan: None,
             account: scrubber.account(),
             compared: scrubber.foreground().compared(),

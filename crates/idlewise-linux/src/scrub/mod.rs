@@ -36,6 +36,7 @@ pub use process::Process;
 pub(crate) use process::boot_id;
 pub use rate_cap::RateCap;
 pub use reaction::{ReactionSoFar, Times};
+pub use run::Foretold;
 pub use so_far::{AccountSoFar, ComparedSoFar, Learnt, RunSoFar};
 
 use idlewise::drive::{Compared, Measured};

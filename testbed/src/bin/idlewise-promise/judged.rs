@@ -26,7 +26,8 @@ pub struct Judged {
     pub experiment: Option<[f64; 2]>,
     /// Bytes per second.
     pub rate: f64,
-    pub predicted: Option<f64>,
+    /// What was verified of what was predicted.
+    pub of_predicted: Option<f64>,
     /// Share of its time that it was paused for the goal.
     pub paused: f64,
     /// How soon it acted.
@@ -74,7 +75,7 @@ impl Judged {
         let longer: Vec<f64> =
             beside.responses.iter().zip(&alone.responses).map(|(with, without)| with - without).collect();
         let number = |value: &Value| value.as_f64();
-        let compared = &said["compared"];
+        let (compared, held) = (&said["compared"], &said["predicted"]["while_it_held"]);
         Self {
             disk,
             load,
@@ -85,7 +86,9 @@ impl Judged {
             account: number(&said["measured"]["mean_slowdown_s"]).unwrap_or(f64::NAN),
             experiment: number(&compared["low_s"]).zip(number(&compared["high_s"])).map(|(low, high)| [low, high]),
             rate: number(&said["rate_bytes_per_s"]).unwrap_or(f64::NAN),
-            predicted: number(&said["predicted"]["throughput_bytes_per_s"]),
+            of_predicted: number(&held["verified_bytes"])
+                .zip(number(&held["predicted_bytes"]))
+                .map(|(is, was)| is / was),
             paused: number(&said["time_s"]["overdrawn"]).unwrap_or(0.0) / number(&said["elapsed_s"]).unwrap_or(1.0),
             reaction: Reaction::of(said),
         }

@@ -80,7 +80,7 @@ fn section(disk: &str, rows: &[Judged]) -> Section {
             ms(row.account),
             row.experiment.map_or("-".into(), |[low, high]| format!("{:.2} to {:.2} ms", low * 1e3, high * 1e3)),
             format!("{:.2}", row.rate / 1e6),
-            row.predicted.map_or("-".into(), |predicted| percent(row.rate / predicted)),
+            row.of_predicted.map_or("-".into(), percent),
             percent(row.paused),
         ]);
     }

@@ -1,6 +1,7 @@
 //! One run of a scrub: one request after another, each when the policy says so.
 
 mod failing;
+mod forecast;
 mod saving;
 mod second_look;
 
@@ -12,6 +13,7 @@ use idlewise::{Bytes, Nanos};
 
 use super::faults::Narrowing;
 use failing::Failing;
+use forecast::Forecast;
 use saving::Settled;
 use second_look::SecondLook;
 
@@ -19,6 +21,8 @@ use super::lane::{Lane, TICK};
 use super::spent::Spent;
 use super::{Checkpoint, Doing, Pacing, Progress, Report, ScrubError, State};
 use crate::monitor::now;
+
+pub use forecast::Foretold;
 
 /// Time between two looks for others that check the same disk.
 const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(10);
@@ -56,6 +60,7 @@ pub struct Run<'r, 'a> {
     longest: Bytes,
     began: Nanos,
     spent: Spent,
+    forecast: Forecast,
     /// When a checkpoint was saved, or could not be, and what of it the disk knows.
     saved: Nanos,
     kept: Settled,
@@ -100,6 +105,7 @@ impl<'r, 'a> Run<'r, 'a> {
             longest,
             began,
             spent: Spent::new(&Doing::IdleWait, began),
+            forecast: Forecast::default(),
             saved: began,
             unsaved: None,
             failure: None,
@@ -152,6 +158,9 @@ impl<'r, 'a> Run<'r, 'a> {
                 self.lane.driver.tell();
                 let account = self.lane.driver.account();
                 self.lane.driver.set_policy(self.pacing.policy(account));
+            }
+            if let Some(predicted) = self.pacing.predicted() {
+                self.forecast.turn_to(predicted.throughput, now(), self.verified_now());
             }
             if self.held_back()? {
                 continue;
@@ -289,17 +298,22 @@ impl<'r, 'a> Run<'r, 'a> {
         Ok(None)
     }
 
+    fn verified_now(&self) -> Bytes {
+        Bytes(self.settled.verified().saturating_sub(self.resumed_at))
+    }
+
     fn report(&self, state: State) -> Report {
         Report {
             state,
             failure: self.failure.clone(),
             verified: Bytes(self.settled.verified()),
-            verified_now: Bytes(self.settled.verified().saturating_sub(self.resumed_at)),
+            verified_now: self.verified_now(),
             errors: self.narrowing.bad(),
             retries: self.retries,
             elapsed: now().since(self.began),
             spent: self.spent.until(now()),
             measured: *self.lane.driver.measured(),
+            forecast: self.forecast.so_far(now(), self.verified_now()),
             plan: self.pacing.parameters().or(self.lane.driver.last_used()),
             account: self.lane.driver.account(),
             compared: self.lane.driver.clock().compared(),

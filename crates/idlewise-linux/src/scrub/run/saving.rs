@@ -41,7 +41,7 @@ impl Run<'_, '_> {
         Progress {
             doing,
             verified: Bytes(self.settled.verified()),
-            verified_now: Bytes(self.settled.verified().saturating_sub(self.resumed_at)),
+            verified_now: self.verified_now(),
             size: self.lane.device.size,
             elapsed: now().since(self.began),
             bad_blocks: self.narrowing.bad_blocks(),
