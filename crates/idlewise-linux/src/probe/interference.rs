@@ -64,15 +64,18 @@ struct Answer {
     left: Nanos,
 }
 
-/// Verifies what it is asked to, and reads elsewhere while that is in service.
+/// Verifies what it is asked to, and reads elsewhere while that is in service. It is done when both are, even if one failed: neither takes a
+/// request while it serves another.
 struct WithRead {
     verifier: Box<dyn Verifier>,
-    reader: DirectRead,
+    reader: Box<dyn Verifier>,
     next: Arc<Mutex<Next>>,
     read_at: Nanos,
     /// When the verify and the read were done.
     verified: Option<Nanos>,
     answered: Option<Nanos>,
+    /// What was in the way of the first that failed.
+    failed: Option<Fault>,
 }
 
 impl Verifier for WithRead {
@@ -86,7 +89,7 @@ impl Verifier for WithRead {
 
     fn start(&mut self, extent: Extent) -> Result<(), Fault> {
         let next = *lock(&self.next);
-        (self.verified, self.answered) = (None, None);
+        (self.verified, self.answered, self.failed) = (None, None, None);
         match next.after {
             Some(after) => {
                 self.verifier.start(extent)?;
@@ -95,21 +98,26 @@ impl Verifier for WithRead {
             None => self.verified = Some(now()),
         }
         self.read_at = now();
-        self.reader.start(next.read)
+        self.failed = self.reader.start(next.read).err();
+        self.answered = self.failed.as_ref().map(|_| self.read_at);
+        Ok(())
     }
 
     fn wait(&mut self, timeout: Duration) -> Option<Result<(), Fault>> {
         let until = Nanos(now().0.saturating_add(Nanos::from(timeout).0));
         loop {
-            let read = (&mut self.answered, &mut self.reader as &mut dyn Verifier);
-            for (done, verifier) in [read, (&mut self.verified, &mut *self.verifier)] {
-                match if done.is_none() { verifier.wait(Duration::ZERO) } else { None } {
-                    Some(Ok(())) => *done = Some(now()),
-                    Some(Err(fault)) => return Some(Err(fault)),
-                    None => {}
+            for (done, verifier) in [(&mut self.answered, &mut self.reader), (&mut self.verified, &mut self.verifier)] {
+                if done.is_none()
+                    && let Some(result) = verifier.wait(Duration::ZERO)
+                {
+                    *done = Some(now());
+                    self.failed = self.failed.take().or(result.err());
                 }
             }
             if let (Some(verified), Some(answered)) = (self.verified, self.answered) {
+                if let Some(fault) = self.failed.take() {
+                    return Some(Err(fault));
+                }
                 let since = |at: Nanos| at.since(self.read_at);
                 lock(&self.next).answer = Some(Answer { response: since(answered), left: since(verified) });
                 return Some(Ok(()));
@@ -142,11 +150,12 @@ pub fn interference(
     let next = Arc::new(Mutex::new(Next { read: probe.anywhere(length), after: None, answer: None }));
     probe.lane.verifier = Box::new(WithRead {
         verifier: probe.lane.verifier,
-        reader,
+        reader: Box::new(reader),
         next: Arc::clone(&next),
         read_at: Nanos::ZERO,
         verified: None,
         answered: None,
+        failed: None,
     });
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for (index, one) in sizes.iter().enumerate() {
@@ -199,6 +208,53 @@ fn variance_of_mean(times: &[Nanos], mean: Nanos) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Serves for so many looks, then ends so; a second request meanwhile is a mistake.
+    struct Serves(usize, Result<(), Fault>, Option<usize>);
+
+    impl Verifier for Serves {
+        fn name(&self) -> &'static str {
+            "serves"
+        }
+
+        fn start(&mut self, _extent: Extent) -> Result<(), Fault> {
+            assert!(self.2.replace(self.0).is_none(), "one is in service");
+            Ok(())
+        }
+
+        fn wait(&mut self, _timeout: Duration) -> Option<Result<(), Fault>> {
+            let left = self.2.as_mut().expect("something is in service");
+            *left = left.saturating_sub(1);
+            (*left == 0).then(|| {
+                self.2 = None;
+                self.1.clone()
+            })
+        }
+    }
+
+    /// Whichever fails first, the other is awaited before the next request.
+    #[test]
+    fn none_is_left_in_service() {
+        let bad = || Err(Fault::Passing { kind: "aborted" });
+        let extent = Extent { offset: Bytes(0), length: Bytes(4_096) };
+        for (verify, read) in [((5, bad()), (30, Ok(()))), ((30, Ok(())), (5, bad())), ((9, bad()), (9, bad()))] {
+            let next = Next { read: extent, after: Some(Duration::ZERO), answer: None };
+            let mut both = WithRead {
+                verifier: Box::new(Serves(verify.0, verify.1, None)),
+                reader: Box::new(Serves(read.0, read.1, None)),
+                next: Arc::new(Mutex::new(next)),
+                read_at: Nanos::ZERO,
+                verified: None,
+                answered: None,
+                failed: None,
+            };
+            for _ in 0..3 {
+                both.start(extent).unwrap();
+                while both.wait(LOOK).inspect(|done| assert_eq!(*done, bad())).is_none() {}
+                assert_eq!(lock(&both.next).answer, None);
+            }
+        }
+    }
 
     fn answer(response: u64, left: u64) -> Answer {
         Answer { response: Nanos(response), left: Nanos(left) }

@@ -82,6 +82,10 @@ impl Verifier for DirectRead {
     }
 
     fn start(&mut self, extent: Extent) -> Result<(), Fault> {
+        // There is one buffer, and it is known of one request whether the kernel still writes into it.
+        if self.rest.is_some() {
+            return Err(Fault::Device("a request is still in service".into()));
+        }
         self.submit(extent)
     }
 
@@ -121,5 +125,24 @@ fn fault(errno: Errno) -> Fault {
             Fault::Device("it takes no such read any more: is the size of its blocks another one now?".into())
         }
         other => Fault::Device(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_request_at_a_time() {
+        let file = tempfile::Builder::new().tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.as_file().set_len(8192).unwrap();
+        let device = Device::open_any(file.path()).unwrap();
+        let mut reader = DirectRead::new(&device, Bytes(4096)).unwrap();
+        let at = |offset| Extent { offset: Bytes(offset), length: Bytes(4096) };
+        reader.start(at(0)).unwrap();
+        assert!(matches!(reader.start(at(4096)), Err(Fault::Device(why)) if why.contains("still in service")));
+        assert_eq!(reader.wait(Duration::from_secs(10)), Some(Ok(())));
+        reader.start(at(4096)).unwrap();
+        assert_eq!(reader.wait(Duration::from_secs(10)), Some(Ok(())));
     }
 }
