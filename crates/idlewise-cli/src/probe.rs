@@ -157,8 +157,8 @@ fn service_table(found: &[Service]) -> Table {
 
 /// What the table of it shows.
 const INTERFERENCE: &str = "Interference: the part of what is left of a verify that a read waits for which arrives meanwhile, and its standard \
-    error. It is 1 on a disk that serves one request at a time. The disk model has one standard error more, and 1 at most; also where reads took \
-    longer alone.";
+    error. It is 1 on a disk that serves one request at a time. The disk model has one standard error more, and 1 at most. It has 1 \
+    where reads took longer alone.";
 
 fn interference_table(found: &[Interfered]) -> Table {
     let mut table = Table::new(["size", "read alone", "during a verify", "left of it", "interference"]);
