@@ -451,6 +451,23 @@ fn no_name_reaches_a_terminal_or_a_page_as_it_is() {
         commands.push(vec!["idle", file, NAME]);
         commands.push(vec!["idle", file, "--policy", NAME]);
     }
+    // What ends a line in a name begins no line of ours.
+    let forged = folder.path().join("x\nidlewise: all is well");
+    std::fs::copy(&plain, &forged).unwrap();
+    let model = folder.path().join("model.toml").display().to_string();
+    let named =
+        idlewise::disk::DiskModel::ultrastar_15k450().to_toml().replacen("Hitachi", "\\nidlewise: all is well", 1);
+    std::fs::write(&model, named).unwrap();
+    let forged = forged.to_str().unwrap();
+    for command in
+        [&["idle"][..], &["trace", "info"], &["trace", "stats"], &["sample"], &["explore", "--volume", &one[1]]]
+    {
+        commands.push([command, &[forged]].concat());
+    }
+    for command in [&["tune"][..], &["simulate", "--policy", "back-to-back"], &["compare"]] {
+        let more: &[&str] = if command[0] == "tune" { &goal } else { &[] };
+        commands.push([command, &[forged, "--disk", &model], more].concat());
+    }
     let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     for command in commands {
         let _ = std::fs::remove_file(&page);

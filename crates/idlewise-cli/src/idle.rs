@@ -69,7 +69,7 @@ struct Volume {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check(arguments.report.as_deref())?;
+    output::check_all(&arguments.traces, &[arguments.report.as_deref()])?;
     let traces: Vec<&[PathBuf]> =
         if arguments.join { vec![&arguments.traces] } else { arguments.traces.chunks(1).collect() };
     let mut reports = Vec::new();

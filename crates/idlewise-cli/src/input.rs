@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use idlewise::disk::{DiskModel, PRESETS, Preset};
 use idlewise::idle::{Idleness, Keep, Reducer};
+use idlewise::report::printable::one_line;
 use idlewise::trace::volumes::{fits, natural};
 use idlewise::trace::{
     self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
@@ -151,12 +152,14 @@ impl TraceArguments {
     }
 }
 
+/// On one line, as it stands in headings.
 fn name(paths: &[PathBuf]) -> String {
-    match paths {
+    let name = match paths {
         [one] => one.display().to_string(),
         [first, others @ ..] => format!("{} and {} more", first.display(), others.len()),
         [] => String::new(),
-    }
+    };
+    one_line(&name).into_owned()
 }
 
 impl ReadArguments {
@@ -382,7 +385,8 @@ pub fn disk_model(path: Option<&Path>) -> anyhow::Result<DiskModel> {
         anyhow::bail!("--disk {}: neither a file nor one of {names}", path.display());
     }
     let text = text_file(path)?;
-    DiskModel::from_toml(&text).with_context(|| path.display().to_string())
+    let model = DiskModel::from_toml(&text).with_context(|| path.display().to_string())?;
+    Ok(DiskModel { name: one_line(&model.name).into_owned(), ..model })
 }
 
 /// The plan in a file.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use idlewise::disk::DiskModel;
 use idlewise::report::Table;
+use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Rate};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{Fault, VERIFIERS};
@@ -87,6 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let measured = measure(probe, arguments.switch_read_cache)?;
     let Some((service, scans, cache, interfered)) = measured else { return Ok(Exit::Interrupted) };
     let name = format!("{} ({})", device.path.display(), device.identity);
+    let name = one_line(&name).into_owned();
     let model = probe::disk_model(&name, &service, &interfered);
     let model = model.ok_or_else(|| anyhow::anyhow!("{name}: too few sizes could be verified for a disk model"))?;
     let findings = Findings { model, verifier, passed: chosen.passed, service, scans, cache, interfered };

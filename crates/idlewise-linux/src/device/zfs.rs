@@ -20,7 +20,7 @@ const TEXT: u32 = 9;
 const LONGEST_NAME: usize = 255;
 /// What other file systems and containers begin with, and where (`magic(5)` of each). A pool's member has none of it: who makes
 /// a pool on Linux clears the first 4 KiB, and a label holds other things behind them.
-const OTHERS: [(usize, &[u8]); 14] = [
+const OTHERS: [(usize, &[u8]); 22] = [
     (0, b"XFSB"),
     (0, b"LUKS"),
     (3, b"NTFS    "),
@@ -31,7 +31,16 @@ const OTHERS: [(usize, &[u8]); 14] = [
     (0x400, b"\x10\x20\xf5\xf2"),
     (0x438, b"\x53\xef"),
     (0x406, b"\x34\x34"),
-    (0x1018, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca"),
+    (0x400, b"H+"),
+    (0x400, b"OCFSV2"),
+    (0x1000, b"OCFSV2"),
+    (0x2000, b"OCFSV2"),
+    (0x1018, b"\xc6\x85\x73\xf6"),
+    (0x2034, b"ReIsEr"),
+    (0x8001, b"BEA01"),
+    (0x1_0000, b"\x01\x16\x19\x70"),
+    // A table of partitions, which are other devices.
+    (0x1fe, b"\x55\xaa"),
     (0x8000, b"JFS1"),
     (0x1_0034, b"ReIsEr"),
     (0x1_0040, b"_BHRfS_M"),
@@ -55,7 +64,8 @@ pub fn pool(place: Range<u64>, mut read: impl FnMut(u64, usize) -> Option<Vec<u8
     let mut label = |at: u64| parse(&read(at, LABEL as usize)?);
     let first = [place.start, place.start + LABEL].into_iter().find_map(&mut label)?;
     let last = [end - 2 * LABEL, end - LABEL].into_iter().find_map(&mut label)?;
-    let begin = read(place.start, LABEL as usize).unwrap_or_default();
+    // Where it cannot be read, it may be anything.
+    let begin = read(place.start, LABEL as usize)?;
     (first == last && !OTHERS.iter().any(|(at, magic)| begin.get(*at..).is_some_and(|rest| rest.starts_with(magic))))
         .then_some(first)
 }
@@ -164,9 +174,16 @@ mod tests {
     #[test]
     fn labels_in_the_files_of_another_file_system_are_none() {
         let size = 8 << 20;
+        let disk = member(0, size, &[1, 3], "tank");
+        assert!(pool(&disk, 0..size).is_some());
+        let unread = |at, length| {
+            let mut bytes = vec![0; length];
+            (at > 0).then(|| disk.read_exact_at(&mut bytes, at).unwrap())?;
+            Some(bytes)
+        };
+        assert_eq!(super::pool(0..size, unread), None, "nobody knows what begins there");
         for (at, magic) in OTHERS {
             let disk = member(0, size, &[1, 3], "tank");
-            assert!(pool(&disk, 0..size).is_some());
             disk.write_all_at(magic, at as u64).unwrap();
             assert_eq!(pool(&disk, 0..size), None, "{at:#x}");
         }

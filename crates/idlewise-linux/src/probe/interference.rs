@@ -21,6 +21,8 @@ const ROUNDS: usize = 24;
 const TRIES: usize = 48;
 /// Size of a foreground read, on devices whose blocks are no larger.
 const READ: u64 = 4096;
+/// No measurement shows that nobody ever waits.
+const LEAST: f64 = 0.001;
 /// How often it looks whether either is done.
 const LOOK: Duration = Duration::from_micros(20);
 
@@ -47,7 +49,7 @@ impl Interfered {
     pub fn interference(&self) -> Interference {
         match self.part + self.error < 0.0 {
             true => Interference::FULL,
-            false => Interference::new(self.part.max(0.0) + self.error),
+            false => Interference::new((self.part.max(0.0) + self.error).max(LEAST)),
         }
     }
 }
@@ -277,6 +279,7 @@ mod tests {
         assert_eq!(found.interference(), Interference::new(0.6 + error));
         let measured = |part, error| Interfered { part, error, ..found }.interference();
         assert_eq!([measured(-0.1, 0.2), measured(-0.3, 0.2)], [Interference::new(0.2), Interference::FULL]);
+        assert_eq!(measured(0.0, 0.0), Interference::new(0.001));
         assert!(interfered(Bytes(1 << 16), &beside[..ROUNDS / 2 - 1], &alone).is_none());
     }
 }

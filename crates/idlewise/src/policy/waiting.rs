@@ -124,11 +124,11 @@ pub(crate) fn on_intervals(
             done.requests += issued;
             done.used_idle += Nanos(length - wait);
             let left = wait.saturating_add(issued.saturating_mul(service)) - length;
-            done.collisions += u64::from(left > 0);
-            let mut delay = timing.interference.of(Nanos(left)).0;
-            if delay == 0 {
+            if left == 0 {
                 break;
             }
+            done.collisions += 1;
+            let mut delay = timing.interference.of(Nanos(left)).0;
             // Of the mean delay and the worst the same is absorbed.
             let beyond = left - delay;
             done.longest_delay = done.longest_delay.max(Nanos(left));
@@ -138,6 +138,9 @@ pub(crate) fn on_intervals(
             if !collided(Collision { left, delay, length, chain, followers }) {
                 return done;
             }
+            if delay == 0 {
+                break;
+            }
             length = 0;
             while let Some(following) = intervals.get(at + 1) {
                 at += 1;
@@ -146,10 +149,10 @@ pub(crate) fn on_intervals(
                     break;
                 }
                 delay -= following.length.0;
+                done.delayed(delay, delay + beyond, following.followers, limit);
                 if delay == 0 {
                     break;
                 }
-                done.delayed(delay, delay + beyond, following.followers, limit);
             }
             next = at + 1;
         }

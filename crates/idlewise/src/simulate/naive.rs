@@ -47,7 +47,7 @@ pub fn simulate(requests: &[(u64, u64, bool)], lanes: &mut [Lane], limit: Option
         }
         lanes.iter_mut().for_each(|lane| lane.policy.foreground_served(1, Nanos(delay)));
         outcome.delay_sum += Nanos(delay);
-        let worst = if delay > 0 { delay + beyond } else { 0 };
+        let worst = delay + beyond;
         outcome.longest_delay = outcome.longest_delay.max(Nanos(worst));
         outcome.slowed += u64::from(limit.is_some_and(|limit| worst > limit.0));
         recorded_end = recorded_end.max(Some(arrival + response));

@@ -115,7 +115,7 @@ mod tests {
         fn equals_the_engine(
             lengths in prop::collection::vec((prop_oneof![1u64..8, 1u64..80, 1u64..800], 1u64..5), 0..150),
             waits in prop::collection::vec(prop_oneof![0u64..10, 0u64..300], 1..8),
-            service in 1u64..90, limit in prop::option::of(0u64..90), part in prop_oneof![Just(1.0), 0.0..1.0f64],
+            service in 1u64..90, limit in prop::option::of(0u64..90), part in prop_oneof![Just(1.0), Just(0.0), 0.0..1.0f64],
         ) {
             let intervals: Vec<_> = lengths.iter().map(|&(length, followers)| Interval {
                 length: Nanos(length), followers, busy_before: Nanos(1),
