@@ -52,7 +52,7 @@ impl Lane {
 pub struct Simulation {
     /// Sums so far.
     pub outcome: Outcome,
-    /// Delays of the foreground requests that have one.
+    /// Delays of the foreground requests that have one, where they wait for all that is left of a background request.
     pub slowdowns: Cdh,
     /// The most urgent first.
     pub lanes: Vec<Lane>,
@@ -138,9 +138,7 @@ impl Simulation {
             self.outcome.delay_sum += delays;
             self.outcome.longest_delay = self.outcome.longest_delay.max(worst);
             self.outcome.slowed += if self.limit.is_some_and(|limit| worst > limit) { requests } else { 0 };
-            if self.carried > 0 {
-                self.slowdowns.add_many(Nanos(self.carried), requests);
-            }
+            self.slowdowns.add_many(worst, requests);
         }
     }
 
