@@ -3,13 +3,12 @@
 mod common;
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::bench::{Bench, MIB, PACE, bad_block};
-use common::{idlewise, run, stderr, stdout};
+use common::{run, stderr, stdout};
 use idlewise::Bytes;
-use idlewise_testbed::{Options, Timing};
+use idlewise_testbed::Options;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -284,12 +283,19 @@ fn root_the_budget_holds_whatever_the_pace() {
         let lines = (0..300u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 200_000, k * 1_638_400));
         std::fs::write(&trace, lines.collect::<String>()).unwrap();
         let goal = ["--mean-slowdown", "300us", "--max-slowdown", "100ms"];
-        let scrub = bench.start(&[pace, &goal[..]].concat());
-        std::thread::sleep(Duration::from_millis(watched));
-        let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        scrub.signal(Signal::INT);
-        let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+        // Where the machine stood still for a while, many requests came at once, and one collision delayed all of them.
+        let mut plays = std::iter::repeat_with(|| {
+            let scrub = bench.start(&[pace, &goal[..], &["--restart"]].concat());
+            std::thread::sleep(Duration::from_millis(watched));
+            let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+            assert!(output.status.success(), "{}", stderr(&output));
+            scrub.signal(Signal::INT);
+            let played: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let result: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+            (played["response_max_s"].as_f64().unwrap(), played["drift_max_s"].as_f64().unwrap(), result)
+        });
+        let even = plays.by_ref().take(5).find(|(longest, late, _)| *longest < 0.15 && *late < 0.04);
+        let Some((_, _, result)) = even else { panic!("the machine stood still in each of five plays") };
         let measured = &result["measured"];
         let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
         let requests = measured["foreground_requests"].as_f64().unwrap();
@@ -329,116 +335,6 @@ fn root_the_experiment_agrees_with_the_same_requests_alone() {
     println!("{independent} s with and without, {compared}");
     // Three times the interval: the same requests differ from time to time as well.
     assert!((independent - mean).abs() < 1.5 * (high - low), "{independent} s with and without, {compared}");
-}
-
-#[test]
-fn root_probe_capture_and_learning_work_together() {
-    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
-    let path = |name: &str| bench.folder.path().join(name).display().to_string();
-    let model = path("disk.toml");
-    let output = run(&["probe", bench.path(), "--out", &model, "--report", &path("probe.html"), "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&found["verifier"], &found["answered_from_cache"]), (&"read".into(), &false.into()));
-    let rate = |regions: u64| {
-        let scans = found["scans_by_regions"].as_array().unwrap();
-        scans.iter().find(|scan| scan["regions"] == regions).unwrap()["rate_bytes_per_s"].as_f64().unwrap()
-    };
-    // Figure 5: few regions cost seeks, many cost less than the rotation that a sequential scan misses.
-    assert!(rate(4) < rate(1) && rate(512) > rate(4), "{found}");
-    assert!(std::fs::read_to_string(path("probe.html")).unwrap().contains("Whether a verify reads the medium"));
-    let text = std::fs::read_to_string(&model).unwrap();
-    let model = idlewise::disk::DiskModel::from_toml(&text).unwrap();
-    let milliseconds = |kib| model.verify_time(Bytes::from_kib(kib)).as_secs_f64() * 1e3;
-    // A rotation of 4 ms and 64 KiB or 4 MiB at about 100 MB/s; a loaded machine adds to that.
-    assert!((4.0..20.0).contains(&milliseconds(64)), "{text}");
-    assert!((40.0..150.0).contains(&milliseconds(4096)), "{text}");
-
-    // A read waits for all that is left of a verify, here and on average.
-    let part = found["interference"].as_array().unwrap().last().unwrap()["part"].as_f64().unwrap();
-    assert!((0.6..1.5).contains(&part), "{found}");
-
-    let trace = path("foreground.csv");
-    let lines = (0..80u64).map(|k| format!("{},f,0,Write,{},8192,0\n", k * 300_000, k * 4_341_760));
-    std::fs::write(&trace, lines.collect::<String>()).unwrap();
-    let mut capture = idlewise(&["capture", bench.path(), "--for", "3s", "--out", &path("captured.csv.gz")]);
-    let capture = capture.stdout(Stdio::piped()).spawn().unwrap();
-    let goal = ["--mean-slowdown", "2ms", "--max-slowdown", "30ms", "--observe", "2s"];
-    let scrub = bench.start(&goal);
-    std::thread::sleep(Duration::from_millis(300));
-    let output = run(&["replay", &trace, bench.path(), "--allow-writes"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let captured = stdout(&capture.wait_with_output().unwrap());
-    let words: Vec<&str> = captured.split_whitespace().collect();
-    let count = words.iter().position(|word| *word == "requests;").map(|at| words[at - 1].parse::<u64>().unwrap());
-    // The scrub's first requests may be among them: to another process they are foreground.
-    assert!(count.is_some_and(|count| count >= 80), "{captured}");
-    // An interval that is left alone to compare with is so for up to 10 s.
-    let until = Instant::now() + Duration::from_secs(40);
-    while bench.checkpoint().is_none_or(|saved| saved["place"]["visited_bytes"] == 0) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    scrub.signal(Signal::INT);
-    let output = scrub.end();
-    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(result["verified_bytes"].as_u64().unwrap() > 0, "{result}");
-    assert!(result["request_size_bytes"].as_u64().unwrap() <= 2560 << 10, "{result}");
-    assert_eq!(result["target"]["max_slowdown_s"], 0.03);
-}
-
-/// A drive of many dies serves a read beside a verify that occupies some of them; a plan for it counts with that.
-#[test]
-fn root_reads_pass_the_verifies_of_a_solid_state_drive() {
-    let timing = Timing::Flash { slower: 20 };
-    let Some(bench) = Bench::of(&Options { size: Bytes(512 * MIB), timing, ..Options::default() }) else { return };
-    let path = |name: &str| bench.folder.path().join(name).display().to_string();
-    let model = path("disk.toml");
-    let output = run(&["probe", bench.path(), "--out", &model, "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let parts = found["interference"].as_array().unwrap().iter().map(|one| one["part"].as_f64().unwrap());
-    let parts: Vec<f64> = parts.collect();
-    // The larger ones occupy all dies.
-    assert!(parts.len() == 7 && parts[0] < 0.6, "{found}");
-
-    let text = std::fs::read_to_string(&model).unwrap();
-    let alone = path("alone.toml");
-    let lines = text.lines().filter(|line| !line.starts_with("interference"));
-    std::fs::write(&alone, lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
-    let trace = path("trace.csv");
-    let lines =
-        (0..2_000u64).map(|k| format!("{},f,0,Read,{},8192,20000\n", k * 100_000 + k * k % 77 * 900, k * 8_192));
-    std::fs::write(&trace, lines.collect::<String>()).unwrap();
-    let mean = |model: &str| {
-        let output = run(&["simulate", &trace, "--policy", "back-to-back", "--disk", model, "--json"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["mean_slowdown_s"].as_f64().unwrap()
-    };
-    let (with, without) = (mean(&model), mean(&alone));
-    // Not in proportion: what a smaller delay leaves of the next interval is used as well. Where noise hides it, it is taken for full.
-    assert!(0.0 < with && with <= without, "{with} {without}");
-}
-
-/// Whoever may read a file may probe it.
-#[test]
-fn a_file_is_probed_without_privilege() {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let file = folder.path().join("file");
-    std::fs::write(&file, vec![1; 32 << 20]).unwrap();
-    let output = run(&["probe", file.to_str().unwrap(), "--json"]);
-    if stderr(&output).contains("has no direct I/O") {
-        eprintln!("SKIPPED: the file system has no direct I/O");
-        return;
-    }
-    assert!(output.status.success(), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(found["verifier"], "read");
-    assert!(found["read"]["rate"].is_string() && found["service"].as_array().unwrap().len() >= 8, "{found}");
-    std::fs::write(&file, "short").unwrap();
-    let output = run(&["probe", file.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("too little to measure"), "{}", stderr(&output));
 }
 
 /// A device of which nothing can be read any more ends its scrub, and its silence is not taken for bad blocks.

@@ -97,7 +97,7 @@ pub fn filled(
             libc::_exit(0)
         }
     }
-    // Of a number below zero there is no such thing as a process.
+    // `from_raw` panics at a number below zero, which is that of a process that could not be made.
     let made = if child > 0 { Pid::from_raw(child) } else { None };
     let child = made.ok_or_else(io::Error::last_os_error)?;
     drop(writer);

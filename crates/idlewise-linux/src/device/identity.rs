@@ -35,7 +35,10 @@ impl Marks {
         if uuids.is_some_and(|(now, then)| now != then) {
             return Some("the partition of this number was another one then".into());
         }
-        if ambiguous && (self.boot_id != before.boot_id || self.boot_id.is_empty()) {
+        if ambiguous && self.boot_id.is_empty() {
+            return Some("without /proc nobody knows whether the machine has been restarted since".into());
+        }
+        if ambiguous && self.boot_id != before.boot_id {
             return Some("the machine has been restarted since, and another disk may be called so now".into());
         }
         (ambiguous && self.diskseq != before.diskseq).then(|| "another disk was called so then".into())

@@ -40,11 +40,8 @@ impl Device {
                 read?.ok()
             };
             let found = |place: std::ops::Range<u64>| Some((place.start, zfs::pool(place, &mut read)?));
-            // ZFS takes a disk whole or its partitions: what lies in one of them is no label of the disk.
-            let parts = self.place.parts_of_disk();
-            let whole = parts.iter().map(|part| part.end).max().filter(|_| parts.len() > 1);
-            let members = parts.into_iter().filter(|part| part.start > 0 || Some(part.end) != whole);
-            members.filter_map(found).collect()
+            // What lies in a partition is no label of the disk.
+            self.place.possible_members().into_iter().filter_map(found).collect()
         })
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use idlewise::Bytes;
 use rustix::fs::{major, minor};
+use rustix::io::Errno;
 
 use super::{loops, node};
 
@@ -122,15 +123,18 @@ impl Place {
         found
     }
 
-    /// First byte and end on the disk, of the disk itself and of each partition.
-    pub fn parts_of_disk(&self) -> Vec<Range<u64>> {
+    /// First byte and end on the disk, of what may belong to a pool: its partitions, or the disk itself where it has none.
+    pub fn possible_members(&self) -> Vec<Range<u64>> {
         let bytes = |folder: &Path, file: &str| number(&folder.join(file))?.checked_mul(SECTOR);
         let part = |folder: &Path, begin: u64| Some(begin..begin.checked_add(bytes(folder, "size")?)?);
         let partitions = entries(&self.disk).filter(|entry| entry.join("partition").exists());
         let partitions = partitions.filter_map(|entry| part(&entry, bytes(&entry, "start")?));
-        let mut parts: Vec<_> = part(&self.disk, 0).into_iter().chain(partitions).collect();
-        parts.sort_by_key(|part| (part.start, part.end));
-        parts
+        let mut members: Vec<_> = partitions.collect();
+        if members.is_empty() {
+            members.extend(part(&self.disk, 0));
+        }
+        members.sort_by_key(|part| (part.start, part.end));
+        members
     }
 
     pub fn start(&self) -> Bytes {
@@ -179,8 +183,13 @@ impl Place {
         while let Some(number) = loops::backing(&disk)?.and_then(|backing| backing.device) {
             let below = Self::find(sys, number)?;
             let path = Path::new("/dev").join(below.device_name().replace('!', "/"));
-            node::is_free(&path, number)
-                .map_err(|error| io::Error::other(format!("it lies on {}: {error}", path.display())))?;
+            node::is_free(&path, number).map_err(|error| {
+                let why = match Errno::from_io_error(&error) {
+                    Some(Errno::BUSY) => "which is mounted or part of something".into(),
+                    _ => error.to_string(),
+                };
+                io::Error::other(format!("it lies on {}, {why}: writes are refused", path.display()))
+            })?;
             disk = below.disk;
         }
         Ok(())
@@ -339,7 +348,10 @@ pub mod tests {
         assert_eq!((place.queue_depth(), place.crowd()), (Some(32), 32));
         fs::write(sys.path().join("block/sda/queue/scheduler"), "[none] mq-deadline kyber bfq\n").unwrap();
         assert_eq!(place.crowd(), 128);
-        assert_eq!(place.parts_of_disk(), [0..4096 * 512, 2048 * 512..2148 * 512]);
+        assert_eq!(place.possible_members(), std::slice::from_ref(&(2048 * 512..2148 * 512)));
+        fs::remove_file(sys.path().join("block/sda/sda2/partition")).unwrap();
+        assert_eq!(place.possible_members(), std::slice::from_ref(&(0..4096 * 512)));
+        fs::write(sys.path().join("block/sda/sda2/partition"), "2\n").unwrap();
         assert_eq!(place.identity(), "wwn-naa.5000c500a1b2c3d4-part2");
         assert!(Place::find(sys.path(), rustix::fs::makedev(9, 9)).is_err());
         // What is found stays so; without its numbers nothing is found, rather than another disk or another place.

@@ -28,6 +28,7 @@ const OTHERS: [(usize, &[u8]); 22] = [
     (0x36, b"FAT1"),
     (0x52, b"FAT32"),
     (0x200, b"LABELONE"),
+    // F2FS; ext2, ext3 and ext4; NILFS2; HFS+.
     (0x400, b"\x10\x20\xf5\xf2"),
     (0x438, b"\x53\xef"),
     (0x406, b"\x34\x34"),
@@ -35,6 +36,7 @@ const OTHERS: [(usize, &[u8]); 22] = [
     (0x400, b"OCFSV2"),
     (0x1000, b"OCFSV2"),
     (0x2000, b"OCFSV2"),
+    // bcachefs; ReiserFS 3.5; UDF; GFS2.
     (0x1018, b"\xc6\x85\x73\xf6"),
     (0x2034, b"ReIsEr"),
     (0x8001, b"BEA01"),

@@ -44,10 +44,10 @@ pub struct Interfered {
 }
 
 impl Interfered {
-    /// For a disk model: one standard error more than was measured, as a promise depends on it. Where a read takes longer alone, as a
-    /// processor has to wake up first, that says nothing of the disk: it is full.
+    /// For a disk model: one standard error more than was measured, as a promise depends on it. Where a read takes longer alone by more than
+    /// chance, as a processor has to wake up first, that says nothing of the disk: it is full.
     pub fn interference(&self) -> Interference {
-        match self.part + self.error < 0.0 {
+        match self.part + 2.0 * self.error < 0.0 {
             true => Interference::FULL,
             false => Interference::new((self.part.max(0.0) + self.error).max(LEAST)),
         }
@@ -278,7 +278,7 @@ mod tests {
         assert!((found.error - error).abs() < 1e-12, "{}", found.error);
         assert_eq!(found.interference(), Interference::new(0.6 + error));
         let measured = |part, error| Interfered { part, error, ..found }.interference();
-        assert_eq!([measured(-0.1, 0.2), measured(-0.3, 0.2)], [Interference::new(0.2), Interference::FULL]);
+        assert_eq!([measured(-0.3, 0.2), measured(-0.5, 0.2)], [Interference::new(0.2), Interference::FULL]);
         assert_eq!(measured(0.0, 0.0), Interference::new(0.001));
         assert!(interfered(Bytes(1 << 16), &beside[..ROUNDS / 2 - 1], &alone).is_none());
     }

@@ -89,7 +89,8 @@ pub fn disk_model(name: &str, found: &[Service], interfered: &[Interfered]) -> O
     for one in found.iter().filter(|one| one.size >= SMALLEST_REQUEST) {
         // A curve never falls; on a very fast disk the clock's noise may say so.
         let time = one.sequential.max(model.verify.last().map_or(Nanos(1), |point| point.time));
-        let measured = interfered.iter().find(|of| of.size == one.size).or(interfered.last());
+        let measured =
+            interfered.iter().find(|of| of.size == one.size).or(interfered.last().filter(|last| last.size < one.size));
         let interference = measured.map_or(Interference::FULL, Interfered::interference);
         model.verify.push(Point { size: one.size, time, interference });
     }
