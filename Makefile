@@ -2,7 +2,8 @@
 # make test    every test; those that need root or a tool say so when they are skipped
 # make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
-# make promise   whether the goal is kept beside loads of many kinds, on three kinds of emulated disks, in about two hours: docs/promise.md
+# make promise   whether the goal is kept beside loads of many kinds, on three kinds of emulated disks, in about two hours: docs/promise.md;
+#                OPTIONS=--resume goes on with one that was interrupted
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it

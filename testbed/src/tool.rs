@@ -34,6 +34,12 @@ impl Tool {
         Ok(())
     }
 
+    /// What it calls itself.
+    pub fn version(&self) -> anyhow::Result<String> {
+        let said = Command::new(&self.0).arg("--version").output()?;
+        Ok(String::from_utf8(said.stdout)?.lines().next().context("it says no version")?.to_string())
+    }
+
     /// Starts it in the background.
     pub fn start(&self, arguments: &[&str]) -> anyhow::Result<Running> {
         Ok(Running(Some(self.command(arguments).stdout(Stdio::piped()).spawn()?)))

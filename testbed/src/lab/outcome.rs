@@ -1,6 +1,7 @@
 //! What a scrubber did to a foreground in several runs, and how sure that is.
 
 use idlewise::{Nanos, Rate};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::foreground::Played;
@@ -22,7 +23,7 @@ pub struct Outcome {
 }
 
 /// A mean and its standard error.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mean {
     /// The mean.
     pub value: f64,

@@ -3,6 +3,7 @@
 use idlewise::Nanos;
 use idlewise_testbed::lab::foreground::Played;
 use idlewise_testbed::lab::outcome::Mean;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Requests that count as the first ones.
@@ -11,21 +12,23 @@ const FIRST: usize = 500;
 const STRETCHES: usize = 20;
 
 /// One scrub beside one load.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Judged {
-    pub disk: &'static str,
-    pub load: &'static str,
+    pub disk: String,
+    pub load: String,
+    /// In seconds, as all times here.
     pub goal: f64,
-    /// Mean response without the scrub, in seconds, as all times here.
+    /// Mean response without the scrub.
     pub alone: f64,
     /// How much longer the same requests took.
     pub slowdown: Mean,
     /// The same of the first ones.
     pub first: Mean,
     /// What the scrub says of itself.
-    pub account: f64,
+    pub account: Option<f64>,
     pub experiment: Option<[f64; 2]>,
     /// Bytes per second.
-    pub rate: f64,
+    pub rate: Option<f64>,
     /// What was verified of what was predicted.
     pub of_predicted: Option<f64>,
     /// Share of its time that it was paused for the goal.
@@ -35,7 +38,7 @@ pub struct Judged {
 }
 
 /// How soon a scrub acted: medians and 99th percentiles, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reaction {
     /// From the end of the idle wait until its request was at the device.
     pub started: [f64; 2],
@@ -64,28 +67,21 @@ impl Reaction {
 }
 
 impl Judged {
-    pub fn new(
-        disk: &'static str,
-        load: &'static str,
-        goal: Nanos,
-        alone: &Played,
-        beside: &Played,
-        said: &Value,
-    ) -> Self {
+    pub fn new(disk: &str, load: &str, goal: Nanos, alone: &Played, beside: &Played, said: &Value) -> Self {
         let longer: Vec<f64> =
             beside.responses.iter().zip(&alone.responses).map(|(with, without)| with - without).collect();
         let number = |value: &Value| value.as_f64();
         let (compared, held) = (&said["compared"], &said["predicted"]["while_it_held"]);
         Self {
-            disk,
-            load,
+            disk: disk.into(),
+            load: load.into(),
             goal: goal.as_secs_f64(),
             alone: Mean::of(alone.responses.iter().copied()).value,
             slowdown: by_stretches(&longer),
             first: by_stretches(&longer[..longer.len().min(FIRST)]),
-            account: number(&said["measured"]["mean_slowdown_s"]).unwrap_or(f64::NAN),
+            account: number(&said["measured"]["mean_slowdown_s"]),
             experiment: number(&compared["low_s"]).zip(number(&compared["high_s"])).map(|(low, high)| [low, high]),
-            rate: number(&said["rate_bytes_per_s"]).unwrap_or(f64::NAN),
+            rate: number(&said["rate_bytes_per_s"]),
             of_predicted: number(&held["verified_bytes"])
                 .zip(number(&held["predicted_bytes"]))
                 .map(|(is, was)| is / was),
@@ -111,16 +107,21 @@ impl Judged {
         let experiment =
             self.experiment.map_or("-".into(), |[low, high]| format!("{:.2} to {:.2}", low * 1e3, high * 1e3));
         format!(
-            "{}, {}: goal {:.2} ms, slowdown {} ({all}), first {FIRST} {} ({first}), account {:.2}, experiment {experiment}, {:.2} MB/s",
+            "{}, {}: goal {:.2} ms, slowdown {} ({all}), first {FIRST} {} ({first}), account {}, experiment {experiment}, {} MB/s",
             self.disk,
             self.load,
             self.goal * 1e3,
             self.slowdown.milliseconds(),
             self.first.milliseconds(),
-            self.account * 1e3,
-            self.rate / 1e6,
+            or_dash(self.account, 1e3),
+            or_dash(self.rate, 1e-6),
         )
     }
+}
+
+/// Two digits of a number that may not be there.
+pub fn or_dash(number: Option<f64>, unit: f64) -> String {
+    number.map_or("-".into(), |number| format!("{:.2}", number * unit))
 }
 
 /// The mean, with the error between stretches of equally many.

@@ -1,5 +1,6 @@
 //! Is the promise kept? Loads of many kinds on disks of three kinds, with and without a scrub that knows nothing of them: `make promise`.
 
+mod found;
 mod judged;
 mod loads;
 mod page;
@@ -14,6 +15,7 @@ use idlewise_testbed::lab::device::Device;
 use idlewise_testbed::lab::{markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
 
+use found::Found;
 use judged::Judged;
 use loads::LOADS;
 
@@ -50,6 +52,10 @@ struct Arguments {
     #[arg(long, default_value = "0s")]
     observe: Nanos,
 
+    /// Go on with the runs of one that was interrupted, or had other loads, disks or goals
+    #[arg(long)]
+    resume: bool,
+
     /// Seed of places and think times
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
     seed: u64,
@@ -77,14 +83,22 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         runs as u64 * (seconds + 3) / 60 + 1,
         arguments.seed
     );
-    let mut rows: Vec<Judged> = Vec::new();
+    let setting =
+        format!("{}: {seconds} s, watched for {}, seed {}", tool.version()?, arguments.observe, arguments.seed);
+    let open = if arguments.resume { Found::resume } else { Found::begin };
+    let mut found = open(&folder.join("promise.jsonl"), &setting)?;
     for (disk, timing) in disks {
         for load in &loads {
+            let goals = arguments.goals.iter().filter(|goal| !found.has(disk, load.name, goal.as_secs_f64()));
+            let goals: Vec<_> = goals.copied().collect();
+            if goals.is_empty() {
+                continue;
+            }
             let emulated = EmulatedDisk::new(&Options { size: SIZE, timing, ..Options::default() })?;
             let device = Device::open(emulated.path())?;
             let mut foreground = load.make(&tool, &device, &folder, seconds, &stop)?;
             let alone = foreground.play(seconds, arguments.seed)?;
-            for &goal in &arguments.goals {
+            for goal in goals {
                 ensure!(!stop.load(Ordering::Relaxed), "interrupted");
                 let state = folder.join("state").display().to_string();
                 let (goal_text, observe) = (format!("{}ns", goal.0), format!("{}ns", arguments.observe.0));
@@ -108,11 +122,16 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 let said = scrub.finish().context(load.name)?;
                 let row = Judged::new(disk, load.name, goal, &alone, &beside, &said);
                 println!("    {}", row.line());
-                rows.push(row);
+                found.add(row)?;
             }
         }
     }
-    let page = page::page(&rows, arguments.seconds, arguments.observe)?;
+    let place = |row: &Judged| {
+        let disk = DISKS.iter().position(|(name, _)| *name == row.disk);
+        (disk, LOADS.iter().position(|load| load.name == row.load))
+    };
+    found.rows.sort_by(|a, b| place(a).cmp(&place(b)).then(a.goal.total_cmp(&b.goal)));
+    let page = page::page(&found.rows, arguments.seconds, arguments.observe)?;
     std::fs::write(REPORT, markdown(&page))?;
     println!("\nThe disks are emulated. Tables: {REPORT}");
     Ok(())

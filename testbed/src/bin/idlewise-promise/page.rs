@@ -3,7 +3,7 @@
 use idlewise::Nanos;
 use idlewise::report::{Page, Section, Table, percent};
 
-use crate::judged::Judged;
+use crate::judged::{Judged, or_dash};
 
 /// Everything.
 pub fn page(rows: &[Judged], seconds: u64, observe: Nanos) -> anyhow::Result<Page> {
@@ -13,7 +13,7 @@ pub fn page(rows: &[Judged], seconds: u64, observe: Nanos) -> anyhow::Result<Pag
         "Each load runs twice on an emulated disk for {seconds} s, once alone and once beside `idlewise scrub` with a goal. Both times it \
          is the same requests. The slowdown is what they took longer. Written by `make promise`, on Linux {kernel}."
     );
-    let mut disks: Vec<_> = rows.iter().map(|row| row.disk).collect();
+    let mut disks: Vec<_> = rows.iter().map(|row| &*row.disk).collect();
     disks.dedup();
     let sections = std::iter::once(summary(rows, observe)).chain(disks.into_iter().map(|disk| section(disk, rows)));
     let sections = sections.chain([reactions(rows)]);
@@ -70,16 +70,16 @@ fn section(disk: &str, rows: &[Judged]) -> Section {
     for row in rows.iter().filter(|row| row.disk == disk) {
         let [all, first] = row.kept().map(word);
         table.row([
-            row.load.to_string(),
+            row.load.clone(),
             ms(row.alone),
             ms(row.goal),
             row.slowdown.milliseconds(),
             all,
             row.first.milliseconds(),
             first,
-            ms(row.account),
+            row.account.map_or("-".into(), ms),
             row.experiment.map_or("-".into(), |[low, high]| format!("{:.2} to {:.2} ms", low * 1e3, high * 1e3)),
-            format!("{:.2}", row.rate / 1e6),
+            or_dash(row.rate, 1e-6),
             row.of_predicted.map_or("-".into(), percent),
             percent(row.paused),
         ]);
@@ -94,8 +94,8 @@ fn reactions(rows: &[Judged]) -> Section {
     let us = |[median, most]: [f64; 2]| format!("{:.0} / {:.0} us", median * 1e6, most * 1e6);
     for (row, reaction) in rows.iter().filter_map(|row| Some((row, row.reaction?))) {
         table.row([
-            row.disk.to_string(),
-            row.load.to_string(),
+            row.disk.clone(),
+            row.load.clone(),
             format!("{:.1} ms", row.goal * 1e3),
             us(reaction.started),
             us(reaction.followed),
