@@ -61,7 +61,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("found");
         let played = Played { responses: (0..100).map(f64::from).collect(), elapsed: 1.0, bytes: 0, read: 0 };
-        let row = |load: &str| Judged::new("d", load, Nanos(500_000), &played, &played, &serde_json::json!({}));
+        let row = |load: &str| Judged::new("d", load, Nanos(500_000), [&played; 2], &played, &serde_json::json!({}));
         let mut found = Found::begin(&path, "60 s").unwrap();
         found.add(row("a")).unwrap();
         found.add(row("b")).unwrap();

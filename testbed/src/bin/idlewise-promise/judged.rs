@@ -18,9 +18,9 @@ pub struct Judged {
     pub load: String,
     /// In seconds, as all times here.
     pub goal: f64,
-    /// Mean response without the scrub.
-    pub alone: f64,
-    /// How much longer the same requests took.
+    /// Mean response without the scrub, before and after.
+    pub alone: [f64; 2],
+    /// How much longer the same requests took than before and after on average. Its error has what they differ without a scrub.
     pub slowdown: Mean,
     /// The same of the first ones.
     pub first: Mean,
@@ -67,18 +67,20 @@ impl Reaction {
 }
 
 impl Judged {
-    pub fn new(disk: &str, load: &str, goal: Nanos, alone: &Played, beside: &Played, said: &Value) -> Self {
-        let longer: Vec<f64> =
-            beside.responses.iter().zip(&alone.responses).map(|(with, without)| with - without).collect();
+    pub fn new(disk: &str, load: &str, goal: Nanos, alone: [&Played; 2], beside: &Played, said: &Value) -> Self {
+        let pairs = alone[0].responses.iter().zip(&alone[1].responses);
+        let (usual, differ): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| ((a + b) / 2.0, a - b)).unzip();
+        let longer: Vec<f64> = beside.responses.iter().zip(&usual).map(|(with, without)| with - without).collect();
+        let mean = |of: &Played| Mean::of(of.responses.iter().copied()).value;
         let number = |value: &Value| value.as_f64();
         let (compared, held) = (&said["compared"], &said["predicted"]["while_it_held"]);
         Self {
             disk: disk.into(),
             load: load.into(),
             goal: goal.as_secs_f64(),
-            alone: Mean::of(alone.responses.iter().copied()).value,
-            slowdown: by_stretches(&longer),
-            first: by_stretches(&longer[..longer.len().min(FIRST)]),
+            alone: alone.map(mean),
+            slowdown: by_stretches(&longer, &differ),
+            first: by_stretches(first_of(&longer), first_of(&differ)),
             account: number(&said["measured"]["mean_slowdown_s"]),
             experiment: number(&compared["low_s"]).zip(number(&compared["high_s"])).map(|(low, high)| [low, high]),
             rate: number(&said["rate_bytes_per_s"]),
@@ -124,12 +126,18 @@ pub fn or_dash(number: Option<f64>, unit: f64) -> String {
     number.map_or("-".into(), |number| format!("{:.2}", number * unit))
 }
 
-/// The mean, with the error between stretches of equally many.
-fn by_stretches(longer: &[f64]) -> Mean {
+fn first_of(all: &[f64]) -> &[f64] {
+    &all[..all.len().min(FIRST)]
+}
+
+/// The mean, with the error between stretches of equally many, and that between plays: what two without a scrub differ, on average,
+/// is the root of two times what one play is off, and one is compared with the mean of two.
+fn by_stretches(longer: &[f64], differ: &[f64]) -> Mean {
+    let plays = Mean::of(differ.iter().copied()).value * 0.75f64.sqrt();
     let length = (longer.len() / STRETCHES).max(1);
     let mean = Mean::of(longer.iter().copied()).value;
     let stretches = longer.chunks_exact(length).map(|stretch| Mean::of(stretch.iter().copied()).value);
-    Mean { value: mean, error: Mean::of(stretches).error }
+    Mean { value: mean, error: Mean::of(stretches).error.hypot(plays) }
 }
 
 #[cfg(test)]
@@ -152,9 +160,14 @@ mod tests {
                 "followed": {"p50_s": 5e-5, "p99_s": 6e-5, "total_s": 1.5}, "requests": 200, "late_requests": 1
             }
         });
-        let judged = Judged::new("d", "l", Nanos(1_000_000), &played(0.0), &played(0.003), &said);
+        let judged = Judged::new("d", "l", Nanos(1_000_000), [&played(0.0); 2], &played(0.003), &said);
         assert!((judged.slowdown.value - 0.0015).abs() < 1e-9 && judged.slowdown.error < 1e-9, "{:?}", judged.slowdown);
         assert_eq!((judged.kept(), judged.covered()), ([false; 2], Some(true)));
+        // Two plays without a scrub that differ by 1 ms on average.
+        let differ = Judged::new("d", "l", Nanos(1_000_000), [&played(0.001), &played(0.003)], &played(0.005), &said);
+        assert!((differ.slowdown.value - 0.0015).abs() < 1e-9, "{:?}", differ.slowdown);
+        assert!((differ.slowdown.error - 0.75f64.sqrt() * 1e-3).abs() < 1e-9, "{:?}", differ.slowdown);
+        assert_eq!(differ.kept(), [true; 2]);
         let reaction = judged.reaction.unwrap();
         assert_eq!((reaction.started, reaction.followed), ([3e-5, 4e-5], [5e-5, 6e-5]));
         assert_eq!((reaction.lost, reaction.requests, reaction.late), (0.2, 200, 1));

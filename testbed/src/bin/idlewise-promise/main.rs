@@ -77,7 +77,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (loads, missing): (Vec<_>, Vec<_>) = loads.partition(|load| load.is_there());
     missing.iter().for_each(|load| println!("{}: its trace is not here", load.name));
     let disks: Vec<_> = DISKS.into_iter().filter(|(name, _)| name.contains(&arguments.disk)).collect();
-    let (runs, seconds) = (disks.len() * loads.len() * (1 + arguments.goals.len()), arguments.seconds);
+    let (runs, seconds) = (disks.len() * loads.len() * (2 + arguments.goals.len()), arguments.seconds);
     println!(
         "{runs} runs of {seconds} s: about {} min. Seed {}.",
         runs as u64 * (seconds + 3) / 60 + 1,
@@ -97,7 +97,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let emulated = EmulatedDisk::new(&Options { size: SIZE, timing, ..Options::default() })?;
             let device = Device::open(emulated.path())?;
             let mut foreground = load.make(&tool, &device, &folder, seconds, &stop)?;
-            let alone = foreground.play(seconds, arguments.seed)?;
+            let before = foreground.play(seconds, arguments.seed)?;
+            let mut runs = Vec::new();
             for goal in goals {
                 ensure!(!stop.load(Ordering::Relaxed), "interrupted");
                 let state = folder.join("state").display().to_string();
@@ -120,7 +121,11 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 let beside = foreground.play(seconds, arguments.seed)?;
                 scrub.interrupt()?;
                 let said = scrub.finish().context(load.name)?;
-                let row = Judged::new(disk, load.name, goal, &alone, &beside, &said);
+                runs.push((goal, beside, said));
+            }
+            let after = foreground.play(seconds, arguments.seed)?;
+            for (goal, beside, said) in runs {
+                let row = Judged::new(disk, load.name, goal, [&before, &after], &beside, &said);
                 println!("    {}", row.line());
                 found.add(row)?;
             }

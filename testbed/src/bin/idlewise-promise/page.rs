@@ -10,8 +10,8 @@ pub fn page(rows: &[Judged], seconds: u64, observe: Nanos) -> anyhow::Result<Pag
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
     let lead = format!(
-        "Each load runs twice on an emulated disk for {seconds} s, once alone and once beside `idlewise scrub` with a goal. Both times it \
-         is the same requests. The slowdown is what they took longer. Written by `make promise`, on Linux {kernel}."
+        "Each load runs on an emulated disk for {seconds} s beside `idlewise scrub` with a goal, and alone before and after that. Each time \
+         it is the same requests. The slowdown is what they took longer than alone, on average of before and after. Written by `make promise`, on Linux {kernel}."
     );
     let mut disks: Vec<_> = rows.iter().map(|row| &*row.disk).collect();
     disks.dedup();
@@ -35,7 +35,9 @@ fn summary(rows: &[Judged], observe: Nanos) -> Section {
             ),
         ),
         ("what the scrub knew", format!("nothing: it began with the load, and watched it for {observe} first")),
-        ("standard error", "between the means of 20 stretches of requests, as those of a stretch wait for each other".into()),
+        ("standard error", "between the means of 20 stretches of requests, as those of a stretch wait for each other, and what the two plays alone \
+             differ"
+                .into()),
         (
             "solid-state drive",
             "32 dies on 8 channels and a buffer for writes; all its times are 20 times as long as real ones, as FUSE is not fast \
@@ -53,7 +55,7 @@ fn summary(rows: &[Judged], observe: Nanos) -> Section {
 fn section(disk: &str, rows: &[Judged]) -> Section {
     let mut table = Table::new([
         "load",
-        "alone",
+        "alone, before / after",
         "goal",
         "slowdown",
         "kept",
@@ -71,7 +73,7 @@ fn section(disk: &str, rows: &[Judged]) -> Section {
         let [all, first] = row.kept().map(word);
         table.row([
             row.load.clone(),
-            ms(row.alone),
+            format!("{:.2} / {:.2} ms", row.alone[0] * 1e3, row.alone[1] * 1e3),
             ms(row.goal),
             row.slowdown.milliseconds(),
             all,
