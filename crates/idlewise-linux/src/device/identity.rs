@@ -19,15 +19,25 @@ pub struct Marks {
     pub diskseq: Option<u64>,
 }
 
+/// How certain it is that no other disk has the same identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The manufacturer, or the kernel, gave it to this one alone.
+    Alone,
+    /// Somebody chose it, and may choose it for another one: as long as the machine runs, it is known which disk it was.
+    ByChoice,
+    /// Another one may get it at any time.
+    ForNow,
+}
+
 impl Marks {
     pub(super) fn of(place: &Place, diskseq: Option<u64>) -> Self {
         let partition_uuid = place.partition_uuid();
         Self { start_bytes: place.start().0, partition_uuid, boot_id: boot_id(), diskseq }
     }
 
-    /// Why a device with these marks is not the one with those `before`. Of an identity that others may get, that it is the same
-    /// is only certain while the machine runs, as far as it says since when, and the disk stays.
-    pub fn other_than(&self, before: &Self, ambiguous: bool) -> Option<String> {
+    /// Why a device with these marks is not the one with those `before`, or may not be, as it is named so.
+    pub fn other_than(&self, before: &Self, named: Named) -> Option<String> {
         let uuids = self.partition_uuid.as_ref().zip(before.partition_uuid.as_ref());
         if self.start_bytes != before.start_bytes {
             return Some("the partition of this number began elsewhere on the disk then".into());
@@ -35,13 +45,15 @@ impl Marks {
         if uuids.is_some_and(|(now, then)| now != then) {
             return Some("the partition of this number was another one then".into());
         }
-        if ambiguous && self.boot_id.is_empty() {
+        if named == Named::ForNow && self.boot_id.is_empty() {
             return Some("without /proc nobody knows whether the machine has been restarted since".into());
         }
-        if ambiguous && self.boot_id != before.boot_id {
+        let since_then = self.boot_id == before.boot_id;
+        if named == Named::ForNow && !since_then {
             return Some("the machine has been restarted since, and another disk may be called so now".into());
         }
-        (ambiguous && self.diskseq != before.diskseq).then(|| "another disk was called so then".into())
+        let another = named != Named::Alone && since_then && self.diskseq != before.diskseq;
+        another.then(|| "another disk was called so then".into())
     }
 }
 
@@ -55,6 +67,11 @@ const NAMES: [(&str, &str); 7] = [
     ("md", "md/uuid"),
     ("loop", "loop/backing_file"),
 ];
+
+/// What QEMU calls a disk without a serial number: this and its slot.
+const QEMUS_SLOT: &str = "drive-";
+/// Its NVMe drives, by its number as a vendor.
+const QEMUS_NVME: &str = "nvme.1b36-";
 
 impl Place {
     /// The disk's world-wide name, serial number, UUID or backing file and the part of that, with the number of the partition; where it has
@@ -70,13 +87,21 @@ impl Place {
         }
     }
 
-    /// Whether another disk may get this identity: a name or a file may be used again, and bridges to USB call all their disks by
-    /// one serial number. Numbers that IEEE gives out (naa, eui) are the disk's own there as well.
-    pub fn is_ambiguous(&self) -> bool {
-        match self.says() {
-            None | Some(("loop", _)) => true,
-            Some((_, value)) => self.is_usb() && !value.starts_with("naa.") && !value.starts_with("eui."),
+    /// Whether another disk may get this identity. A name or a file may be used again, and bridges to USB call all their disks by
+    /// one serial number; QEMU names disks without one by their slot. Serial numbers of virtual disks are typed by somebody, and cut.
+    pub fn named(&self) -> Named {
+        let Some((kind, value)) = self.says() else { return Named::ForNow };
+        // Given out by IEEE, or made to be unique.
+        let is_any = |begins: &[&str]| begins.iter().any(|begin| value.starts_with(begin));
+        if is_any(&["naa.", "eui.", "uuid."]) || ["dm", "md"].contains(&kind) {
+            return Named::Alone;
         }
+        if kind == "loop" || self.is_usb() || value.contains(QEMUS_SLOT) {
+            return Named::ForNow;
+        }
+        // A manufacturer's model and serial number; QEMU's come from the command line.
+        let by_maker = is_any(&["t10.ATA ", "nvme."]) && !value.contains("QEMU") && !value.starts_with(QEMUS_NVME);
+        if by_maker { Named::Alone } else { Named::ByChoice }
     }
 
     /// The file of a loop device, with where it begins there and how long it is if that is not all.
@@ -122,26 +147,45 @@ mod tests {
     #[test]
     fn without_a_boot_id_an_ambiguous_disk_may_be_another() {
         let here = Marks { boot_id: "b".into(), diskseq: Some(3), ..Marks::default() };
-        assert_eq!(here.other_than(&here, true), None);
+        assert_eq!(here.other_than(&here, Named::ForNow), None);
         let nowhere = Marks { boot_id: String::new(), ..here };
-        assert!(nowhere.other_than(&nowhere, true).is_some() && nowhere.other_than(&nowhere, false).is_none());
+        let other =
+            [Named::ForNow, Named::ByChoice, Named::Alone].map(|named| nowhere.other_than(&nowhere, named).is_some());
+        assert_eq!(other, [true, false, false]);
     }
 
     #[test]
-    fn a_bridges_serial_is_no_disks_own() {
+    fn some_serial_numbers_are_no_disks_own() {
+        use Named::{Alone, ByChoice, ForNow};
+        let qemu = "t10.QEMU    QEMU HARDDISK   ";
+        let (slot, typed) = (format!("{qemu}drive-scsi1"), format!("{qemu}backup"));
         let cases = [
-            ("devices/pci0/ata1/block/sda", "serial", "S1", "serial-S1", false),
-            ("devices/pci0/usb2/2-1/block/sda", "serial", "S1", "serial-S1", true),
-            ("devices/pci0/usb2/2-1/block/sda", "wwid", "t10.ASMT", "wwn-t10.ASMT", true),
-            ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.5000c5", "wwn-naa.5000c5", false),
-            ("devices/virtual/block/loop0", "loop/backing_file", "/a.img", "loop-/a.img", true),
-            ("devices/pci0/virtio1/block/vda", "size", "8", "name-vda", true),
+            ("devices/pci0/ata1/block/sda", "wwid", "t10.ATA     WDC WD40  S1", "wwn-t10.ATA     WDC WD40  S1", Alone),
+            (
+                "devices/pci0/ata1/block/sda",
+                "wwid",
+                "t10.ATA     QEMU HARDDISK  QM1",
+                "wwn-t10.ATA     QEMU HARDDISK  QM1",
+                ByChoice,
+            ),
+            ("devices/pci0/usb2/2-1/block/sda", "serial", "S1", "serial-S1", ForNow),
+            ("devices/pci0/usb2/2-1/block/sda", "wwid", "t10.ASMT", "wwn-t10.ASMT", ForNow),
+            ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.5000c5", "wwn-naa.5000c5", Alone),
+            ("devices/virtual/block/loop0", "loop/backing_file", "/a.img", "loop-/a.img", ForNow),
+            ("devices/virtual/block/dm-0", "dm/uuid", "LVM-x", "dm-LVM-x", Alone),
+            ("devices/pci0/virtio1/block/vda", "size", "8", "name-vda", ForNow),
+            ("devices/pci0/virtio1/block/vda", "serial", "backup", "serial-backup", ByChoice),
+            ("devices/pci0/virtio2/block/sda", "wwid", &slot, &format!("wwn-{slot}"), ForNow),
+            ("devices/pci0/virtio2/block/sda", "wwid", &typed, &format!("wwn-{typed}"), ByChoice),
+            ("devices/pci0/nvme/block/nvme0n1", "wwid", "nvme.144d-53", "wwn-nvme.144d-53", Alone),
+            ("devices/pci0/nvme/block/nvme0n1", "wwid", "nvme.1b36-53", "wwn-nvme.1b36-53", ByChoice),
+            ("devices/pci0/nvme/block/nvme0n1", "wwid", "uuid.12-34", "wwn-uuid.12-34", Alone),
         ];
-        for (folder, file, value, identity, ambiguous) in cases {
+        for (folder, file, value, identity, named) in cases {
             let sys = fixture(&[(&format!("{folder}/{file}"), value), (&format!("{folder}/dev"), "8:0")]);
             std::os::unix::fs::symlink(sys.path().join(folder), sys.path().join("dev/block/8:0")).unwrap();
             let place = Place::find(sys.path(), rustix::fs::makedev(8, 0)).unwrap();
-            assert_eq!((place.identity(), place.is_ambiguous()), (identity.into(), ambiguous), "{folder} {file}");
+            assert_eq!((place.identity(), place.named()), (identity.into(), named), "{folder} {file}");
         }
     }
 }

@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 use idlewise::Bytes;
 use rustix::io::Errno;
 
-pub use identity::Marks;
+pub use identity::{Marks, Named};
 pub use kind::Kind;
 pub use member::Member;
 use node::Node;
@@ -47,8 +47,8 @@ pub struct Device {
     pub identity: String,
     /// What tells it from another of this identity.
     pub marks: Marks,
-    /// Whether another disk may get this identity, or has it already.
-    pub ambiguous: bool,
+    /// Whether another disk may get this identity.
+    pub named: Named,
     /// What was opened; nothing for a plain file.
     node: Option<Node>,
     place: sysfs::Place,
@@ -88,11 +88,11 @@ impl Device {
     pub fn open(path: &Path) -> Result<Self, DeviceError> {
         let name = path.display().to_string();
         let other = |problem: String| DeviceError::Io { path: name.clone(), problem };
-        // Before anything is opened, as that alone may set something off.
-        if !fs::metadata(path).map_err(|error| refused(&name, &error))?.file_type().is_block_device() {
+        let found = node::Found::at(path).map_err(|error| refused(&name, &error))?;
+        if !found.metadata.file_type().is_block_device() {
             return Err(DeviceError::NotABlockDevice(name));
         }
-        let file = node::open(path).map_err(|error| refused(&name, &error))?;
+        let file = found.open().map_err(|error| refused(&name, &error))?;
         let node = Node::of(&file).map_err(|error| refused(&name, &error))?;
         let place = sysfs::Place::find(Path::new("/sys"), node.number).map_err(|e| other(e.to_string()))?;
         // What is told of it must be told of this one, not of its successor.
@@ -101,7 +101,7 @@ impl Device {
         }
         let block = rustix::fs::ioctl_blksszget(&file).map_err(|errno| other(errno.to_string()))?;
         let size = Bytes(node.size / u64::from(block.max(1)) * u64::from(block.max(1)));
-        let (identity, ambiguous) = (place.identity(), place.is_ambiguous());
+        let (identity, named) = (place.identity(), place.named());
         let (start, marks) = (place.start(), Marks::of(&place, node.diskseq));
         Ok(Self {
             path: path.into(),
@@ -111,7 +111,7 @@ impl Device {
             start,
             identity,
             marks,
-            ambiguous,
+            named,
             node: Some(node),
             place,
             pools: OnceLock::new(),
@@ -173,11 +173,11 @@ impl Device {
         /// Direct I/O on files is aligned to their file system's blocks, which are no larger.
         const BLOCK: u32 = 4096;
         let name = path.display().to_string();
-        let metadata = fs::metadata(path).map_err(|error| refused(&name, &error))?;
-        if !metadata.is_file() {
+        let found = node::Found::at(path).map_err(|error| refused(&name, &error))?;
+        if !found.metadata.is_file() {
             return Self::open(path);
         }
-        let file = node::open(path).map_err(|error| match Errno::from_io_error(&error) {
+        let file = found.open().map_err(|error| match Errno::from_io_error(&error) {
             Some(Errno::INVAL) => {
                 let problem = "its file system has no direct I/O: put it on another one".into();
                 DeviceError::Io { path: name.clone(), problem }
@@ -190,7 +190,7 @@ impl Device {
         }
         let size = Bytes(metadata.len() / u64::from(BLOCK) * u64::from(BLOCK));
         let (start, identity, place) = (Bytes(0), format!("file-{name}"), sysfs::Place::nowhere());
-        let (marks, ambiguous) = (Marks::default(), true);
+        let (marks, named) = (Marks::default(), Named::ForNow);
         Ok(Self {
             path: path.into(),
             file,
@@ -199,7 +199,7 @@ impl Device {
             start,
             identity,
             marks,
-            ambiguous,
+            named,
             node: None,
             place,
             pools: OnceLock::new(),

@@ -1,6 +1,6 @@
 //! Opening device nodes so that what was checked is what is used: a path may lead elsewhere a moment later.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -47,10 +47,37 @@ pub fn diskseq(file: &File) -> Option<u64> {
     unsafe { ioctl(file, Getter::<BLKGETDISKSEQ, u64>::new()) }.ok()
 }
 
-/// Opens a node for reading past the page cache. Nothing that is no device is waited for, such as a pipe.
-pub fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY;
-    patient(OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?)
+/// What a path leads to. It is not opened yet, as that alone may set something off.
+pub struct Found {
+    place: File,
+    path: PathBuf,
+    /// What it is.
+    pub metadata: Metadata,
+}
+
+impl Found {
+    /// Looks it up.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH.bits() as i32;
+        let place = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        Ok(Self { metadata: place.metadata()?, place, path: path.into() })
+    }
+
+    /// Opens it for reading past the page cache. Nothing that is no device is waited for, such as a pipe.
+    pub fn open(&self) -> io::Result<File> {
+        let flags = OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let open = |path: &Path| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+        patient(match open(&again(&self.place)) {
+            // Without /proc there is only the path, which may lead elsewhere by now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => open(&self.path)?,
+            other => other?,
+        })
+    }
+}
+
+/// The path to what a descriptor is of.
+fn again(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Only its opening must not wait: a read that may not would fail where the device has too much to do.
@@ -73,10 +100,28 @@ pub fn is_free(path: &Path, number: u64) -> io::Result<()> {
 /// was first opened by is not asked again.
 pub fn open_exclusively(file: &File, node: &Node, write: bool) -> io::Result<File> {
     let flags = OFlags::DIRECT | OFlags::EXCL;
-    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let again = OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path)?;
-    if Node::of(&again)? != *node {
+    let opened = OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(again(file))?;
+    if Node::of(&opened)? != *node {
         return Err(io::Error::other("is not the device any more that it was when it was checked"));
     }
-    Ok(again)
+    Ok(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path that leads elsewhere once it was looked at: what it leads to then is not opened.
+    #[test]
+    fn what_was_looked_at_is_what_is_opened() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, [1; 4096]).unwrap();
+        let found = Found::at(&path).unwrap();
+        let (pipe, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, folder.path().join("b"), pipe, mode, 0).unwrap();
+        std::fs::rename(folder.path().join("b"), &path).unwrap();
+        let opened = found.open().unwrap().metadata().unwrap();
+        assert_eq!((opened.is_file(), opened.ino()), (true, found.metadata.ino()));
+    }
 }

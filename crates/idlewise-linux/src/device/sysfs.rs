@@ -315,6 +315,7 @@ fn number(path: &Path) -> Option<u64> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::device::Named;
 
     pub fn fixture(files: &[(&str, &str)]) -> tempfile::TempDir {
         let sys = tempfile::tempdir().unwrap();
@@ -405,7 +406,7 @@ pub mod tests {
         let sys = fixture(&[("block/vdb/dev", "254:16\n"), ("block/vdb/size", "8\n")]);
         std::os::unix::fs::symlink("../../block/vdb", sys.path().join("dev/block/254:16")).unwrap();
         let place = Place::find(sys.path(), rustix::fs::makedev(254, 16)).unwrap();
-        assert_eq!((place.identity(), place.is_ambiguous()), ("name-vdb".into(), true));
+        assert_eq!((place.identity(), place.named()), ("name-vdb".into(), Named::ForNow));
         assert_eq!(place.start(), Bytes(0));
     }
 }

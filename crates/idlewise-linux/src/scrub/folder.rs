@@ -207,7 +207,7 @@ mod tests {
 
     use super::super::{BadBlocks, Left, Progress};
     use super::*;
-    use crate::device::Marks;
+    use crate::device::{Marks, Named};
     use idlewise::policy::{Account, Terms};
 
     static MARKS: LazyLock<Marks> =
@@ -217,7 +217,7 @@ mod tests {
             identity: "wwn-1/2",
             device: "/dev/x",
             marks: &MARKS,
-            ambiguous: false,
+            named: Named::Alone,
             member_of: None,
             size: 1 << 20,
             block: 512,
@@ -254,27 +254,49 @@ mod tests {
     #[test]
     fn after_a_whole_pass_another_disk_of_that_name_may_be_smaller() {
         let folder = tempfile::tempdir().unwrap();
-        for (ambiguous, diskseq) in [(false, 27), (true, 27), (true, 28)] {
+        for (named, diskseq) in [(Named::Alone, 27), (Named::ForNow, 27), (Named::ForNow, 28), (Named::ByChoice, 28)] {
             saved(folder.path(), State::Complete);
             let marks = Marks { diskseq: Some(diskseq), ..MARKS.clone() };
-            let smaller = Subject { ambiguous, marks: &marks, size: 1 << 19, ..subject() };
+            let smaller = Subject { named, marks: &marks, size: 1 << 19, ..subject() };
             let checkpoint = open(folder.path(), &smaller, false).unwrap();
             assert_eq!((checkpoint.begun(), checkpoint.pass.device_bytes), (&Begun::Anew, 1 << 19));
             // What it still has of what was unreadable is not forgotten.
             assert_eq!(checkpoint.pass.known_errors().len(), 1);
             drop(checkpoint);
             saved(folder.path(), State::Complete);
-            let larger_blocks = Subject { ambiguous, marks: &marks, size: 1 << 19, block: 4096, ..subject() };
+            let larger_blocks = Subject { named, marks: &marks, size: 1 << 19, block: 4096, ..subject() };
             let known = open(folder.path(), &larger_blocks, false).unwrap().pass.known_errors();
             assert_eq!((known.len(), known[0].lba, known[0].blocks), (1, 0, 2));
             saved(folder.path(), State::Complete);
-            let tiny = Subject { ambiguous, marks: &marks, size: 2_048, ..subject() };
+            let tiny = Subject { named, marks: &marks, size: 2_048, ..subject() };
             assert!(open(folder.path(), &tiny, false).unwrap().pass.known_errors().is_empty());
             saved(folder.path(), State::Complete);
-            let same = Subject { ambiguous, marks: &marks, ..subject() };
+            let same = Subject { named, marks: &marks, ..subject() };
             let checkpoint = open(folder.path(), &same, false).unwrap();
             assert_eq!((checkpoint.begun(), checkpoint.pass.known_errors().len()), (&Begun::Anew, 1));
         }
+    }
+
+    /// What was read of a device was all of it, or it was not.
+    #[test]
+    fn of_a_device_that_grew_no_pass_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let completed = |size: u64| {
+            saved(folder.path(), State::Complete);
+            open(folder.path(), &Subject { size, ..subject() }, false).unwrap().pass.completed_unix_s.is_some()
+        };
+        assert_eq!([1 << 19, 1 << 20, 1 << 21].map(completed), [true, true, false]);
+        // An older complete pass, behind which another one was interrupted.
+        saved(folder.path(), State::Complete);
+        let mut checkpoint = open(folder.path(), &subject(), false).unwrap();
+        let place = Place::after(8192);
+        checkpoint.save(&place, &Left::default(), &[], State::Interrupted, &Progress::default()).unwrap();
+        drop(checkpoint);
+        let completed = |size: u64| {
+            let resumed = open(folder.path(), &Subject { size, ..subject() }, false).unwrap();
+            (resumed.begun().clone(), resumed.pass.completed_unix_s.is_some())
+        };
+        assert_eq!([1 << 20, 1 << 21].map(completed), [(Begun::Resumed, true), (Begun::Resumed, false)]);
     }
 
     /// Of larger blocks one may be of several runs, which must not overlap: what is saved could not be read again.
@@ -393,29 +415,34 @@ mod tests {
             diskseq,
         };
         let here = marks(4096, Some("u"), "b", Some(27));
+        use Named::{Alone, ByChoice, ForNow};
         let (same, other) = (true, false);
-        for (ambiguous, now, expected) in [
-            (false, here.clone(), same),
-            (false, marks(4096, Some("u"), "c", Some(3)), same),
-            (false, marks(4096, None, "c", None), same),
-            (false, marks(8192, Some("u"), "b", Some(27)), other),
-            (false, marks(4096, Some("v"), "b", Some(27)), other),
-            (true, here.clone(), same),
-            (true, marks(4096, Some("u"), "b", Some(28)), other),
-            (true, marks(4096, Some("u"), "c", Some(27)), other),
+        for (named, now, expected) in [
+            (Alone, here.clone(), same),
+            (Alone, marks(4096, Some("u"), "b", Some(28)), same),
+            (Alone, marks(4096, Some("u"), "c", Some(3)), same),
+            (Alone, marks(4096, None, "c", None), same),
+            (Alone, marks(8192, Some("u"), "b", Some(27)), other),
+            (Alone, marks(4096, Some("v"), "b", Some(27)), other),
+            (ByChoice, here.clone(), same),
+            (ByChoice, marks(4096, Some("u"), "b", Some(28)), other),
+            (ByChoice, marks(4096, Some("u"), "c", Some(3)), same),
+            (ForNow, here.clone(), same),
+            (ForNow, marks(4096, Some("u"), "b", Some(28)), other),
+            (ForNow, marks(4096, Some("u"), "c", Some(27)), other),
         ] {
-            let subject = Subject { marks: &here, ambiguous, ..subject() };
+            let subject = Subject { marks: &here, named, ..subject() };
             let bad = BadBlocks { lba: 7, blocks: 2, kind: "io".into() };
             let mut checkpoint = open(folder.path(), &subject, true).unwrap();
             let (place, left, state) = (Place::after(8192), Left::default(), State::Interrupted);
             checkpoint.save(&place, &left, &[bad], state, &Progress::default()).unwrap();
             drop(checkpoint);
             let checkpoint = open(folder.path(), &Subject { marks: &now, ..subject }, false).unwrap();
-            assert_eq!(checkpoint.begun() == &Begun::Resumed, expected, "{ambiguous} {now:?}");
+            assert_eq!(checkpoint.begun() == &Begun::Resumed, expected, "{named:?} {now:?}");
             assert_eq!(checkpoint.verified() > Bytes(0), expected);
             let known: Vec<_> = checkpoint.pass.known_errors().into_iter().map(|run| run.kind).collect();
-            let doubtful = if ambiguous { &[BadBlocks::DOUBTFUL][..] } else { &[] };
-            assert_eq!(known, if expected { &["io"] } else { doubtful }, "{ambiguous} {now:?}");
+            let doubtful = if named != Alone { &[BadBlocks::DOUBTFUL][..] } else { &[] };
+            assert_eq!(known, if expected { &["io"] } else { doubtful }, "{named:?} {now:?}");
             assert!(expected || matches!(checkpoint.begun(), Begun::AnewBecause(_)));
         }
     }

@@ -7,7 +7,7 @@ use idlewise::order::{Name, Order, Place};
 
 use super::checkpoint::unix_now;
 use super::{BadBlocks, CheckpointError, Left, Pass, State};
-use crate::device::{Device, Marks, Member};
+use crate::device::{Device, Marks, Member, Named};
 
 /// What a checkpoint is of.
 #[derive(Clone)]
@@ -16,7 +16,7 @@ pub struct Subject<'a> {
     pub device: &'a str,
     pub marks: &'a Marks,
     /// Whether another disk may be called so as well.
-    pub ambiguous: bool,
+    pub named: Named,
     pub member_of: Option<Member>,
     pub size: u64,
     pub block: u32,
@@ -29,7 +29,7 @@ impl<'a> Subject<'a> {
             identity: &device.identity,
             device: device.path.to_str().unwrap_or(&device.identity),
             marks: &device.marks,
-            ambiguous: device.ambiguous,
+            named: device.named,
             member_of: device.member(),
             size: device.size.0,
             block: device.block,
@@ -40,15 +40,15 @@ impl<'a> Subject<'a> {
     /// Why a pass is of another disk, if it is or may be.
     pub fn is_other(&self, pass: &Pass) -> Option<String> {
         match &pass.marks {
-            Some(before) => self.marks.other_than(before, self.ambiguous),
-            None => self.ambiguous.then(|| "it does not say which disk of this name it is of".into()),
+            Some(before) => self.marks.other_than(before, self.named),
+            None => (self.named == Named::ForNow).then(|| "it does not say which disk of this name it is of".into()),
         }
     }
 
     /// Whether a pass of another disk, as it seems, may be of this one all the same: nothing tells disks of this name from each other.
     pub fn may_be(&self, pass: &Pass) -> bool {
-        let same = pass.marks.as_ref().is_none_or(|before| self.marks.other_than(before, false).is_none());
-        self.ambiguous && same
+        let same = pass.marks.as_ref().is_none_or(|before| self.marks.other_than(before, Named::Alone).is_none());
+        self.named != Named::Alone && same
     }
 
     /// What is known of a device that is smaller now, or has other blocks: the unreadable bytes that it still has.
@@ -68,8 +68,13 @@ impl<'a> Subject<'a> {
             (lba < end).then(|| BadBlocks { lba, blocks: end - lba, ..run })
         };
         let errors_before = pass.known_errors().into_iter().filter_map(fit).filter_map(apart).collect();
-        let whole = pass.device_bytes <= self.size;
-        Pass { errors: Vec::new(), errors_before, completed_unix_s: pass.completed_unix_s.filter(|_| whole), ..pass }
+        let completed_unix_s = self.completed(&pass);
+        Pass { errors: Vec::new(), errors_before, completed_unix_s, ..pass }
+    }
+
+    /// When a pass read all that the device has: what has been added since then was never read.
+    fn completed(&self, pass: &Pass) -> Option<u64> {
+        pass.completed_unix_s.filter(|_| self.size <= pass.device_bytes)
     }
 
     /// A device that has grown is the same; of one that has shrunk, places are gone.
@@ -98,6 +103,7 @@ impl<'a> Subject<'a> {
             marks: Some(self.marks.clone()),
             member_of: self.member_of.clone(),
             device_bytes: self.size,
+            completed_unix_s: self.completed(&pass),
             ..pass
         })
     }
