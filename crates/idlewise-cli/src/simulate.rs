@@ -125,7 +125,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(asked) = &arguments.grid {
         return grid::run(&arguments.input, asked, arguments.json, arguments.csv);
     }
-    output::check_all(&arguments.input.paths(), &[arguments.report.as_deref()])?;
+    let inputs: Vec<_> = arguments.input.paths().into_iter().chain(arguments.policy.plan_path()).collect();
+    output::check_all(&inputs, &[arguments.report.as_deref()])?;
     let chosen = arguments.policy.chosen("waiting")?;
     let input = arguments.input.read_keeping(arguments.work.keep(arguments.report.is_some())?)?;
     let model = &input.model;
@@ -172,15 +173,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 impl Arguments {
     fn row(&self, run: &Run, disks: &[Idleness]) -> Row {
         let requests = disks.iter().map(|disk| disk.requests).sum();
-        let quantile = |share| run.slowdown_quantile(share, requests).as_secs_f64();
+        let quantile = |of_thousand| run.slowdown_quantile(of_thousand, requests).as_secs_f64();
         let tally = run.tallies.first().copied().unwrap_or_default();
         let mean_response_s = tally.response_sum.as_secs_f64() / tally.completed.max(1) as f64;
         let Tally { came, completed, lost, .. } = tally;
         Row {
             summary: Summary::new(&run.outcome, disks),
-            slowdown_p90_s: quantile(0.9),
-            slowdown_p99_s: quantile(0.99),
-            slowdown_p999_s: quantile(0.999),
+            slowdown_p90_s: quantile(900),
+            slowdown_p99_s: quantile(990),
+            slowdown_p999_s: quantile(999),
             jobs: self.work.per_write().then(|| JobCounts {
                 came,
                 completed,

@@ -85,11 +85,15 @@ impl Cdh {
     /// A time that at least `share` (0 to 1) of the times do not exceed, at most a bin above the smallest such time;
     /// zero without times.
     pub fn quantile(&self, share: f64) -> Nanos {
-        let rank = ((share * self.count as f64).ceil() as u64).max(1);
+        self.at_rank(rank(share, self.count as f64) as u64)
+    }
+
+    /// A time that at least so many of the times do not exceed, at most a bin above the smallest such time; zero without times.
+    pub fn at_rank(&self, rank: u64) -> Nanos {
         let mut below = 0;
         let holds = self.counts.iter().position(|count| {
             below += count;
-            below >= rank
+            below >= rank.max(1)
         });
         holds.map_or(self.longest, |bin| end_of(bin).min(self.longest))
     }
@@ -114,6 +118,13 @@ impl Cumulative {
         let part = (time.0 - begin + 1) as f64 / (end - begin + 1) as f64;
         self.below[bin] + (self.below[bin + 1] - self.below[bin]) * part
     }
+}
+
+/// How many of `count` numbers this share is, rounded up, at least one. What is whole but for the error of the product stays as it is.
+pub(crate) fn rank(share: f64, count: f64) -> f64 {
+    let product = share * count;
+    let whole = (product - product.round()).abs() <= product * 1e-12;
+    (if whole { product.round() } else { product.ceil() }).max(1.0)
 }
 
 fn bin(time: Nanos) -> usize {
@@ -159,6 +170,11 @@ mod tests {
             }
         }
         assert_eq!(histogram(&[]).quantile(0.5), Nanos::ZERO);
+        // Of a hundred, seven, though the product is a little more.
+        assert_eq!(
+            [rank(0.07, 100.0), rank(29.0 / 35.0, 35.0), rank(0.071, 100.0), rank(0.0, 9.0)],
+            [7.0, 29.0, 8.0, 1.0]
+        );
         const { assert!(COUNT <= Cdh::MOST_PAIRS) };
     }
 

@@ -311,8 +311,8 @@ mod tests {
         let late = finite(None, 55);
         assert_eq!((late.outcome.collisions, late.outcome.delay_sum), (2, TotalTime(45)));
         assert_eq!(late.tallies[0].response_sum, TotalTime(85 + 115 + 85));
-        assert_eq!(late.slowdown_quantile(0.59, 5), Nanos::ZERO);
-        assert_eq!(late.slowdown_quantile(0.81, 5), Nanos(25));
+        assert_eq!(late.slowdown_quantile(590, 5), Nanos::ZERO);
+        assert_eq!(late.slowdown_quantile(810, 5), Nanos(25));
     }
 
     #[test]

@@ -160,17 +160,38 @@ impl Run {
     /// `limit` where the exact count beyond that says so.
     pub fn slowdown_p99(&self, limit: Option<Nanos>) -> Nanos {
         let requests = self.foreground.requests;
-        let p99 = self.slowdown_quantile(0.99, requests);
+        let p99 = self.slowdown_quantile(990, requests);
         limit.filter(|_| self.outcome.slowed <= requests / 100).map_or(p99, |limit| p99.min(limit))
     }
 
-    /// The delay that this share of `requests` foreground requests does not exceed, at most a bin of the histogram above.
-    pub fn slowdown_quantile(&self, share: f64, requests: u64) -> Nanos {
-        let (delayed, rank) = (self.slowdowns.count(), share * requests as f64);
-        let undelayed = requests.saturating_sub(delayed) as f64;
-        if rank <= undelayed || delayed == 0 {
-            return Nanos::ZERO;
+    /// The delay that so many of a thousand of `requests` foreground requests do not exceed, at most a bin of the histogram above.
+    pub fn slowdown_quantile(&self, of_thousand: u64, requests: u64) -> Nanos {
+        let rank = (u128::from(requests) * u128::from(of_thousand)).div_ceil(1_000) as u64;
+        let undelayed = requests.saturating_sub(self.slowdowns.count());
+        if rank > undelayed { self.slowdowns.at_rank(rank - undelayed) } else { Nanos::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Two kinds of delays that no bin has together: ranks must be exact.
+        #[test]
+        fn quantiles_are_those_of_all_requests(undelayed in 0u64..400, few in 0u64..400, many in 0u64..400) {
+            let mut run = Run::default();
+            run.slowdowns.add_many(Nanos(1 << 12), few);
+            run.slowdowns.add_many(Nanos(1 << 22), many);
+            let requests = undelayed + few + many;
+            for of_thousand in [500, 900, 990, 999, 1_000] {
+                let found = run.slowdown_quantile(of_thousand, requests);
+                let within = |delayed: u64| delayed * 1_000 >= requests * of_thousand;
+                let expected = if within(undelayed) { 0 } else if within(undelayed + few) { 1 << 12 } else { 1 << 22 };
+                prop_assert!(found.0 >= expected && found.0 as f64 <= expected as f64 * (1.0 + 1.0 / 24.0), "{found} for {expected}");
+            }
         }
-        self.slowdowns.quantile((rank - undelayed) / delayed as f64)
     }
 }
