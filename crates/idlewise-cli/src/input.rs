@@ -226,14 +226,14 @@ impl ReadArguments {
     pub fn idleness_keeping(&self, paths: &[PathBuf], model: DiskModel, keep: Keep) -> anyhow::Result<Input> {
         let reducer = |resolution| Ok::<_, anyhow::Error>(Reducer::new(&model, resolution)?.keeping(keep));
         let begin = |provenance: &Provenance| Ok((reducer(provenance.resolution)?, GapFinder::default()));
-        let most = memory::half_of_free().map_or(u64::MAX, |memory| memory.0 / INTERVAL);
+        let most = memory::half_of_free().unwrap_or(Bytes(u64::MAX));
         let take = |(reducer, gaps): &mut (Reducer, GapFinder), columns: Columns, _: &Provenance| {
             columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
             reducer.requests(&columns)?;
             anyhow::ensure!(
-                reducer.intervals() <= most,
-                "{}: more than {most} idle intervals, as many as the memory that is free is enough for: read a part of it by --volume \
-                 or `idlewise trace cut`",
+                reducer.memory() <= most,
+                "{}: what is kept of it takes more than {most}, half of the memory that is free: read a part of it by --volume or \
+                 `idlewise trace cut`",
                 name(paths)
             );
             Ok(())
@@ -271,9 +271,6 @@ impl ReadArguments {
     }
 }
 
-/// Memory that an idle interval takes at most, with all that is computed from it at a time.
-const INTERVAL: u64 = 256;
-
 /// Warns of holes in what was read; how many there are.
 pub fn say_holes(gaps: &GapFinder, paths: &[PathBuf]) -> usize {
     let holes = gaps.gaps().len();
@@ -304,6 +301,11 @@ fn stream_once<T>(
 }
 
 impl DiskArguments {
+    /// The file that is read, if it is one.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.disk.clone()
+    }
+
     /// The model in the file, or the default one.
     pub fn model(&self) -> anyhow::Result<DiskModel> {
         disk_model(self.disk.as_deref())

@@ -22,13 +22,22 @@ fn of_machine(meminfo: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What the strictest group leaves, of the version 2 groups from that of the process up.
+/// What the strictest group leaves, of those of either version from that of the process up.
 fn of_groups(groups: &str, root: &Path) -> Option<u64> {
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let folders = Path::new(group).ancestors().map(|group| root.join(group));
-    let left = folders.filter_map(|folder| {
-        let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
-        Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+    let named = |line: &str| line.split_once(':').map(|(_, rest)| rest.to_string());
+    let left = groups.lines().filter_map(named).filter_map(|line| {
+        let (controllers, group) = line.split_once(":/")?;
+        let (root, files) = match controllers {
+            "" => (root.to_path_buf(), ["memory.max", "memory.current"]),
+            "memory" => (root.join("memory"), ["memory.limit_in_bytes", "memory.usage_in_bytes"]),
+            _ => return None,
+        };
+        let folders = Path::new(group).ancestors().map(|group| root.join(group));
+        let left = folders.filter_map(|folder| {
+            let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
+            Some(number(files[0])?.saturating_sub(number(files[1])?))
+        });
+        left.min()
     });
     left.min()
 }
@@ -53,6 +62,11 @@ mod tests {
         assert_eq!(of_groups("0::/a/b\n", root.path()), Some(300));
         write("a/b", "memory.max", "5\n");
         assert_eq!(of_groups("0::/a/b\n", root.path()), Some(0));
+        fs::create_dir_all(root.path().join("memory/c")).unwrap();
+        write("memory/c", "memory.limit_in_bytes", "90\n");
+        write("memory/c", "memory.usage_in_bytes", "20\n");
+        assert_eq!(of_groups("4:memory:/c\n1:cpu:/x\n", root.path()), Some(70));
+        assert_eq!(of_groups("4:memory:/c\n0::/a\n", root.path()), Some(70));
         assert!(half_of_free() > Some(Bytes(0)));
     }
 }

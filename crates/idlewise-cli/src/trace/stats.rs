@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::input::{TraceArguments, formats_help, say_holes};
+use crate::memory::half_of_free;
 use crate::output;
 use crate::simulate::seconds;
 
@@ -59,18 +60,25 @@ struct OfVolume {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let Arguments { input, by_volume, report: path, json } = arguments;
     output::check_all(&input.traces, &[path.as_deref()])?;
-    let begin = |_: &Provenance| Ok((Counter::default(), GapFinder::default(), Volumes::default()));
+    let counter = || if *by_volume { Counter::by_volume() } else { Counter::default() };
+    let begin = |_: &Provenance| Ok((counter(), GapFinder::default(), Volumes::default()));
+    let most = half_of_free().unwrap_or(Bytes(u64::MAX));
     let take = |(counter, gaps, names): &mut (Counter, GapFinder, Volumes), columns: Columns, _: &Provenance| {
         counter.requests(&columns);
         columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
         *names = columns.volumes.clone();
+        anyhow::ensure!(
+            counter.memory() <= most,
+            "{}: too many volumes for the memory that is free: read a part of them by --volume, or leave out --by-volume",
+            input.name()
+        );
         Ok(())
     };
     let ((counter, gaps, names), provenance) = input.read.stream(&input.traces, input.read.options(), begin, take)?;
     say_holes(&gaps, &input.traces);
     let (all, volumes) = counter.finish();
     let named = names.iter().zip(volumes).map(|(name, statistics)| OfVolume { volume: name.to_string(), statistics });
-    let mut volumes: Vec<OfVolume> = named.filter(|volume| *by_volume && volume.statistics.requests > 0).collect();
+    let mut volumes: Vec<OfVolume> = named.filter(|volume| volume.statistics.requests > 0).collect();
     volumes.sort_by(|a, b| natural(&a.volume, &b.volume));
     let Provenance { format, bad_records, .. } = provenance;
     let report = Report { trace: input.name(), format, bad_records, all, volumes };

@@ -95,9 +95,17 @@ impl<'a> Reducer<'a> {
         Ok(*free_at)
     }
 
-    /// Idle intervals so far, of all volumes.
-    pub fn intervals(&self) -> u64 {
-        self.disks.iter().map(|disk| disk.so_far().intervals.len() as u64).sum()
+    /// Memory that what is kept takes at most, with all that is computed from it at a time.
+    pub fn memory(&self) -> Bytes {
+        /// Of an idle interval, a WRITE and a response time.
+        const INTERVAL: u64 = 256;
+        const WRITE: u64 = 64;
+        const RESPONSE: u64 = 16;
+        let of = |disk: &Idleness| {
+            let [intervals, writes] = [disk.intervals.len(), disk.writes.len()].map(|length| length as u64);
+            INTERVAL * intervals + WRITE * writes + RESPONSE * disk.responses.len() as u64
+        };
+        Bytes(self.disks.iter().map(|disk| of(disk.so_far())).sum())
     }
 
     /// Requests whose response was not recorded.

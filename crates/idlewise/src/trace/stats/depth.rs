@@ -32,6 +32,11 @@ impl Depth {
         }
     }
 
+    /// Memory that it takes, about.
+    pub fn memory(&self) -> u64 {
+        (self.completions.capacity() * size_of::<u64>()) as u64 + self.depths.memory()
+    }
+
     /// The depths, each with the nanoseconds for which it lasted, up to the last completion.
     pub fn finish(mut self) -> Histogram {
         self.advance(u64::MAX);

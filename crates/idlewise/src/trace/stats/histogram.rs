@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::cdh::rank;
+
 /// Bits of a number that are kept: bins are at most 1/256 of their numbers wide, and numbers up to 512 are exact.
 const BITS: u32 = 8;
 
@@ -28,6 +30,14 @@ impl Histogram {
         self.most = self.most.max(value);
     }
 
+    /// Memory that it takes, about.
+    pub(super) fn memory(&self) -> u64 {
+        /// What the smallest tree takes, and what each entry adds.
+        const TREE: u64 = 300;
+        const ENTRY: u64 = 50;
+        if self.bins.is_empty() { 0 } else { TREE + ENTRY * self.bins.len() as u64 }
+    }
+
     /// The numbers seen, counted with their weights.
     pub fn weight(&self) -> u128 {
         self.weight
@@ -45,7 +55,7 @@ impl Histogram {
 
     /// The smallest number that at least `share` (0 to 1) of the numbers do not exceed; `None` without any.
     pub fn quantile(&self, share: f64) -> Option<u64> {
-        let rank = ((share * self.weight as f64).ceil() as u128).clamp(1, self.weight.max(1));
+        let rank = (rank(share, self.weight as f64) as u128).clamp(1, self.weight.max(1));
         let mut below = 0;
         let holds = |(first, weight): (&u64, &u128)| {
             below += weight;

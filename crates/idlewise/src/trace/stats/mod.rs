@@ -13,13 +13,17 @@ pub use timeline::Timeline;
 pub use working_set::{BLOCK, Blocks, WorkingSet};
 
 use super::{Columns, Op, Request};
-use crate::Nanos;
+use crate::{Bytes, Nanos};
 
-/// Statistics of all volumes of a trace together, and of each.
+/// Statistics of all volumes of a trace together and, if they are wanted, of each.
 #[derive(Debug, Default)]
 pub struct Counter {
     all: Volume,
+    /// Of each, by its index; empty where they are not wanted.
     volumes: Vec<Volume>,
+    by_volume: bool,
+    /// End of the last request of each volume.
+    ends: Vec<Option<u64>>,
     working_set: WorkingSet,
 }
 
@@ -29,8 +33,6 @@ struct Volume {
     seen: Seen,
     depth: Depth,
     last_arrival: Option<Nanos>,
-    /// End of the request before.
-    next: Option<u64>,
 }
 
 /// What was counted. Times are in nanoseconds.
@@ -68,21 +70,39 @@ pub struct Ops {
     pub sizes: Histogram,
 }
 
+/// Memory that the numbers of a volume take at most, with all that is printed of them.
+const OF_A_VOLUME: u64 = 16 << 10;
+
 impl Counter {
+    /// One that keeps the numbers of each volume, too.
+    pub fn by_volume() -> Self {
+        Self { by_volume: true, ..Self::default() }
+    }
+
     /// Adds the next requests of a trace.
     pub fn requests(&mut self, columns: &Columns) {
-        self.volumes.resize_with(columns.volumes.len(), Volume::default);
+        self.ends.resize(columns.volumes.len(), None);
+        if self.by_volume {
+            self.volumes.resize_with(columns.volumes.len(), Volume::default);
+        }
         for request in columns.requests() {
-            let own = &mut self.volumes[usize::from(request.volume)];
-            let sequential = own.next.replace(request.offset.0.saturating_add(u64::from(request.length)));
-            let sequential = sequential == Some(request.offset.0);
-            own.add(&request, sequential);
+            let volume = usize::from(request.volume);
+            let end = request.offset.0.saturating_add(u64::from(request.length));
+            let sequential = self.ends[volume].replace(end) == Some(request.offset.0);
+            if let Some(own) = self.volumes.get_mut(volume) {
+                own.add(&request, sequential);
+            }
             self.all.add(&request, sequential);
             self.working_set.add(request.volume, request.offset.0, request.length, request.op);
         }
     }
 
-    /// The numbers of all volumes, and those of each volume by its index.
+    /// Memory that the volumes take at most, with all that is printed of them.
+    pub fn memory(&self) -> Bytes {
+        Bytes(self.volumes.iter().map(|volume| OF_A_VOLUME + volume.memory()).sum())
+    }
+
+    /// The numbers of all volumes together, and those of each by its index, if they were wanted.
     pub fn finish(self) -> (Statistics, Vec<Statistics>) {
         let (exact, blocks) = (self.working_set.is_exact(), self.working_set.of_volumes());
         let all = blocks.values().fold(Blocks::default(), |all, one| Blocks {
@@ -125,6 +145,12 @@ impl Volume {
             self.depth.request(request.arrival, end);
         }
         seen.timeline.add(request.arrival, request.op);
+    }
+
+    fn memory(&self) -> u64 {
+        let Seen { ops, between_arrivals, q2c, q2d, d2c, timeline, .. } = &self.seen;
+        let histograms = [&ops[0].sizes, &ops[1].sizes, between_arrivals, q2c, q2d, d2c];
+        histograms.map(Histogram::memory).iter().sum::<u64>() + timeline.memory() + self.depth.memory()
     }
 
     fn finish(self) -> Seen {
@@ -264,9 +290,15 @@ mod tests {
         // Times in units of 100 ns; the second read of a goes on where the first ended.
         let text = "0,a,0,Read,0,4096,30\n10,a,0,Read,4096,8192,10\n20,b,0,Write,0,512,10\n60,a,0,Write,0,4096,10\n";
         let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
-        let mut counter = Counter::default();
+        let mut counter = Counter::by_volume();
         counter.requests(&trace.columns);
+        assert!(counter.memory() > Bytes(2 * OF_A_VOLUME) && counter.memory() < Bytes(4 * OF_A_VOLUME));
         let (all, volumes) = counter.finish();
+        let mut together = Counter::default();
+        together.requests(&trace.columns);
+        assert_eq!(together.memory(), Bytes(0));
+        let (same, none) = together.finish();
+        assert_eq!((same.sequential_share, same.q2c_s, none.len()), (all.sequential_share, all.q2c_s, 0));
         assert_eq!((all.requests, all.reads.bytes, all.writes.bytes), (4, 12_288, 4_608));
         assert_eq!((all.sequential_share, all.span_s, volumes[0].requests), (0.25, 7e-6, 3));
         let set = |read, written, touched| WorkingSetSize { read, written, touched, exact: true };

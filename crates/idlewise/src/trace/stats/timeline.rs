@@ -36,6 +36,11 @@ impl Timeline {
         self.bins[bin][usize::from(op == Op::Write)] += 1;
     }
 
+    /// Memory that it takes.
+    pub(super) fn memory(&self) -> u64 {
+        (self.bins.capacity() * size_of::<[u64; 2]>()) as u64
+    }
+
     /// When each bin begins, in seconds, with its reads and its writes a second.
     pub fn rates(&self) -> Vec<(f64, [f64; 2])> {
         let width_s = Nanos(self.width).as_secs_f64();
