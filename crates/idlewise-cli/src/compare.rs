@@ -70,7 +70,8 @@ const RATES: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check_all(&arguments.input.paths(), &[arguments.report.as_deref()])?;
+    let inputs: Vec<_> = arguments.input.paths().into_iter().chain(arguments.train.clone()).collect();
+    output::check_all(&inputs, &[arguments.report.as_deref()])?;
     if arguments.request_size < Bytes(512) {
         let why = format!("--request-size {}: no disk has blocks so short: give at least 512B", arguments.request_size);
         return Err(UsageError(why).into());

@@ -69,7 +69,8 @@ struct Volume {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check_all(&arguments.traces, &[arguments.report.as_deref()])?;
+    let inputs: Vec<_> = arguments.traces.iter().cloned().chain(arguments.disk.path()).collect();
+    output::check_all(&inputs, &[arguments.report.as_deref()])?;
     let traces: Vec<&[PathBuf]> =
         if arguments.join { vec![&arguments.traces] } else { arguments.traces.chunks(1).collect() };
     let mut reports = Vec::new();

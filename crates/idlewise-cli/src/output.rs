@@ -1,6 +1,7 @@
 //! Standard output and standard error: text or JSON, and no complaint when the reader has seen enough. Whatever names traces, paths
 //! and devices have, nothing reaches a terminal that it would obey.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -115,20 +116,30 @@ pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
     writable.with_context(|| format!("{}: no permission to write there", path.display()))
 }
 
-/// Makes sure that results can be written, and that none replaces what is read or another result.
+/// Makes sure that results can be written, and that none replaces what is read, a file of a folder that is read, or another result.
 pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Result<()> {
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut taken: Vec<PathBuf> = inputs.iter().map(|path| real(path)).collect();
-    for path in outputs.iter().flatten() {
+    let mut taken = inputs.to_vec();
+    // Standard input and output are no files of that name.
+    for path in outputs.iter().flatten().filter(|path| path.as_os_str() != "-") {
         check(Some(path))?;
-        if taken.contains(&real(path)) {
+        if taken.iter().any(|taken| is_or_holds(taken, path)) {
             let why =
                 format!("{}: is read, or another result, and would be replaced: name another file", path.display());
             return Err(UsageError(why).into());
         }
-        taken.push(real(path));
+        taken.push(path.to_path_buf());
     }
     Ok(())
+}
+
+/// Whether two paths lead to the same, or the first to a folder that has the other.
+fn is_or_holds(taken: &Path, path: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let number = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let (folder, file) = (real(taken), real(path));
+    folder == file
+        || number(taken).is_some_and(|taken| Some(taken) == number(path))
+        || folder.is_dir() && file.exists() && file.starts_with(&folder)
 }
 
 /// Writes a text file whole or not at all.

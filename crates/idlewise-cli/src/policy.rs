@@ -50,6 +50,11 @@ pub struct Chosen {
 }
 
 impl PolicyArguments {
+    /// The file of the plan, if one is run.
+    pub fn plan_path(&self) -> Option<PathBuf> {
+        self.plan.clone()
+    }
+
     /// The policy asked for, or the one called `default`, checked.
     pub fn chosen(&self, default: &str) -> anyhow::Result<Chosen> {
         self.or_default(default)?.checked()

@@ -67,7 +67,10 @@ struct Findings {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    output::check_all(&[], &[arguments.out.as_deref(), arguments.report.as_deref()])?;
+    output::check_all(
+        std::slice::from_ref(&arguments.device),
+        &[arguments.out.as_deref(), arguments.report.as_deref()],
+    )?;
     let second = if arguments.switch_read_cache { Second::IsIgnored } else { Second::Ends };
     let stop = stop_flag(second)?;
     let device = Device::open_any(&arguments.device)?;

@@ -265,7 +265,7 @@ fn notes(arguments: &TraceArguments, study: &Study) -> Vec<String> {
 impl TraceArguments {
     /// The files that are read.
     pub fn paths(&self) -> Vec<PathBuf> {
-        self.traces.clone()
+        self.traces.iter().cloned().chain(self.disk.path()).chain(self.policy.plan_path()).collect()
     }
 
     /// An error if something is said that needs a trace.

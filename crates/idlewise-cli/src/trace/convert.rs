@@ -98,7 +98,8 @@ fn write(
 ) -> anyhow::Result<Written> {
     let target = out.target()?;
     out.check_parts(by_volume)?;
-    let begin = |_: &Provenance| Ok(Parts::new(out.out.clone(), target));
+    output::check_all(traces, &[Some(&out.out)])?;
+    let begin = |_: &Provenance| Ok(Parts::new(out.out.clone(), target, traces));
     let take = |parts: &mut Parts, columns: Columns, provenance: &Provenance| {
         if by_volume {
             return parts.write_volumes(columns, provenance);
@@ -113,6 +114,8 @@ fn write(
 pub struct Parts {
     out: PathBuf,
     target: Target,
+    /// What is read, which none of them is to replace.
+    inputs: Vec<PathBuf>,
     /// Those that are written to.
     open: HashMap<PathBuf, TraceFile>,
     /// All of them, in the order of their first requests.
@@ -126,11 +129,12 @@ pub struct Parts {
 
 impl Parts {
     /// No file yet; they will be named after `out`.
-    pub fn new(out: PathBuf, target: Target) -> Self {
+    pub fn new(out: PathBuf, target: Target, inputs: &[PathBuf]) -> Self {
         Self {
             parts: PartPaths::new(out.clone()),
             out,
             target,
+            inputs: inputs.to_vec(),
             open: HashMap::new(),
             paths: Vec::new(),
             requests: 0,
@@ -146,6 +150,9 @@ impl Parts {
                 "{}: more than {MOST_FILES} files: read fewer volumes with --volume, or split at longer gaps",
                 self.out.display()
             );
+        }
+        if !self.open.contains_key(&path) && path.exists() {
+            output::check_all(&self.inputs, &[Some(&path)])?;
         }
         let file = match self.open.entry(path) {
             Entry::Occupied(begun) => begun.into_mut(),

@@ -6,7 +6,7 @@ use idlewise::trace::{Columns, Provenance};
 use super::convert::{Parts, both_helps};
 use crate::exit::{Exit, UsageError};
 use crate::input::TraceArguments;
-use crate::output::say;
+use crate::output::{self, say};
 use crate::trace_file::OutArguments;
 
 /// Cut a part out of a trace, or split it where it has holes
@@ -54,8 +54,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let target = out.target()?;
     out.check_parts(at_gaps.is_some())?;
+    output::check_all(&input.traces, &[Some(&out.out)])?;
     let begin = |_: &Provenance| {
-        Ok(Cutter { parts: Parts::new(out.out.clone(), target), part: 1, begin: None, last: Nanos::ZERO })
+        Ok(Cutter {
+            parts: Parts::new(out.out.clone(), target, &input.traces),
+            part: 1,
+            begin: None,
+            last: Nanos::ZERO,
+        })
     };
     let take = |cutter: &mut Cutter, mut columns: Columns, provenance: &Provenance| {
         columns.retain(|request| request.arrival >= from && request.arrival < until);

@@ -131,7 +131,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         (None, None) => arguments.shape()?.trace(arguments.seed),
     };
     let trace = trace.map_err(|error| UsageError(error.to_string()))?;
-    let mut parts = Parts::new(arguments.out.out.clone(), target);
+    let mut parts = Parts::new(arguments.out.out.clone(), target, &[]);
     parts.write(arguments.out.out.clone(), &trace.columns, &trace.provenance)?;
     parts.finish()?.report(arguments.json)
 }
