@@ -82,6 +82,24 @@ fn root_a_hangup_ends_a_scrub_in_good_order() {
     assert_eq!(scrub.end().status.code(), Some(4));
 }
 
+/// A size that was asked for is cut to what the maximum slowdown allows on this disk; where it allows none, that is said.
+#[test]
+fn root_no_request_takes_longer_than_the_maximum_slowdown() {
+    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+    let goal =
+        |max| ["--request-size", "4MiB", "--idle-wait", "1ms", "--mean-slowdown", "500ms", "--max-slowdown", max];
+    let output = run(&bench.arguments(&[&goal("15ms")[..], &["--for", "4s"]].concat()));
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("larger ones take longer than the 15.0 ms"), "{}", stderr(&output));
+    // Of 4 MiB each took 50 ms.
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (verified, elapsed) = (result["verified_bytes"].as_f64().unwrap(), result["elapsed_s"].as_f64().unwrap());
+    assert!(verified > 10e6 * elapsed, "{result}");
+    let output = run(&bench.arguments(&[&goal("1us")[..], &["--restart"]].concat()));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("longer than the maximum slowdown of 1.00 us"), "{}", stderr(&output));
+}
+
 /// An account that holds too little is the reason that is shown, with its balance, in status and in the result.
 #[test]
 fn root_a_pause_for_the_goal_is_said() {

@@ -123,7 +123,9 @@ impl Job {
             bar.say(&self.wanted.line(device.kind()));
         }
         let (pacing, planned) = match self.pace.clone() {
-            Pace::Given(schedule, predicted, _) => (Some(Pacing::fixed(schedule)), predicted),
+            Pace::Given(schedule, predicted, _) => {
+                (Some(Pacing::fixed(schedule, goal.map(|goal| goal.max_slowdown))), predicted)
+            }
             Pace::Learnt(model, policy) => {
                 let learnt = self.learn(scrubber, device, checkpoint, (model, policy), claim, bar)?;
                 goal = learnt.as_ref().map_or(goal, |(goal, _)| Some(*goal));
@@ -132,7 +134,7 @@ impl Job {
         };
         match pacing {
             Some(mut pacing) => {
-                let mut pace = goal::Pace::new(&self.wanted);
+                let (mut pace, mut cut) = (goal::Pace::new(&self.wanted), false);
                 if let Some(predicted) = planned.or(pacing.predicted()) {
                     let line = pace.at(predicted.throughput.0 as f64, device.size, "as predicted");
                     line.into_iter().for_each(|line| bar.warn(&line));
@@ -141,6 +143,13 @@ impl Job {
                     claim.tell(progress);
                     bar.show(progress);
                     pace.look(progress).into_iter().for_each(|line| bar.warn(&line));
+                    if let Some((size, goal)) = progress.cut_to.zip(goal).filter(|_| !std::mem::replace(&mut cut, true))
+                    {
+                        bar.warn(&format!(
+                            "its requests are cut to {size}: larger ones take longer than the {} of the maximum slowdown",
+                            goal.max_slowdown
+                        ));
+                    }
                 };
                 let report = scrubber.run(order, &mut pacing, checkpoint, watch)?;
                 Ok((report, goal, planned.or(pacing.predicted())))
@@ -330,8 +339,8 @@ impl Result {
             return Err(anyhow::anyhow!("{}: the end of the scrub could not be saved: {unsaved}", self.device));
         }
         match self.state {
-            State::Complete if self.errors.is_empty() => Ok(Exit::Clean),
-            State::Complete => Ok(Exit::ErrorsFound),
+            State::Complete | State::Interrupted | State::Running if !self.errors.is_empty() => Ok(Exit::ErrorsFound),
+            State::Complete => Ok(Exit::Clean),
             State::Failed => {
                 let failure = self.failure.as_deref().unwrap_or_default();
                 let after = Bytes(self.verified_bytes);

@@ -1,6 +1,7 @@
 //! The live scrubber: drives a policy and a scan order over a real device, and measures what it costs the foreground.
 
 mod bad_runs;
+mod ceiling;
 mod checkpoint;
 mod claim;
 mod deadline;
@@ -64,6 +65,8 @@ pub struct Progress {
     pub measured: Measured,
     /// Request size and idle wait in use.
     pub plan: Option<(Bytes, Nanos)>,
+    /// Larger requests would take longer than the maximum slowdown; the plan has some.
+    pub cut_to: Option<Bytes>,
     /// How the account of the mean slowdown stands, if one is to be kept.
     pub account: Option<Account>,
     /// What comparing used idle intervals with some left alone has found.

@@ -7,6 +7,7 @@ use idlewise::policy::{Account, Adaptive, Budget, Policy, Waiting};
 use idlewise::tune::{Goal, Predicted, Schedule};
 use idlewise::{Bytes, Nanos};
 
+use super::ceiling::Ceiling;
 use super::learn::affordable;
 use super::retune::Retune;
 
@@ -22,6 +23,8 @@ pub struct Pacing {
     how: How,
     retune: Option<Retune>,
     predicted: Option<Predicted>,
+    /// How large requests may be, where the disk was not measured beforehand.
+    ceiling: Option<Ceiling>,
 }
 
 enum How {
@@ -31,9 +34,11 @@ enum How {
 }
 
 impl Pacing {
-    /// As given.
-    pub fn fixed(schedule: Schedule) -> Self {
-        Self { how: How::Schedule(schedule), retune: None, predicted: None }
+    /// As given, but no request longer than `max`, if that is to be kept.
+    pub fn fixed(schedule: Schedule, max: Option<Nanos>) -> Self {
+        let largest = schedule.sizes().into_iter().max().unwrap_or_default();
+        let ceiling = max.map(|max| Ceiling::new(largest, max));
+        Self { how: How::Schedule(schedule), retune: None, predicted: None, ceiling }
     }
 
     /// The policy that tunes itself, from the idle intervals seen and those to come.
@@ -43,7 +48,7 @@ impl Pacing {
             adaptive.foreground_arrived(interval.length, Nanos::ZERO);
             adaptive.foreground_served(interval.followers, Nanos::ZERO);
         }
-        Self { how: How::Adaptive(adaptive), retune: None, predicted: None }
+        Self { how: How::Adaptive(adaptive), retune: None, predicted: None, ceiling: None }
     }
 
     /// Request size and idle wait from the idle intervals seen, tuned again every minute.
@@ -70,7 +75,7 @@ impl Pacing {
         };
         let policy = tuned.map_or(waiting, |tuned| tuned.policy);
         let how = How::Schedule(Schedule::Waiting(policy));
-        Ok(Self { how, retune: Some(retune), predicted: tuned.map(|tuned| tuned.predicted) })
+        Ok(Self { how, retune: Some(retune), predicted: tuned.map(|tuned| tuned.predicted), ceiling: None })
     }
 
     /// Tunes again when it is time, beside the scrub; whether the policy changed.
@@ -116,6 +121,24 @@ impl Pacing {
     /// A request of this size was verified in so much time: beyond the largest one that was measured, the model learns from it.
     pub fn took(&mut self, size: Bytes, time: Nanos) {
         self.retune.iter_mut().for_each(|retune| retune.took(size, time));
+        self.ceiling.iter_mut().for_each(|ceiling| ceiling.took(size, time));
+    }
+
+    /// The largest request for now.
+    pub fn most(&self) -> Bytes {
+        self.ceiling.as_ref().map_or(Bytes(u64::MAX), Ceiling::most)
+    }
+
+    /// The largest request, where larger ones that are wanted take longer than the maximum slowdown.
+    pub fn cut_to(&self) -> Option<Bytes> {
+        self.ceiling.as_ref()?.cut_to()
+    }
+
+    /// Why no request can be small enough, if none can.
+    pub fn too_slow(&self) -> Option<String> {
+        let ceiling = self.ceiling.as_ref()?;
+        let time = ceiling.too_slow()?;
+        Some(format!("its smallest requests take {time}, longer than the maximum slowdown of {}", ceiling.max()))
     }
 
     /// What the last tuning predicted.

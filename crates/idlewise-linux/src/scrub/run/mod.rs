@@ -238,7 +238,7 @@ impl<'r, 'a> Run<'r, 'a> {
     /// The next stretch: of a failed one first.
     fn stretch(&mut self, size: Bytes) -> Option<Extent> {
         let block = u64::from(self.lane.device.block);
-        let size = size.min(self.narrowing.longest()).min(self.longest);
+        let size = size.min(self.narrowing.longest()).min(self.longest).min(self.pacing.most());
         let size = Bytes((size.0 / block * block).max(block));
         if let Some(look) = &mut self.second_look {
             return look.next(size);
@@ -286,6 +286,9 @@ impl<'r, 'a> Run<'r, 'a> {
         let (result, time) = verified?;
         if result.is_ok() {
             self.pacing.took(extent.length, time);
+            if let Some(why) = self.pacing.too_slow() {
+                return Ok(Some(why));
+            }
         }
         // Asked behind each request, so that all that was settled before is of the medium that was opened.
         if self.lane.device.has_another_medium() {

@@ -48,6 +48,7 @@ impl Run<'_, '_> {
             retries: self.retries,
             measured: *self.lane.driver.measured(),
             plan: self.pacing.parameters().or(self.lane.driver.last_used()),
+            cut_to: self.pacing.cut_to(),
             account: self.lane.driver.account(),
             compared: self.lane.driver.clock().compared(),
             paused: self.spent.paused(now()),
