@@ -90,7 +90,8 @@ fn kill_9(seed: u64, kills: u64) {
     std::thread::sleep(Duration::from_millis(600));
     let asked = Instant::now();
     scrub.signal(Signal::TERM);
-    assert_eq!(scrub.end().status.code(), Some(4));
+    // Of the unreadable blocks it has found some.
+    assert_eq!(scrub.end().status.code(), Some(3));
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
     let checkpoint = bench.checkpoint().unwrap();
     assert_eq!(checkpoint["state"], "interrupted");
@@ -167,11 +168,12 @@ fn root_staggered_finds_the_same_and_resumes() {
     let scrub = bench.start(&pace);
     std::thread::sleep(Duration::from_millis(900));
     scrub.signal(Signal::INT);
-    let interrupted = scrub.end().status.code();
+    scrub.end();
+    let interrupted = bench.checkpoint().unwrap()["state"] == "interrupted";
     let (code, result) = bench.scrub(&pace);
     assert_eq!(code, 3, "{result}");
     assert_eq!((&result["order"], &result["verified_bytes"]), (&"staggered".into(), &(64 * MIB).into()));
-    if interrupted == Some(4) {
+    if interrupted {
         assert!(result["resumed_at_bytes"].as_u64().unwrap() > 0, "{result}");
     }
     let found: Vec<_> = result["errors"].as_array().unwrap().iter().map(|run| run["lba"].as_u64().unwrap()).collect();
@@ -180,7 +182,8 @@ fn root_staggered_finds_the_same_and_resumes() {
     let scrub = bench.start(&pace);
     std::thread::sleep(Duration::from_millis(500));
     scrub.signal(Signal::INT);
-    if scrub.end().status.code() == Some(4) {
+    scrub.end();
+    if bench.checkpoint().unwrap()["state"] == "interrupted" {
         let output = run(&bench.arguments(&PACE));
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains("is in staggered"), "{}", stderr(&output));

@@ -16,7 +16,7 @@ pub enum Exit {
     Clean,
     /// There was nothing to do.
     NothingToDo,
-    /// Done, and unreadable blocks were found.
+    /// Unreadable blocks were found, by a pass that is over or will go on.
     ErrorsFound,
     /// Stopped before the end; running it again goes on.
     Interrupted,
@@ -27,8 +27,8 @@ pub enum Exit {
 }
 
 /// The line of `--help` that explains the codes.
-pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found,\n\
-    4 interrupted (run again to go on), 5 overdue (status --older-than), 64 usage.";
+pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found, 4 interrupted\n\
+    without any (run again to go on), 5 overdue (status --older-than), 64 usage.";
 
 const COULD_NOT_RUN: u8 = 1;
 const USAGE: u8 = 64;

@@ -124,12 +124,12 @@ fn end(path: &Path, result: anyhow::Result<Result>) -> (Ended, anyhow::Result<Ex
     }
 }
 
-/// One exit for all: what could not run counts most, then interruptions, as it must be run again, then errors found.
+/// One exit for all: what could not run counts most, then errors found, then interruptions.
 fn together(exits: impl Iterator<Item = anyhow::Result<Exit>>) -> Exit {
     let rank = |exit: &Exit| match exit {
         Exit::CouldNotRun => 5,
-        Exit::Interrupted => 4,
-        Exit::ErrorsFound => 3,
+        Exit::ErrorsFound => 4,
+        Exit::Interrupted => 3,
         Exit::Overdue => 2,
         Exit::Clean => 1,
         Exit::NothingToDo => 0,
