@@ -27,8 +27,9 @@ pub enum Exit {
 }
 
 /// The line of `--help` that explains the codes.
-pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found, 4 interrupted\n\
-    without any (run again to go on), 5 overdue (status --older-than), 64 usage.";
+pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found (also if\n\
+    interrupted), 4 interrupted (run again to go on), 5 overdue (status\n\
+    --older-than), 64 usage.";
 
 const COULD_NOT_RUN: u8 = 1;
 const USAGE: u8 = 64;

@@ -14,6 +14,8 @@ pub struct Ceiling {
     most: Bytes,
     /// A larger one took too long.
     cut: bool,
+    /// One was quick enough: what is slow from then on is the disk's passing mood, or its end, and no reason to stop.
+    fits: bool,
     /// Requests in a row that took too long: their size, the quickest, and how many.
     slow: (Bytes, Nanos, usize),
     /// The last one was as large as it may be, and it stays so.
@@ -24,7 +26,7 @@ impl Ceiling {
     /// For requests of `wanted` bytes, if that takes no longer than `max`.
     pub fn new(wanted: Bytes, max: Nanos) -> Self {
         let most = SMALLEST_REQUEST.min(wanted);
-        Self { max, wanted, most, cut: false, slow: (Bytes(0), Nanos::ZERO, 0), settled: false }
+        Self { max, wanted, most, cut: false, fits: false, slow: (Bytes(0), Nanos::ZERO, 0), settled: false }
     }
 
     /// What none may take longer than.
@@ -43,6 +45,7 @@ impl Ceiling {
             self.took_too_long(size, time);
             return;
         }
+        self.fits = true;
         if size >= self.slow.0 {
             self.slow.2 = 0;
         }
@@ -70,7 +73,7 @@ impl Ceiling {
     /// How long the smallest ones take, if that is too long.
     pub fn too_slow(&self) -> Option<Nanos> {
         let (size, quickest, count) = self.slow;
-        (count >= TRIES && self.is_smallest(size)).then_some(quickest)
+        (count >= TRIES && self.is_smallest(size) && !self.fits).then_some(quickest)
     }
 
     /// The largest request, where that is less than was wanted.
@@ -129,5 +132,10 @@ mod tests {
         assert_eq!(ceiling.most(), Bytes(1 << 19));
         ceiling.took(Bytes(1 << 19), Nanos::from_millis(2));
         assert_eq!((ceiling.most(), ceiling.cut_to()), (Bytes(1 << 19), Some(Bytes(1 << 19))));
+        // However slow it becomes, it was quick enough before.
+        for _ in 0..10 * TRIES {
+            ceiling.took(ceiling.most(), Nanos::from_secs(1));
+        }
+        assert_eq!((ceiling.most(), ceiling.too_slow()), (SMALLEST_REQUEST, None));
     }
 }

@@ -267,6 +267,8 @@ impl<'r, 'a> Run<'r, 'a> {
         self.lane.reaction.decides();
         let mut progress = self.progress(Doing::Verifying);
         let mut kept = self.failing.is_some() || self.second_look.is_some();
+        // Blocks around unreadable ones say little of how long requests take.
+        let usual = self.narrowing.settled() && self.second_look.is_none();
         let verified = self.lane.verify(extent, &mut |_, service| {
             progress.doing = Doing::Hung(service);
             (self.watch)(&progress);
@@ -284,7 +286,7 @@ impl<'r, 'a> Run<'r, 'a> {
             self.hung = Some(extent);
         }
         let (result, time) = verified?;
-        if result.is_ok() {
+        if result.is_ok() && usual {
             self.pacing.took(extent.length, time);
             if let Some(why) = self.pacing.too_slow() {
                 return Ok(Some(why));
