@@ -171,6 +171,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut paths = arguments.out.clone().map(PartPaths::new);
     for disks in parts {
         let of_volume = paths.as_mut().filter(|_| arguments.by_volume).map(|paths| paths.of(&disks[0].volume));
+        if let Some(path) = of_volume.as_deref().filter(|path| path.exists()) {
+            output::check_all(&arguments.input.paths(), &[Some(path)])?;
+        }
         reports.push(arguments.report(disks, &input, of_volume.or_else(|| arguments.out.clone()))?);
     }
     match (&reports[..], arguments.json) {
