@@ -95,7 +95,8 @@ fn check(file: &Hostile) {
         if !file.error.is_empty() && !may_pass {
             let last = said.lines().last().unwrap_or_default();
             // What is kept of each volume may be too much before that.
-            let said_why = last.contains(file.error) || last.contains("too many volumes for the memory that is free");
+            let of_each = command.starts_with("trace stats F --by-volume");
+            let said_why = last.contains(file.error) || of_each && last.contains("too many volumes for the memory");
             assert!(code != Some(0) && last.starts_with("idlewise: ") && said_why, "{what}");
         }
     }
