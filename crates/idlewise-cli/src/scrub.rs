@@ -226,6 +226,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
 }
 
+/// No disk reads the smallest request sooner: that were more than 13 GB/s.
+const SHORTEST_MAX: Nanos = Nanos::from_micros(5);
+
 /// Sets `stop` after so long, and the flag that says so.
 fn stop_after(time: Nanos, stop: Arc<AtomicBool>) -> anyhow::Result<Arc<AtomicBool>> {
     let over = Arc::new(AtomicBool::new(false));
@@ -254,6 +257,10 @@ impl Arguments {
             ("--finish-within must be above zero, such as 14d", self.finish_within == Some(Nanos::ZERO)),
             ("--for must be above zero, such as 6h", self.run_for == Some(Nanos::ZERO)),
             ("--max-rate must be above zero, such as 100MB/s", self.max_rate == Some(Rate(0))),
+            (
+                "--max-slowdown is below what any disk takes for a request: allow at least 5us",
+                self.max_slowdown.is_some_and(|max| max < SHORTEST_MAX),
+            ),
         ];
         let odd = !self.in_regions() && (self.regions.is_some() || self.visit.is_some());
         let odd = [("--regions and --visit are for an order in regions, such as --order staggered", odd)];

@@ -8,13 +8,13 @@ use anyhow::Context;
 use idlewise::disk::DiskModel;
 use idlewise::order::{Order, ScanOrder, Surface};
 use idlewise::policy::Account;
-use idlewise::tune::{Goal, Predicted, TuneError};
+use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{
-    Begun, Checkpoint, Claim, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
+    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
 };
 
 use super::bar::Bar;
@@ -134,7 +134,7 @@ impl Job {
         };
         match pacing {
             Some(mut pacing) => {
-                let (mut pace, mut cut) = (goal::Pace::new(&self.wanted), false);
+                let (mut pace, mut cut, mut slow) = (goal::Pace::new(&self.wanted), false, false);
                 if let Some(predicted) = planned.or(pacing.predicted()) {
                     let line = pace.at(predicted.throughput.0 as f64, device.size, "as predicted");
                     line.into_iter().for_each(|line| bar.warn(&line));
@@ -143,6 +143,15 @@ impl Job {
                     claim.tell(progress);
                     bar.show(progress);
                     pace.look(progress).into_iter().for_each(|line| bar.warn(&line));
+                    if let Some(goal) = goal.filter(|_| progress.doing == Doing::TooSlow)
+                        && !std::mem::replace(&mut slow, true)
+                    {
+                        bar.warn(&format!(
+                            "even its smallest requests take longer than the {} of the maximum slowdown: it waits, and tries one at least once a \
+                             minute",
+                            goal.max_slowdown
+                        ));
+                    }
                     if let Some((size, goal)) = progress.cut_to.zip(goal).filter(|_| !std::mem::replace(&mut cut, true))
                     {
                         bar.warn(&format!(
@@ -275,38 +284,29 @@ impl Job {
     }
 }
 
-/// Measures the disk. Where it takes a little too long for the goal it may be busy with something that is not seen, such as writes that
-/// it had cached: it is measured again, a few times. `None` when asked to stop.
+/// Measures the disk. Where it takes too long for the goal it may be busy with something that is not seen, such as writes that it had
+/// cached, or with what somebody does on the same disk by another way: it is measured again, until it is quick enough. `None` when asked
+/// to stop.
 fn measure(
     scrubber: &mut Scrubber,
     goal: &Goal,
     watch: &mut dyn FnMut(&mut Bar, Progress, f64),
     bar: &mut Bar,
 ) -> anyhow::Result<Option<DiskModel>> {
-    const TRIES: u32 = 15;
     const PAUSE: Nanos = Nanos::from_secs(60);
-    /// That much too slow is no disk's passing mood.
-    const HOPELESS: u64 = 10;
-    for left in (0..TRIES).rev() {
+    let mut said = false;
+    loop {
         let Some(model) = scrubber.curve("this device", goal, &mut |progress, done| watch(bar, progress, done))? else {
             return Ok(None);
         };
-        match goal.check(&model) {
-            Ok(()) => return Ok(Some(model)),
-            Err(TuneError::MaxTooSmall { max, service, .. }) if left > 0 && service.0 / HOPELESS <= max.0 => {
-                if left == TRIES - 1 {
-                    bar.warn(&format!(
-                        "its smallest requests take {service}, more than the {max} of the maximum slowdown: measuring again in a minute"
-                    ));
-                }
-                if scrubber.observe(PAUSE, &mut |progress, done| watch(bar, progress, done))? {
-                    return Ok(None);
-                }
-            }
-            Err(error) => return Err(error.into()),
+        let Err(too_small) = goal.check(&model) else { return Ok(Some(model)) };
+        if !std::mem::replace(&mut said, true) {
+            bar.warn(&format!("{too_small}; until then it waits, and measures the disk again every minute"));
+        }
+        if scrubber.observe(PAUSE, &mut |progress, done| watch(bar, progress, done))? {
+            return Ok(None);
         }
     }
-    unreachable!("the last try returns")
 }
 
 /// Saves how a run stands before its first request. That it cannot be saved ends no scrub: it is tried again.

@@ -16,7 +16,8 @@ const BELOW: f64 = 0.95;
 /// What takes a smaller share of the time is not listed.
 const LISTED: f64 = 0.005;
 /// What a prediction knows nothing of, or not how much of it there will be: that of a plan is of the plan alone, on a disk without errors.
-const NOT_PREDICTED: [&str; 7] = [Doing::OVERDRAWN, "control", "others", "retrying", "narrowing", "rate-limit", "hung"];
+const NOT_PREDICTED: [&str; 8] =
+    [Doing::OVERDRAWN, "control", "others", "retrying", "narrowing", "rate-limit", "too-slow", "hung"];
 
 /// Part of the fields of `scrub --json`.
 #[derive(Serialize)]

@@ -5,7 +5,7 @@ use idlewise::report::percent;
 use idlewise_linux::scrub::{Doing, Progress};
 
 /// What a scrub does, by its name in files and `--json`.
-const WORDS: [(&str, &str); 14] = [
+const WORDS: [(&str, &str); 15] = [
     ("observing", "first watching the foreground"),
     ("calibrating", "first measuring the disk, whenever it is idle"),
     ("verifying", "verifying"),
@@ -17,6 +17,7 @@ const WORDS: [(&str, &str); 14] = [
     ("control", "leaving this idle interval unused, to compare the others with"),
     ("retrying", "waiting, the last request was disturbed"),
     ("others", "waiting for another check of the disk"),
+    ("too-slow", "waiting, its smallest requests take longer than the max slowdown"),
     ("rate-limit", "waiting for --max-rate"),
     ("hung", "waiting for a request that hangs"),
     (Doing::STOPPED, "stopped by a signal, until SIGCONT"),

@@ -66,8 +66,8 @@ pub struct Lane<'a> {
     lost: u64,
     /// By the monitor's count the disk was idle at the last look, by the events it was not.
     idle: bool,
-    /// Since when the disk had been idle when the last time was measured.
-    timed: Option<Nanos>,
+    /// Since when the disk had been idle when its last request ended.
+    used: Option<Nanos>,
     /// How long it must have been before the next.
     quiet: Nanos,
     /// For how long such requests have waited for gaps of that length.
@@ -102,7 +102,7 @@ impl<'a> Lane<'a> {
             told: false,
             lost: 0,
             idle: false,
-            timed: None,
+            used: None,
             quiet: QUIET,
             waited: Nanos::ZERO,
             began: now(),
@@ -174,6 +174,11 @@ impl<'a> Lane<'a> {
         self.driver.clock().idle_since().filter(|_| self.monitor.outstanding() == 0)
     }
 
+    /// Whether nobody used the disk since its last request.
+    pub fn follows(&self) -> bool {
+        self.used.is_some() && self.used == self.driver.clock().idle_since()
+    }
+
     /// Who else checks this disk at the moment.
     pub fn others(&mut self) -> Result<Option<String>, ScrubError> {
         self.monitor.own(Own::Command);
@@ -212,6 +217,7 @@ impl<'a> Lane<'a> {
         self.poll(Duration::ZERO)?;
         // A monitor may have missed the end of it.
         self.driver.steps_are_over();
+        self.used = self.driver.clock().idle_since();
         Ok((done.unwrap_or(Ok(())), service))
     }
 
@@ -233,7 +239,7 @@ impl<'a> Lane<'a> {
         pause: &mut dyn FnMut(Progress),
     ) -> Result<Option<Timed>, ScrubError> {
         let Some(since) = self.quiet_since(extent.length, expected, pause)? else { return Ok(None) };
-        let follows = self.timed.replace(since) == Some(since);
+        let follows = self.follows();
         let hung = &mut |lane: &mut Self, service| {
             pause(lane.progress(Doing::Hung(service)));
             Ok(())
@@ -243,7 +249,7 @@ impl<'a> Lane<'a> {
             other => other?,
         };
         // What the foreground arrived beside may have taken longer for that.
-        let follows = follows && self.driver.clock().idle_since() == Some(since);
+        let follows = follows && self.used == Some(since);
         Ok(Some(match result {
             Ok(()) => Timed::Good { time, follows },
             Err(Fault::Device(problem)) => return Err(ScrubError::Device(problem)),

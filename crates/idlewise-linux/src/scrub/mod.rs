@@ -108,6 +108,8 @@ pub enum Doing {
     Retrying,
     /// The disk is idle, but the cap of the rate is reached.
     RateLimit,
+    /// The disk is idle, but even its smallest requests took longer than the maximum slowdown.
+    TooSlow,
     /// Someone else checks this disk.
     Others(String),
     /// A request of ours has been in service for unusually long.
@@ -141,6 +143,7 @@ impl Doing {
             Self::Control => "control",
             Self::Retrying => "retrying",
             Self::RateLimit => "rate-limit",
+            Self::TooSlow => "too-slow",
             Self::Others(_) => "others",
             Self::Hung(_) => "hung",
         }

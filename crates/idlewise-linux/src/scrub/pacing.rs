@@ -7,7 +7,7 @@ use idlewise::policy::{Account, Adaptive, Budget, Policy, Waiting};
 use idlewise::tune::{Goal, Predicted, Schedule};
 use idlewise::{Bytes, Nanos};
 
-use super::ceiling::Ceiling;
+use super::ceiling::{Ceiling, Took};
 use super::learn::affordable;
 use super::retune::Retune;
 
@@ -23,7 +23,7 @@ pub struct Pacing {
     how: How,
     retune: Option<Retune>,
     predicted: Option<Predicted>,
-    /// How large requests may be, where the disk was not measured beforehand.
+    /// How large requests may be, where a goal is to be kept.
     ceiling: Option<Ceiling>,
 }
 
@@ -36,9 +36,7 @@ enum How {
 impl Pacing {
     /// As given, but no request longer than `max`, if that is to be kept.
     pub fn fixed(schedule: Schedule, max: Option<Nanos>) -> Self {
-        let largest = schedule.sizes().into_iter().max().unwrap_or_default();
-        let ceiling = max.map(|max| Ceiling::new(largest, max));
-        Self { how: How::Schedule(schedule), retune: None, predicted: None, ceiling }
+        Self { how: How::Schedule(schedule), retune: None, predicted: None, ceiling: max.map(Ceiling::new) }
     }
 
     /// The policy that tunes itself, from the idle intervals seen and those to come.
@@ -48,7 +46,8 @@ impl Pacing {
             adaptive.foreground_arrived(interval.length, Nanos::ZERO);
             adaptive.foreground_served(interval.followers, Nanos::ZERO);
         }
-        Self { how: How::Adaptive(adaptive), retune: None, predicted: None, ceiling: None }
+        let ceiling = Some(Ceiling::new(goal.max_slowdown));
+        Self { how: How::Adaptive(adaptive), retune: None, predicted: None, ceiling }
     }
 
     /// Request size and idle wait from the idle intervals seen, tuned again every minute.
@@ -75,7 +74,8 @@ impl Pacing {
         };
         let policy = tuned.map_or(waiting, |tuned| tuned.policy);
         let how = How::Schedule(Schedule::Waiting(policy));
-        Ok(Self { how, retune: Some(retune), predicted: tuned.map(|tuned| tuned.predicted), ceiling: None })
+        let ceiling = Some(Ceiling::new(goal.max_slowdown));
+        Ok(Self { how, retune: Some(retune), predicted: tuned.map(|tuned| tuned.predicted), ceiling })
     }
 
     /// Tunes again when it is time, beside the scrub; whether the policy changed.
@@ -118,27 +118,27 @@ impl Pacing {
         }
     }
 
-    /// A request of this size was verified in so much time: beyond the largest one that was measured, the model learns from it.
-    pub fn took(&mut self, size: Bytes, time: Nanos) {
-        self.retune.iter_mut().for_each(|retune| retune.took(size, time));
-        self.ceiling.iter_mut().for_each(|ceiling| ceiling.took(size, time));
+    /// A request was verified: beyond the largest one that was measured, the model learns from it.
+    pub fn took(&mut self, took: Took) {
+        self.retune.iter_mut().for_each(|retune| retune.took(took.size, took.time));
+        self.ceiling.iter_mut().for_each(|ceiling| ceiling.took(took));
     }
 
-    /// The largest request for now.
-    pub fn most(&self) -> Bytes {
-        self.ceiling.as_ref().map_or(Bytes(u64::MAX), Ceiling::most)
+    /// The largest request for now, of those that follow another of the scrub's or of those that do not.
+    pub fn most(&self, follows: bool) -> Bytes {
+        self.ceiling.as_ref().map_or(Bytes(u64::MAX), |ceiling| ceiling.most(follows))
     }
 
-    /// The largest request, where larger ones that are wanted take longer than the maximum slowdown.
+    /// The largest request, where larger ones were asked for that take longer than the maximum slowdown.
     pub fn cut_to(&self) -> Option<Bytes> {
-        self.ceiling.as_ref()?.cut_to()
+        let (How::Schedule(schedule), None) = (&self.how, &self.retune) else { return None };
+        let largest = schedule.sizes().into_iter().max()?;
+        self.ceiling.as_ref()?.settled().filter(|&size| size < largest)
     }
 
-    /// Why no request can be small enough, if none can.
-    pub fn too_slow(&self) -> Option<String> {
-        let ceiling = self.ceiling.as_ref()?;
-        let time = ceiling.too_slow()?;
-        Some(format!("its smallest requests take {time}, longer than the maximum slowdown of {}", ceiling.max()))
+    /// Until when no request is tried, as even the smallest take longer than the maximum slowdown.
+    pub fn rests_until(&self, follows: bool) -> Nanos {
+        self.ceiling.as_ref().map_or(Nanos::ZERO, |ceiling| ceiling.rests_until(follows))
     }
 
     /// What the last tuning predicted.
@@ -272,8 +272,14 @@ mod tests {
         assert_eq!(pacing.parameters().map(|(size, _)| size), Some(Bytes::from_kib(1024)));
         assert_eq!(pacing.longest(), Nanos::from_millis(18));
         for ms in [30, 21, 90, 20, 22] {
-            pacing.took(Bytes::from_kib(128), Nanos::from_millis(1));
-            pacing.took(Bytes::from_kib(1024), Nanos::from_millis(ms));
+            let took = |kib, ms| Took {
+                size: Bytes::from_kib(kib),
+                time: Nanos::from_millis(ms),
+                at: Nanos::ZERO,
+                follows: true,
+            };
+            pacing.took(took(128, 1));
+            pacing.took(took(1024, ms));
         }
         assert_eq!(pacing.longest(), Nanos::from_millis(22));
     }

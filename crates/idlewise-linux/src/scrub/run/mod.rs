@@ -11,6 +11,7 @@ use idlewise::drive::Next;
 use idlewise::order::{Extent, ScanOrder};
 use idlewise::{Bytes, Nanos};
 
+use super::ceiling::Took;
 use super::faults::Narrowing;
 use failing::Failing;
 use forecast::Forecast;
@@ -192,6 +193,11 @@ impl<'r, 'a> Run<'r, 'a> {
             self.wait(Doing::Retrying, Duration::from_nanos(left.0))?;
             return Ok(true);
         }
+        let left = self.pacing.rests_until(self.lane.follows()).since(now());
+        if left > Nanos::ZERO && self.lane.idle_since().is_some() {
+            self.wait(Doing::TooSlow, Duration::from_nanos(left.0))?;
+            return Ok(true);
+        }
         let left = self.lane.cap.map_or(Nanos::ZERO, |cap| cap.left(now()));
         let capped = left > Nanos::ZERO && self.lane.idle_since().is_some();
         if capped {
@@ -238,7 +244,8 @@ impl<'r, 'a> Run<'r, 'a> {
     /// The next stretch: of a failed one first.
     fn stretch(&mut self, size: Bytes) -> Option<Extent> {
         let block = u64::from(self.lane.device.block);
-        let size = size.min(self.narrowing.longest()).min(self.longest).min(self.pacing.most());
+        let most = self.pacing.most(self.lane.follows());
+        let size = size.min(self.narrowing.longest()).min(self.longest).min(most);
         let size = Bytes((size.0 / block * block).max(block));
         if let Some(look) = &mut self.second_look {
             return look.next(size);
@@ -265,6 +272,7 @@ impl<'r, 'a> Run<'r, 'a> {
             cap.take(extent.length, now());
         }
         self.lane.reaction.decides();
+        let follows = self.lane.follows();
         let mut progress = self.progress(Doing::Verifying);
         let mut kept = self.failing.is_some() || self.second_look.is_some();
         // Blocks around unreadable ones say little of how long requests take.
@@ -287,10 +295,7 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         let (result, time) = verified?;
         if result.is_ok() && usual {
-            self.pacing.took(extent.length, time);
-            if let Some(why) = self.pacing.too_slow() {
-                return Ok(Some(why));
-            }
+            self.pacing.took(Took { size: extent.length, time, at: now(), follows });
         }
         // Asked behind each request, so that all that was settled before is of the medium that was opened.
         if self.lane.device.has_another_medium() {
