@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, Loop, MIB, PACE, Running};
+use common::bench::{Bench, Loop, MIB, Mounted, PACE, Running};
 use common::{idlewise, stderr, stdout};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
@@ -169,4 +169,32 @@ fn root_measuring_the_disk_keeps_the_goal() {
     // that it met and, where they queue up, a few behind it.
     assert!(requests > 300.0 && mean * requests <= 0.0002 * (requests + 40.0) + 4.0 * max, "{result}");
     assert!(result["account"]["requests"].as_f64() >= Some(requests), "{result}");
+}
+
+/// Beyond 8 PiB the scrub's own reads are told from those of others as anywhere else.
+#[test]
+fn root_own_reads_are_known_on_the_largest_devices() {
+    let Some(bench) = Bench::new(MIB, &[], true) else { return };
+    let folder = bench.folder.path().join("large");
+    let _mounted = Mounted::new(&["-t", "tmpfs", "none"], &folder);
+    let disk = Loop::of_size(&folder.join("disk"), 1 << 62, &[]).unwrap();
+    let state = bench.folder.path().to_str().unwrap();
+    let scrub = ["scrub", disk.path(), "--json", "--state-dir", state, "--request-size", "1MiB", "--idle-wait", "1ms"];
+    let output = common::run(&[&scrub[..], &["--order", "staggered", "--for", "3s"]].concat());
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&result["monitor"], &result["measured"]["foreground_requests"]),
+        (&"bpf".into(), &0.into()),
+        "{result}"
+    );
+    // The second region begins beyond 8 PiB.
+    assert!(result["verified_bytes"].as_u64() > Some(16 * MIB), "{result}");
+    // In another order it cannot go on, which is said beforehand as well.
+    let refused = [&scrub[..], &[&scrub[..], &["--dry-run"]].concat()].map(|scrub| {
+        let output = common::run(scrub);
+        (output.status.code(), stderr(&output))
+    });
+    assert!(refused[0].1.contains("staggered") && refused[0].0 == Some(1), "{refused:?}");
+    assert_eq!(refused[0], refused[1]);
 }

@@ -9,7 +9,7 @@ use idlewise::report::Table;
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::{CheckpointError, Groups};
+use idlewise_linux::scrub::Groups;
 use indicatif::MultiProgress;
 use serde::Serialize;
 
@@ -226,11 +226,7 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
     let device: Device = job.open(path)?;
     let (chosen, goal) = (job.choose(&device)?, job.goal(&device));
     job.check_goal(goal).with_context(|| device.path.display().to_string())?;
-    let pass = match job.states.pass(&device) {
-        // It would begin anew.
-        Err(CheckpointError::OtherDisk { .. }) => None,
-        pass => pass?.filter(|pass| !job.restart && !pass.over()),
-    };
+    let pass = if job.restart { None } else { job.states.unfinished(&device, job.order)? };
     let pace = job.first_request();
     let in_time = match job.wanted.finish_within {
         Some(_) => "; the mean is chosen from what is seen, for the pass to end in time",

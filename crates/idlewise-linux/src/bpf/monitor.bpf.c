@@ -96,11 +96,13 @@ const volatile struct {
 	__u32 wake_at;
 	// With so many requests of others there a place in the disk's queue may be hard to get.
 	__u32 crowd;
+	// In units of how many sectors user space announces its own requests, as a power of two.
+	__u32 own_unit;
 } settings;
 
 // What both sides change while it runs; all there is in .bss. What changes with each request is in a cache line apart.
 struct {
-	// Written by user space: the range of its own requests in sectors, first and length in one word, which is read and
+	// Written by user space: the range of its own requests in units, first and length in one word, which is read and
 	// written at once; zero when there are none.
 	__u64 own_range;
 	__u64 lost_events;
@@ -195,8 +197,9 @@ static __always_inline int ours(const struct open_request *open)
 	if (open->op == REQ_OP_READ) {
 		__u64 range = *(volatile __u64 *)&shared.own_range;
 		__u64 begin = range >> LENGTH_BITS, length = range & ((1 << LENGTH_BITS) - 1);
+		__u32 unit = settings.own_unit;
 
-		named = open->sector >= begin && open->sector + open->bytes / 512 <= begin + length;
+		named = open->sector >= begin << unit && open->sector + open->bytes / 512 <= (begin + length) << unit;
 	} else if (!has_place(open->op)) {
 		named = shared.own_command;
 	} else {

@@ -112,6 +112,20 @@ impl StateFolder {
         }
     }
 
+    /// The pass that a scrub in this order would go on with, if there is one.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] if it could not, as the checkpoint is damaged or of another order.
+    pub fn unfinished(&self, device: &Device, order: Order) -> Result<Option<Pass>, CheckpointError> {
+        let pass = match self.pass(device) {
+            Err(CheckpointError::OtherDisk { .. }) => return Ok(None),
+            pass => pass?.filter(|pass| !pass.over()),
+        };
+        let subject = Subject::of(device, order);
+        let pass = pass.filter(|pass| subject.has_to_begin_anew(pass).is_none());
+        pass.map(|pass| subject.resumed(pass, &self.file(&device.identity))).transpose()
+    }
+
     /// Removes the checkpoint of a pass, as of a disk that is gone.
     ///
     /// # Errors
@@ -154,7 +168,10 @@ impl StateFolder {
                     )
                 }
                 None if before.over() || restart => (Begun::Anew, subject.new_pass(Some(&subject.fitting(before)))),
-                None => (Begun::Resumed, subject.resumed(before, &path)?),
+                None => match subject.has_to_begin_anew(&before) {
+                    Some(why) => (Begun::AnewBecause(why), subject.new_pass(Some(&subject.fitting(before)))),
+                    None => (Begun::Resumed, subject.resumed(before, &path)?),
+                },
             },
         };
         let measuring = pass.run.as_ref().is_some_and(|run| run.doing == Doing::Calibrating.name());
@@ -401,6 +418,22 @@ mod tests {
         let checkpoint = open(folder.path(), &bigger, false).unwrap();
         assert_eq!((checkpoint.verified(), checkpoint.pass.device_bytes), (Bytes(8192), 2 << 20));
         assert_eq!(checkpoint.begun(), &Begun::Resumed);
+        drop(checkpoint);
+        // In regions, places are not what they were.
+        let order = Order {
+            name: idlewise::order::Name::known("staggered").unwrap(),
+            regions: Some(2),
+            visit: Some(Bytes(4096)),
+        };
+        for (size, verified) in [(1 << 20, 8192), (2 << 20, 0)] {
+            let mut checkpoint = open(folder.path(), &Subject { order, ..subject() }, true).unwrap();
+            let place = Place::after(8192);
+            checkpoint.save(&place, &Left::default(), &[], State::Interrupted, &Progress::default()).unwrap();
+            drop(checkpoint);
+            let checkpoint = open(folder.path(), &Subject { order, size, ..subject() }, false).unwrap();
+            assert_eq!(checkpoint.verified(), Bytes(verified));
+            assert_eq!(matches!(checkpoint.begun(), Begun::AnewBecause(_)), verified == 0);
+        }
     }
 
     /// What another disk of the same name was found to be is not gone on with. Its bad blocks are not of this one, unless nothing

@@ -86,17 +86,22 @@ impl<'a> Subject<'a> {
         Err(CheckpointError::Changed { path: path.display().to_string(), was, is })
     }
 
+    /// Why an unfinished pass of this device has to begin anew.
+    pub fn has_to_begin_anew(&self, pass: &Pass) -> Option<String> {
+        // What is new lies behind, where only the sequential order is not disturbed by it.
+        let disturbed = pass.order == self.order && self.order.name != Name::SEQUENTIAL;
+        (disturbed && pass.device_bytes < self.size).then(|| {
+            let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
+            format!("the device grew from {was} to {is} since, and only a pass in sequential order can go on behind its old end")
+        })
+    }
+
     /// An unfinished pass, to go on with.
     pub fn resumed(&self, pass: Pass, path: &Path) -> Result<Pass, CheckpointError> {
         self.check_size(&pass, path)?;
         let path = || path.display().to_string();
         if pass.order != self.order {
             return Err(CheckpointError::Order { path: path(), was: pass.order.to_string() });
-        }
-        // What is new lies behind, where only the sequential order is not disturbed by it.
-        if pass.device_bytes != self.size && pass.order.name != Name::SEQUENTIAL {
-            let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
-            return Err(CheckpointError::Changed { path: path(), was, is });
         }
         Ok(Pass {
             device: self.device.into(),

@@ -21,7 +21,9 @@ use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::Device;
 
-use shared::{BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, Variables, decode, own_range, settings};
+use shared::{
+    BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, Settings, Variables, decode, own_range, own_unit,
+};
 
 /// The program, compiled from `src/bpf/monitor.bpf.c`.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
@@ -59,6 +61,8 @@ pub struct Bpf {
     busy_since: Option<Nanos>,
     /// Requests whose completion was missed.
     healed: u64,
+    /// In units of how many sectors our own reads are announced, as a power of two.
+    own_unit: u32,
 }
 
 // SAFETY: the raw pointers inside are to memory that libbpf allocated and that no thread but the owner of this value
@@ -125,6 +129,7 @@ impl Bpf {
             disk,
             busy_since: None,
             healed: 0,
+            own_unit: own_unit(device.start.0 + device.size.0),
         })
     }
 
@@ -251,7 +256,7 @@ impl Monitor for Bpf {
     fn own(&mut self, own: Own) {
         let (range, command) = match &own {
             Own::Nothing => (0, false),
-            Own::Read(range) => (own_range(range.start, range.end), false),
+            Own::Read(range) => (own_range(range.start, range.end, self.own_unit), false),
             Own::Command => (0, true),
         };
         if own != Own::Nothing {
@@ -276,7 +281,15 @@ fn prepare(open: &mut OpenObject, device: &Device, recording: bool) -> Result<()
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata") {
-            map.set_initial_value(&settings(device.disk_numbers(), recording, RING / 4, device.crowd()))?;
+            let disk = device.disk_numbers();
+            let settings = Settings {
+                disk,
+                recording,
+                wake_at: RING / 4,
+                crowd: device.crowd(),
+                end: device.start.0 + device.size.0,
+            };
+            map.set_initial_value(&settings.bytes())?;
         } else if name == "events" {
             map.set_max_entries(if recording { RING_OF_A_RECORDER } else { RING })?;
         }

@@ -23,10 +23,28 @@ pub const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
 /// Bits of the program's `own_range` for the length.
 const LENGTH_BITS: u32 = 20;
 
-/// What the program's `settings` hold, for the disk of these numbers; user space is woken when so many bytes are in the ring, and with so
-/// many requests there a place in the queue may be hard to get.
-pub fn settings((major, minor): (u32, u32), recording: bool, wake_at: u32, crowd: u32) -> Vec<u8> {
-    [major, minor, recording.into(), wake_at, crowd].map(u32::to_ne_bytes).concat()
+/// What the program's `settings` hold.
+pub struct Settings {
+    /// The numbers of the disk.
+    pub disk: (u32, u32),
+    /// Completions only are told of, and nobody is woken.
+    pub recording: bool,
+    /// User space is woken when so many bytes are in the ring.
+    pub wake_at: u32,
+    /// With so many requests there a place in the queue may be hard to get.
+    pub crowd: u32,
+    /// Where the scrubber's own reads end at most, in bytes.
+    pub end: u64,
+}
+
+impl Settings {
+    /// As the program has them.
+    pub fn bytes(&self) -> Vec<u8> {
+        let (major, minor) = self.disk;
+        [major, minor, self.recording.into(), self.wake_at, self.crowd, own_unit(self.end)]
+            .map(u32::to_ne_bytes)
+            .concat()
+    }
 }
 
 /// The program's `shared`. Each is one word that is read and written at once, and none says anything about another, so that no
@@ -135,11 +153,18 @@ impl<T: OfAtomics> Drop for Mapped<T> {
     }
 }
 
-/// A range of bytes as the program reads it; none where the word cannot hold it, beyond 8 PiB or longer than 512 MiB.
-pub fn own_range(begin: u64, end: u64) -> u64 {
-    let (begin, length) = (begin / SECTOR, end / SECTOR - begin / SECTOR);
-    let fits = begin < 1 << (u64::BITS - LENGTH_BITS) && length < 1 << LENGTH_BITS;
-    if fits { begin << LENGTH_BITS | length } else { 0 }
+/// In units of how many sectors, as a power of two, a range is announced that may end there: one, but beyond 8 PiB its beginning would not
+/// fit the word.
+pub fn own_unit(end: u64) -> u32 {
+    let bits = u64::BITS - (end / SECTOR).leading_zeros();
+    bits.saturating_sub(u64::BITS - LENGTH_BITS)
+}
+
+/// A range of bytes as the program reads it, in whole units; none where it is longer than the word can hold, 512 MiB or more.
+pub fn own_range(begin: u64, end: u64, unit: u32) -> u64 {
+    let (begin, end) = ((begin / SECTOR) >> unit, (end / SECTOR).div_ceil(1 << unit));
+    let fits = begin < 1 << (u64::BITS - LENGTH_BITS) && end - begin < 1 << LENGTH_BITS;
+    if fits { begin << LENGTH_BITS | (end - begin) } else { 0 }
 }
 
 /// Reads a `struct event`; `None` for a record of another size.
@@ -171,12 +196,17 @@ mod tests {
 
     #[test]
     fn a_range_is_one_word_or_none() {
-        assert_eq!(own_range(8 * SECTOR, 24 * SECTOR), 8 << 20 | 16);
-        assert_eq!(own_range(0, 0), 0);
-        assert_eq!(own_range(0, 512 << 20), 0, "too long");
-        let far = ((1 << 44) - 1) * SECTOR;
-        assert_eq!(own_range(far, far + SECTOR), u64::MAX << 20 | 1);
-        assert_eq!(own_range(far + SECTOR, far + 2 * SECTOR), 0, "too far");
+        assert_eq!(own_range(8 * SECTOR, 24 * SECTOR, 0), 8 << 20 | 16);
+        assert_eq!(own_range(0, 0, 0), 0);
+        assert_eq!(own_range(0, 512 << 20, 0), 0, "too long");
+        let far = (1 << 44) * SECTOR;
+        assert_eq!(own_range(far - SECTOR, far, 0), u64::MAX << 20 | 1);
+        assert_eq!(own_range(far, far + SECTOR, 0), 0, "too far");
+        // Units are whole, and no larger than they have to be.
+        assert_eq!([far - SECTOR, far, 2 * far, u64::MAX].map(own_unit), [0, 1, 2, 11]);
+        assert_eq!(own_range(far + SECTOR, far + 4 * SECTOR, 1), 1 << 63 | 2);
+        let last = u64::MAX / SECTOR * SECTOR;
+        assert_eq!(own_range(last - 64 * SECTOR, last, own_unit(last)), u64::MAX << 20 | 1);
     }
 
     #[test]
