@@ -68,10 +68,12 @@ const NAMES: [(&str, &str); 7] = [
     ("loop", "loop/backing_file"),
 ];
 
+/// UUIDs of device mappings that are made to be unique, by their beginning; others are made of the name that somebody gave.
+const UNIQUE_MAPPINGS: [&str; 4] = ["LVM-", "CRYPT-LUKS", "CRYPT-BITLK-", "mpath-"];
 /// What QEMU calls a disk without a serial number: this and its slot.
 const QEMUS_SLOT: &str = "drive-";
-/// Its NVMe drives, by its number as a vendor.
-const QEMUS_NVME: &str = "nvme.1b36-";
+/// NVMe disks, by the vendor's number, of which each has the vendor's same serial number: those of Google's and Microsoft's clouds.
+const NVME_ALL_ALIKE: [&str; 2] = ["nvme.1ae0-", "nvme.1414-"];
 
 impl Place {
     /// The disk's world-wide name, serial number, UUID or backing file and the part of that, with the number of the partition; where it has
@@ -91,16 +93,24 @@ impl Place {
     /// one serial number; QEMU names disks without one by their slot. Serial numbers of virtual disks are typed by somebody, and cut.
     pub fn named(&self) -> Named {
         let Some((kind, value)) = self.says() else { return Named::ForNow };
-        // Given out by IEEE, or made to be unique.
         let is_any = |begins: &[&str]| begins.iter().any(|begin| value.starts_with(begin));
-        if is_any(&["naa.", "eui.", "uuid."]) || ["dm", "md"].contains(&kind) {
-            return Named::Alone;
+        if kind == "dm" {
+            let mapping =
+                value.strip_prefix("part").map_or(&*value, |rest| rest.split_once('-').map_or("", |(_, of)| of));
+            let unique = UNIQUE_MAPPINGS.iter().any(|begin| mapping.starts_with(begin));
+            return if unique { Named::Alone } else { Named::ForNow };
         }
-        if kind == "loop" || self.is_usb() || value.contains(QEMUS_SLOT) {
+        // Whoever starts a virtual machine may type any name, also one that looks like a manufacturer's.
+        let typed = ["device/vendor", "device/model"].iter().any(|file| self.attribute(file).is_some_and(by_qemu));
+        // Given out by IEEE, or made to be unique.
+        if is_any(&["naa.", "eui.", "uuid."]) || kind == "md" {
+            return if typed { Named::ByChoice } else { Named::Alone };
+        }
+        if kind == "loop" || self.is_usb() || value.contains(QEMUS_SLOT) || is_any(&NVME_ALL_ALIKE) {
             return Named::ForNow;
         }
-        // A manufacturer's model and serial number; QEMU's come from the command line.
-        let by_maker = is_any(&["t10.ATA ", "nvme."]) && !value.contains("QEMU") && !value.starts_with(QEMUS_NVME);
+        // A manufacturer's model and serial number.
+        let by_maker = is_any(&["t10.ATA ", "nvme."]) && !typed && !value.contains("QEMU");
         if by_maker { Named::Alone } else { Named::ByChoice }
     }
 
@@ -120,6 +130,10 @@ impl Place {
             _ => Some((*kind, self.attribute(file)?)),
         })
     }
+}
+
+fn by_qemu(name: String) -> bool {
+    name.contains("QEMU")
 }
 
 #[cfg(test)]
@@ -173,16 +187,25 @@ mod tests {
             ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.5000c5", "wwn-naa.5000c5", Alone),
             ("devices/virtual/block/loop0", "loop/backing_file", "/a.img", "loop-/a.img", ForNow),
             ("devices/virtual/block/dm-0", "dm/uuid", "LVM-x", "dm-LVM-x", Alone),
+            ("devices/virtual/block/dm-0", "dm/uuid", "part2-mpath-36", "dm-part2-mpath-36", Alone),
+            ("devices/virtual/block/dm-0", "dm/uuid", "CRYPT-LUKS2-5-x", "dm-CRYPT-LUKS2-5-x", Alone),
+            ("devices/virtual/block/dm-0", "dm/uuid", "CRYPT-PLAIN-data", "dm-CRYPT-PLAIN-data", ForNow),
+            ("devices/virtual/block/dm-0", "dm/uuid", "part1-CRYPT-TEMP-x", "dm-part1-CRYPT-TEMP-x", ForNow),
             ("devices/pci0/virtio1/block/vda", "size", "8", "name-vda", ForNow),
             ("devices/pci0/virtio1/block/vda", "serial", "backup", "serial-backup", ByChoice),
             ("devices/pci0/virtio2/block/sda", "wwid", &slot, &format!("wwn-{slot}"), ForNow),
             ("devices/pci0/virtio2/block/sda", "wwid", &typed, &format!("wwn-{typed}"), ByChoice),
             ("devices/pci0/nvme/block/nvme0n1", "wwid", "nvme.144d-53", "wwn-nvme.144d-53", Alone),
-            ("devices/pci0/nvme/block/nvme0n1", "wwid", "nvme.1b36-53", "wwn-nvme.1b36-53", ByChoice),
+            ("devices/pci0/nvme/block/nvme0n1", "wwid", "nvme.1ae0-6e", "wwn-nvme.1ae0-6e", ForNow),
+            ("devices/qemu/nvme/block/nvme0n1", "wwid", "nvme.1b36-53", "wwn-nvme.1b36-53", ByChoice),
+            ("devices/qemu/nvme/block/nvme0n1", "wwid", "eui.5254", "wwn-eui.5254", ByChoice),
+            ("devices/qemu/virtio2/block/sda", "wwid", "naa.5000c5", "wwn-naa.5000c5", ByChoice),
             ("devices/pci0/nvme/block/nvme0n1", "wwid", "uuid.12-34", "wwn-uuid.12-34", Alone),
         ];
         for (folder, file, value, identity, named) in cases {
-            let sys = fixture(&[(&format!("{folder}/{file}"), value), (&format!("{folder}/dev"), "8:0")]);
+            let model = if folder.contains("qemu") { "QEMU NVMe Ctrl" } else { "WDC WD40" };
+            let (value_of, model_of) = (format!("{folder}/{file}"), format!("{folder}/device/model"));
+            let sys = fixture(&[(&value_of, value), (&model_of, model), (&format!("{folder}/dev"), "8:0")]);
             std::os::unix::fs::symlink(sys.path().join(folder), sys.path().join("dev/block/8:0")).unwrap();
             let place = Place::find(sys.path(), rustix::fs::makedev(8, 0)).unwrap();
             assert_eq!((place.identity(), place.named()), (identity.into(), named), "{folder} {file}");

@@ -69,7 +69,9 @@ impl Found {
         let open = |path: &Path| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
         patient(match open(&again(&self.place)) {
             // Without /proc there is only the path, which may lead elsewhere by now.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => open(&self.path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !Path::new("/proc/self/fd").exists() => {
+                open(&self.path)?
+            }
             other => other?,
         })
     }
