@@ -33,8 +33,8 @@ pub struct Growing {
     pub largest: Bytes,
     /// How it grows.
     pub growth: Growth,
-    /// Size of the next request; none before the first.
-    next: Option<Bytes>,
+    /// Size of the last request in bytes, not rounded; none before the first.
+    last: Option<f64>,
 }
 
 /// Sizes are whole blocks of the largest kind in use.
@@ -43,39 +43,40 @@ const BLOCK: u64 = 4096;
 impl Growing {
     /// A policy whose requests grow from `first` to `largest`.
     pub fn new(idle_wait: Nanos, first: Bytes, largest: Bytes, growth: Growth) -> Self {
-        Self { idle_wait, first, largest, growth, next: None }
+        Self { idle_wait, first, largest, growth, last: None }
     }
 
-    fn grown(&self, size: Bytes, elapsed: Nanos) -> Bytes {
-        match self.growth {
-            Growth::Each { factor, increment } => {
-                let grown = size.0 as f64 * factor + increment.0 as f64;
-                // Rounded to whole blocks, but never so that it does not grow.
-                let blocks = (grown / BLOCK as f64).round() * BLOCK as f64;
-                Bytes((blocks as u64).max(size.0)).min(self.largest)
-            }
-            Growth::Once { at } if elapsed >= at => self.largest,
+    /// What follows a request of so many bytes, not rounded: a size that grows by less than a block a time would else never grow.
+    fn grown(&self, size: f64, elapsed: Nanos) -> f64 {
+        let grown = match self.growth {
+            Growth::Each { factor, increment } => size * factor + increment.0 as f64,
+            Growth::Once { at } if elapsed >= at => self.largest.0 as f64,
             Growth::Once { .. } => size,
-        }
+        };
+        grown.min(self.largest.0 as f64)
+    }
+
+    /// Rounded to whole blocks, but for the first and the largest size.
+    fn rounded(&self, size: f64) -> Bytes {
+        let blocks = (size / BLOCK as f64).round() * BLOCK as f64;
+        Bytes(blocks as u64).max(self.first).min(self.largest)
     }
 }
 
 impl Policy for Growing {
     fn idle_began(&mut self, _busy: Nanos, _at: Nanos) {
-        self.next = None;
+        self.last = None;
     }
 
     fn decide(&mut self, elapsed: Nanos) -> Decision {
         if elapsed < self.idle_wait {
             return Decision::Wait { until: self.idle_wait };
         }
-        let size = match self.next {
-            None => self.first.min(self.largest),
-            Some(size) => self.grown(size, elapsed),
-        };
+        let exact = self.last.map_or(self.first.min(self.largest).0 as f64, |last| self.grown(last, elapsed));
         // A size that stays is issued for as long as the device is idle.
-        let stays = matches!(self.growth, Growth::Each { .. }) && self.next == Some(size);
-        self.next = Some(size);
+        let stays = matches!(self.growth, Growth::Each { .. }) && self.last == Some(exact);
+        self.last = Some(exact);
+        let size = self.rounded(exact);
         Decision::Issue { size, count: if stays || size == self.largest { u64::MAX } else { 1 } }
     }
 }
@@ -173,6 +174,8 @@ mod tests {
         let linear = Growth::Each { factor: 1.0, increment: Bytes::from_kib(200) };
         assert_eq!(sizes(linear), [(64, 1), (264, 1), (464, 1), (512, last)]);
         assert_eq!(sizes(Growth::Once { at: Nanos(18 * MS) }), [(64, 1), (64, 1), (512, last)]);
+        let slowly: Vec<_> = sizes(Growth::Each { factor: 1.03, increment: Bytes(0) });
+        assert_eq!((slowly[1], slowly[2], slowly.last()), ((64, 1), (68, 1), Some(&(512, last))));
         let never = Growth::Each { factor: 1.0, increment: Bytes(0) };
         assert_eq!(sizes(never), [(64, 1), (64, last)]);
     }
