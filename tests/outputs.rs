@@ -24,6 +24,7 @@ const REFUSED: &[&str] = &[
     "idle F/a.csv --disk F/disk.toml --report F/disk.toml",
     "tune F/traces --mean-slowdown 1ms --max-slowdown 50ms --out F/traces/b.csv",
     "tune F/a.csv --mean-slowdown 1ms --max-slowdown 50ms --out F/new --report F/new",
+    "tune F/a.csv --mean-slowdown 1ms --max-slowdown 50ms --out F/new --report F/traces/../new",
     "tune F/x.hm_0.csv --by-volume --mean-slowdown 1ms --max-slowdown 50ms --out F/x.csv",
     "simulate F/a.csv --plan F/plan.toml --report F/plan.toml",
     "compare F/a.csv --train F/traces/b.csv --report F/traces/b.csv",

@@ -1,6 +1,7 @@
 //! Standard output and standard error: text or JSON, and no complaint when the reader has seen enough. Whatever names traces, paths
 //! and devices have, nothing reaches a terminal that it would obey.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -134,12 +135,21 @@ pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Resul
 
 /// Whether two paths lead to the same, or the first to a folder that has the other.
 fn is_or_holds(taken: &Path, path: &Path) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let number = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
     let (folder, file) = (real(taken), real(path));
     folder == file
         || number(taken).is_some_and(|taken| Some(taken) == number(path))
         || folder.is_dir() && file.exists() && file.starts_with(&folder)
+}
+
+/// Where a path leads; where there is no file yet, where its folder does.
+fn real(path: &Path) -> PathBuf {
+    let in_folder = |(folder, name): (&Path, &OsStr)| {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        Some(std::fs::canonicalize(folder).ok()?.join(name))
+    };
+    let new = || path.parent().zip(path.file_name()).and_then(in_folder);
+    std::fs::canonicalize(path).ok().or_else(new).unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Writes a text file whole or not at all.

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -111,6 +112,8 @@ pub fn filled(
             other => {
                 // It ends when the device answers, if ever.
                 let _ = kill_process(child, Signal::KILL);
+                let end = move || _ = waitpid(Some(child), WaitOptions::empty());
+                let _ = thread::Builder::new().name("end".into()).spawn(end);
                 return Err(other.err().map_or(io::ErrorKind::TimedOut.into(), io::Error::from));
             }
         }
