@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{run, stderr};
+use common::{idlewise, run, stderr};
 
 const LINES: &str = "0,hm,0,Read,0,4096,100\n500000,hm,0,Write,4096,4096,100\n900000,hm,0,Read,8192,4096,100\n";
 
@@ -16,6 +16,16 @@ const REFUSED: &[&str] = &[
     "trace convert F/traces --out F/traces/b.csv",
     "trace convert F/x.hm_0.csv --by-volume --out F/x.csv",
     "trace cut F/a.csv --from 10ms --out F/a.csv",
+    "trace cut F/sda --until 1ms --format msr --out F/sda.blktrace.1",
+    "idle F/sda --report F/sda.blktrace.0",
+    "tune F/sda --mean-slowdown 1ms --max-slowdown 50ms --out F/sda.blktrace.1",
+    "sample F/sda --out F/sda.blktrace.0",
+    "idle F/a.csv F/sda --report F/sda.blktrace.0",
+    "compare F/a.csv --train F/sda --report F/sda.blktrace.0",
+    "trace cut - --until 1s --out F/a.csv --format msr",
+    "trace convert - --out F/hard.csv",
+    "tune F/a.csv --mean-slowdown 1ms --max-slowdown 50ms --out F/new --report F/dangling",
+    "tune F/a.csv --mean-slowdown 1ms --max-slowdown 50ms --out F/dangling --report F/traces/dangling",
     "trace cut F/a.csv --until 10ms --out F/link.csv",
     "trace merge F/a.csv F/traces/b.csv --out F/traces/b.csv",
     "trace stats F/a.csv --report F/a.csv",
@@ -37,7 +47,10 @@ const REFUSED: &[&str] = &[
 fn contents(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<_> = entries
-        .flat_map(|path| if path.is_dir() { contents(&path) } else { vec![(path.clone(), fs::read(&path).unwrap())] })
+        // A link to nothing has nothing in it.
+        .flat_map(|path| {
+            if path.is_dir() { contents(&path) } else { vec![(path.clone(), fs::read(&path).unwrap_or_default())] }
+        })
         .collect();
     found.sort();
     found
@@ -52,7 +65,14 @@ fn no_result_replaces_what_is_read() {
         fs::write(path(name), LINES).unwrap();
     }
     fs::hard_link(path("a.csv"), path("hard.csv")).unwrap();
-    std::os::unix::fs::symlink("a.csv", path("link.csv")).unwrap();
+    let link = |to, name| std::os::unix::fs::symlink(to, path(name)).unwrap();
+    link("a.csv", "link.csv");
+    link("new", "dangling");
+    link("../dangling", "traces/dangling");
+    // What is refused is not looked at.
+    for name in ["sda.blktrace.0", "sda.blktrace.1"] {
+        fs::write(path(name), name).unwrap();
+    }
     fs::write(path("disk.img"), vec![7; 8 << 20]).unwrap();
     fs::write(path("disk.toml"), idlewise::disk::DiskModel::ultrastar_15k450().to_toml()).unwrap();
     let of = |command: &str| command.replace('F', folder.path().to_str().unwrap());
@@ -61,7 +81,10 @@ fn no_result_replaces_what_is_read() {
     assert!(planned.status.success(), "{}", stderr(&planned));
     let before = contents(folder.path());
     for command in REFUSED {
-        let output = run(&of(command).split(' ').collect::<Vec<_>>());
+        let arguments = of(command);
+        let mut command = idlewise(&arguments.split(' ').collect::<Vec<_>>());
+        let output = command.stdin(fs::File::open(path("a.csv")).unwrap()).output().unwrap();
+        let command = arguments;
         assert_eq!(output.status.code(), Some(64), "{command}: {}", stderr(&output));
         assert!(stderr(&output).contains("would be replaced"), "{command}: {}", stderr(&output));
         assert!(contents(folder.path()) == before, "{command}");

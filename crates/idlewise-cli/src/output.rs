@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use console::Term;
 use idlewise::report::printable;
+use idlewise::trace;
 use serde::Serialize;
 
 use crate::exit::UsageError;
@@ -92,6 +93,12 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&printable::json(&(serde_json::to_string_pretty(&value)? + "\n")))
 }
 
+/// Writes a value as JSON to a file, with what made it.
+pub fn json_file(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+    let value = made::stamped(serde_json::to_value(value)?)?;
+    file(path, &printable::json(&(serde_json::to_string_pretty(&value)? + "\n")))
+}
+
 /// Prints values as a list in JSON, each with what made it; one at a time, as there may be many.
 pub fn json_list<T: Serialize>(values: impl IntoIterator<Item = T>) -> anyhow::Result<()> {
     let mut before = "[\n  ";
@@ -119,7 +126,7 @@ pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
 
 /// Makes sure that results can be written, and that none replaces what is read, a file of a folder that is read, or another result.
 pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Result<()> {
-    let mut taken = inputs.to_vec();
+    let mut taken: Vec<PathBuf> = inputs.iter().flat_map(|input| files(input)).collect();
     // Standard input and output are no files of that name.
     for path in outputs.iter().flatten().filter(|path| path.as_os_str() != "-") {
         check(Some(path))?;
@@ -131,6 +138,14 @@ pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Resul
         taken.push(path.to_path_buf());
     }
     Ok(())
+}
+
+/// What an input stands for: itself, its files, and for `-` what standard input is.
+fn files(input: &Path) -> Vec<PathBuf> {
+    let itself = if input == Path::new("-") { Path::new("/proc/self/fd/0") } else { input };
+    let mut files = trace::expand(itself).unwrap_or_default();
+    files.push(itself.into());
+    files
 }
 
 /// Whether two paths lead to the same, or the first to a folder that has the other.
@@ -148,8 +163,15 @@ fn real(path: &Path) -> PathBuf {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         Some(std::fs::canonicalize(folder).ok()?.join(name))
     };
-    let new = || path.parent().zip(path.file_name()).and_then(in_folder);
-    std::fs::canonicalize(path).ok().or_else(new).unwrap_or_else(|| path.to_path_buf())
+    let new = |path: &Path| path.parent().zip(path.file_name()).and_then(in_folder);
+    // A link may lead to what is not there yet: the kernel follows as many.
+    const LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS {
+        let Ok(to) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(to);
+    }
+    std::fs::canonicalize(&path).ok().or_else(|| new(&path)).unwrap_or(path)
 }
 
 /// Writes a text file whole or not at all.

@@ -152,7 +152,12 @@ fn io_error(path: &Path, error: io::Error) -> TraceError {
     TraceError::Io { path: path.display().to_string(), error }
 }
 
-fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
+/// The files that a path stands for, as [`open`](super::open) reads them: those of a folder, and `sda.blktrace.0`, `.1` and so on for
+/// `sda` where there is no file of that name.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     if path.is_dir() {
         return folder::files(path, |_| true);
     }

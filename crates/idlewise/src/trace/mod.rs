@@ -52,7 +52,7 @@ pub use error::{Bad, Place, TraceError};
 pub use formats::CsvLayout;
 pub use gaps::{Gap, GapFinder};
 #[cfg(feature = "files")]
-pub use inputs::ShareDone;
+pub use inputs::{ShareDone, expand};
 pub use provenance::{Provenance, Trace, Unmatched};
 #[cfg(feature = "files")]
 pub use reader::{ReadOptions, Reader, open, parse_bytes};
