@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! device ──► monitor ──► scrub ──► probe, repair
+//!                ├─────► command
 //!                └─────► capture, replay
 //! ```
 
 mod apart;
 pub mod capture;
+pub mod command;
 pub mod device;
 pub mod files;
 #[cfg(fuzzing)]
@@ -17,5 +19,6 @@ pub mod probe;
 pub mod repair;
 pub mod replay;
 pub mod scrub;
+mod watched;
 
 pub use files::{Replacement, replace_file};

@@ -11,8 +11,36 @@ struct block_device {
 	struct gendisk *bd_disk;
 } __attribute__((preserve_access_index));
 
+struct kernfs_node {
+	__u64 id;
+} __attribute__((preserve_access_index));
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} __attribute__((preserve_access_index));
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} __attribute__((preserve_access_index));
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} __attribute__((preserve_access_index));
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+} __attribute__((preserve_access_index));
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+} __attribute__((preserve_access_index));
+
 struct bio {
 	struct block_device *bi_bdev;
+	struct blkcg_gq *bi_blkg;
 	unsigned int bi_opf;
 } __attribute__((preserve_access_index));
 
@@ -30,6 +58,7 @@ struct request {
 
 struct task_struct {
 	unsigned int flags;
+	struct css_set *cgroups;
 } __attribute__((preserve_access_index));
 
 #define PF_KTHREAD 0x00200000

@@ -5,7 +5,8 @@
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the
 // range which it announces before it issues them, commands of the disk's own when it announces one, and writes while it saves its
-// checkpoint on this disk; none of them comes from another process.
+// checkpoint on this disk; none of them comes from another process. Where a command is run in the gaps, its requests are known by
+// their control group instead.
 //
 // Programs are attached in the order of this file: those that see requests leave before those that see them come, as one that
 // came and was not seen to leave would count as outstanding for ever.
@@ -98,6 +99,8 @@ const volatile struct {
 	__u32 crowd;
 	// In units of how many sectors user space announces its own requests, as a power of two.
 	__u32 own_unit;
+	// The number of the control group whose requests are ours; zero where they are the scrubber's.
+	__u64 group;
 } settings;
 
 // What both sides change while it runs; all there is in .bss. What changes with each request is in a cache line apart.
@@ -137,6 +140,7 @@ static __always_inline int watched(struct request *rq)
 	return watched_disk(rq->q->disk);
 }
 
+#include "group.bpf.h"
 #include "waiting.bpf.h"
 
 static __always_inline void tell(const struct open_request *open, __u64 now, enum kind kind)
@@ -274,7 +278,7 @@ static __always_inline int seen(struct request *rq, int issued)
 	// Commands of the disk's own have no place.
 	open.sector = has_place(open.op) ? rq->__sector : 0;
 	open.bytes = rq->__data_len;
-	open.own = ours(&open);
+	open.own = settings.group ? of_group(rq->bio) : ours(&open);
 	place = find(bucket, 0);
 	if (place >= PLACES || __sync_val_compare_and_swap(&bucket->address[place], 0, address)) {
 		// Another processor was faster; not twice.

@@ -168,6 +168,8 @@ int BPF_PROG(on_submit, struct bio *bio)
 	// Others are merged or discarded without a word.
 	if (!(shared.waiting || crowded()) || !watched_bio(bio) || id >> 32 == shared.own_tgid || op > REQ_OP_WRITE)
 		return 0;
+	if (settings.group && of_group(bio))
+		return 0;
 	one.since = bpf_ktime_get_ns();
 	waiter = bpf_map_lookup_elem(&waiters, &thread);
 	if (!waiter) {

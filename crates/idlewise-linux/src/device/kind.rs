@@ -27,7 +27,7 @@ impl Device {
 }
 
 impl Kind {
-    fn of(place: &Place) -> Self {
+    pub(super) fn of(place: &Place) -> Self {
         let flash = place.attribute("queue/rotational").as_deref() == Some("0");
         if place.name().starts_with("nvme") {
             Self::Nvme

@@ -11,6 +11,7 @@ mod sg;
 pub(crate) mod stack;
 mod sysfs;
 pub mod verify;
+mod whole;
 mod zfs;
 mod zpool;
 
@@ -29,6 +30,7 @@ pub use member::Member;
 use node::Node;
 pub(crate) use stack::shares_disk;
 use verify::Fault;
+pub use whole::WholeDisk;
 
 /// An open block device. It is opened without write access: nothing here can write to it.
 #[derive(Debug)]
@@ -139,12 +141,6 @@ impl Device {
         }
     }
 
-    /// With so many requests in the queue of its disk, others may have to wait for a place.
-    #[cfg(feature = "bpf")]
-    pub(crate) fn crowd(&self) -> u32 {
-        u32::try_from(self.place.crowd()).unwrap_or(u32::MAX)
-    }
-
     /// Whether its medium is another now than when it was opened: the card of a reader was changed, the file of a loop device.
     pub fn has_another_medium(&self) -> bool {
         let now = node::diskseq(&self.file);
@@ -226,9 +222,9 @@ impl Device {
         &self.place.disk
     }
 
-    /// The largest request that the kernel sends to the disk in one piece, in bytes.
-    pub fn largest_request(&self) -> u64 {
-        self.place.largest_request()
+    /// The disk as a whole.
+    pub fn whole(&self) -> WholeDisk {
+        WholeDisk::of(&self.place)
     }
 
     /// How many requests the disk, or the kernel for it, takes at once; 1 where neither tells.
@@ -304,13 +300,6 @@ impl Device {
         let what = [("dm", "a device-mapper device"), ("md", "an md array"), ("loop", "a file")];
         let kind = what.into_iter().find(|(folder, _)| self.place.disk.join(folder).exists());
         kind.map(|(_, what)| format!("{name} is {what}, not a disk"))
-    }
-
-    /// Why the disk has no requests to trace, if it has none: device-mapper and md pass on whole bios.
-    pub fn without_requests(&self) -> Option<String> {
-        let name = self.place.name();
-        (!self.place.disk.join("mq").exists())
-            .then(|| format!("{name} is stacked on other disks and has no requests of its own"))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Array {
 }
 
 /// Where a block device and its disk are in sysfs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Place {
     /// The device's own folder.
     device: PathBuf,
@@ -59,6 +59,12 @@ impl Place {
     pub fn nowhere() -> Self {
         let path = PathBuf::from("/sys/nowhere");
         Self { device: path.clone(), disk: path, numbers: [(0, 0); 2], start: Bytes(0) }
+    }
+
+    /// That of the whole disk.
+    pub fn whole(&self) -> Self {
+        let numbers = [self.numbers[1]; 2];
+        Self { device: self.disk.clone(), disk: self.disk.clone(), numbers, start: Bytes(0) }
     }
 
     pub fn is_nowhere(&self) -> bool {
@@ -280,6 +286,12 @@ pub fn disks(sys: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries(&sys.join("block")).filter(disk).filter_map(name).collect();
     names.sort();
     names
+}
+
+/// Numbers of all whole disks with a size, made of others or not.
+pub fn all(sys: &Path) -> Vec<(u32, u32)> {
+    let with_size = |folder: &PathBuf| number(&folder.join("size")).is_some_and(|sectors| sectors > 0);
+    entries(&sys.join("block")).filter(with_size).filter_map(|folder| numbers(&folder)).collect()
 }
 
 /// Major and minor number of what has a folder in sysfs.

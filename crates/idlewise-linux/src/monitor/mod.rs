@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! Monitor ── Bpf        every request, to the microsecond, on the block tracepoints
-//!         └─ Diskstats  counters polled every few milliseconds, for where BPF cannot load
+//!         ├─ Diskstats  counters polled every few milliseconds, for where BPF cannot load
+//!         └─ Shares     the same, for processes that are run in the gaps
 //! ```
 //!
 //! [`open`] tries them in this order and says why it fell back.
 
 #[cfg(feature = "bpf")]
 mod bpf;
+mod counters;
 mod diskstats;
+mod shares;
 mod unwatched;
 mod writes;
 
@@ -18,9 +21,22 @@ use std::time::Duration;
 
 use idlewise::{Bytes, Nanos};
 
-use crate::device::Device;
+use crate::device::{Device, WholeDisk};
 
+pub(crate) use shares::WRITTEN_BY;
+pub use shares::{Counter, Moved};
 pub(crate) use writes::Announcement;
+
+/// What a disk is watched for, and which requests are ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To scrub: ours are the reads that are announced, which end at this byte of the disk at most.
+    Scrub { end: u64 },
+    /// To record: only completions are told of, and it is cheaper.
+    Recording,
+    /// To run a command: ours are the requests of the control group with this number, and of those below it.
+    Group(u64),
+}
 
 /// A request arrived or completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +126,8 @@ pub enum Own {
     Read(Range<u64>),
     /// A command of the disk's own, which has no place and is in no counter.
     Command,
+    /// Whatever those processes ask for whose requests are ours: they may run.
+    Processes,
 }
 
 /// The monitor does not work.
@@ -149,13 +167,13 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
         return Ok(Opened { monitor: Box::new(unwatched::Unwatched), fallback: None });
     }
     if choice == Choice::Diskstats {
-        return Ok(Opened { monitor: Box::new(diskstats::Diskstats::open(device)?), fallback: None });
+        return Ok(Opened { monitor: Box::new(diskstats::Diskstats::open(&device.whole())?), fallback: None });
     }
-    match open_bpf(device, false) {
+    match open_bpf(&device.whole(), Purpose::Scrub { end: device.start.0 + device.size.0 }) {
         Ok(monitor) => Ok(Opened { monitor, fallback: None }),
         Err(error) if choice == Choice::Bpf => Err(error),
         Err(error) => {
-            let monitor = Box::new(diskstats::Diskstats::open(device)?);
+            let monitor = Box::new(diskstats::Diskstats::open(&device.whole())?);
             Ok(Opened { monitor, fallback: Some(error.problem) })
         }
     }
@@ -166,16 +184,33 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
 /// # Errors
 /// [`MonitorError`] if BPF does not work.
 pub fn recorder(device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
-    open_bpf(device, true)
+    open_bpf(&device.whole(), Purpose::Recording)
+}
+
+/// Opens a monitor of a disk that tells the requests of a control group, and of those below it, from the others: by its number, which is
+/// that of its folder.
+///
+/// # Errors
+/// [`MonitorError`] if BPF does not work.
+pub fn of_group(disk: &WholeDisk, group: u64) -> Result<Box<dyn Monitor>, MonitorError> {
+    open_bpf(disk, Purpose::Group(group))
+}
+
+/// Opens the coarser monitor of a disk, which takes so many bytes for those of processes whose requests are ours.
+///
+/// # Errors
+/// [`MonitorError`] if the kernel does not count the disk's requests.
+pub fn of_counted(disk: &WholeDisk, counter: Counter) -> Result<Box<dyn Monitor>, MonitorError> {
+    Ok(Box::new(shares::Shares::open(disk, counter)?))
 }
 
 #[cfg(feature = "bpf")]
-fn open_bpf(device: &Device, recording: bool) -> Result<Box<dyn Monitor>, MonitorError> {
-    Ok(Box::new(bpf::Bpf::open(device, recording)?))
+fn open_bpf(disk: &WholeDisk, purpose: Purpose) -> Result<Box<dyn Monitor>, MonitorError> {
+    Ok(Box::new(bpf::Bpf::open(disk, purpose)?))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_bpf(_device: &Device, _recording: bool) -> Result<Box<dyn Monitor>, MonitorError> {
+fn open_bpf(_disk: &WholeDisk, _purpose: Purpose) -> Result<Box<dyn Monitor>, MonitorError> {
     Err(MonitorError { monitor: "bpf", problem: "this idlewise was built without BPF".into() })
 }
 

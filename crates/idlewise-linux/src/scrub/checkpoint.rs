@@ -73,10 +73,10 @@ pub enum CheckpointError {
     Changed {
         /// The file.
         path: String,
-        /// Size in the checkpoint.
-        was: Bytes,
-        /// Size of the device.
-        is: Bytes,
+        /// Its size in the checkpoint, or that of its blocks.
+        was: String,
+        /// The same of the device.
+        is: String,
     },
     /// The disk cannot be claimed.
     #[error("{path}: {error}; this folder shows who scrubs which disk")]

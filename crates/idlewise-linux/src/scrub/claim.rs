@@ -21,7 +21,7 @@ use crate::files::{Folder, Hold, read_file};
 use crate::monitor::{Announcement, now};
 
 /// Where root's claims are.
-const SYSTEM: &str = "/run/idlewise";
+pub(crate) const SYSTEM: &str = "/run/idlewise";
 
 /// The claim to a disk, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ fn live(path: &Path) -> Option<Note> {
 }
 
 /// Where the caller's claims are.
-fn own_folder() -> Option<PathBuf> {
+pub(crate) fn own_folder() -> Option<PathBuf> {
     if geteuid().is_root() {
         return Some(PathBuf::from(SYSTEM));
     }

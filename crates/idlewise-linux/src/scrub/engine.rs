@@ -10,13 +10,14 @@ use idlewise::policy::Account;
 use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
-use super::lane::{Lane, since_1970};
+use super::lane::Lane;
 use super::learn::{self, Watch};
 use super::run::{Foretold, Run};
 use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, ReactionSoFar, State};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::monitor::{Monitor, MonitorError, now};
+use crate::watched::since_1970;
 
 /// A scrub cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +59,10 @@ pub struct Report {
     pub errors: Vec<BadBlocks>,
     /// Requests of this run that had to be repeated, as something else than the medium was in the way.
     pub retries: u64,
-    /// Time of this run.
+    /// Time of this run, with what it learned first.
     pub elapsed: Nanos,
+    /// Time since it had learned that.
+    pub scrubbing: Nanos,
     /// What that time was spent on, under the names of [`Doing`](super::Doing).
     pub spent: BTreeMap<&'static str, Nanos>,
     /// What the foreground suffered in this run.
@@ -107,15 +110,15 @@ impl<'a> Scrubber<'a> {
         let mut account = checkpoint.account().copied().unwrap_or_default().resumed(goal, since_1970());
         if let Some(learnt) = checkpoint.learnt() {
             account.reserve.go_on_with(&learnt.delays);
-            self.lane.driver.go_on_with(learnt.comparing);
+            self.lane.watched.driver.go_on_with(learnt.comparing);
         }
         self.lane.watch_only(Some(account));
         if checkpoint.failed_before {
             // What hung there may hang again: anywhere but where the first run measures.
             self.lane.measured_from = 2 + now().0 % 8;
         }
-        self.lane.driver.compare(true);
-        self.lane.driver.count_beyond(goal.p99_slowdown);
+        self.lane.watched.driver.compare(true);
+        self.lane.watched.driver.count_beyond(goal.p99_slowdown);
     }
 
     /// From now on each foreground request earns another mean.
@@ -125,7 +128,7 @@ impl<'a> Scrubber<'a> {
 
     /// How the account of the slowdown stands, if one is kept.
     pub fn account(&self) -> Option<Account> {
-        self.lane.driver.account()
+        self.lane.watched.driver.account()
     }
 
     /// Name of the verifier.
@@ -135,12 +138,12 @@ impl<'a> Scrubber<'a> {
 
     /// Name of the monitor.
     pub fn monitor(&self) -> &'static str {
-        self.lane.monitor.name()
+        self.lane.watched.monitor.name()
     }
 
     /// The foreground as seen so far.
     pub fn foreground(&self) -> &SecondClock {
-        self.lane.driver.clock()
+        self.lane.watched.driver.clock()
     }
 
     /// Watches the foreground for a while without a request of ours; whether it was asked to stop.
@@ -186,6 +189,7 @@ impl Report {
             errors: checkpoint.errors().to_vec(),
             retries: 0,
             elapsed: scrubber.lane.elapsed(),
+            scrubbing: Nanos::ZERO,
             spent: scrubber.lane.spent.until(now()),
             measured: *scrubber.foreground().measured(),
             forecast: None,
@@ -193,7 +197,7 @@ impl Report {
             account: scrubber.account(),
             compared: scrubber.foreground().compared(),
             reaction: None,
-            lost_events: scrubber.lane.monitor.lost(),
+            lost_events: scrubber.lane.watched.monitor.lost(),
             unsaved: None,
         }
     }

@@ -98,17 +98,23 @@ impl StateFolder {
     /// [`CheckpointError`] if it is damaged or of another device.
     pub fn pass(&self, device: &Device) -> Result<Option<Pass>, CheckpointError> {
         let subject = Subject::of(device, Order::SEQUENTIAL);
+        let pass = self.pass_of(device, &subject)?;
+        pass.map(|pass| subject.check_size(&pass, &self.file(&device.identity)).map(|()| pass)).transpose()
+    }
+
+    /// The same, whatever size the device has now.
+    fn pass_of(&self, device: &Device, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
         let path = self.file(&device.identity);
         let io_error = |path: &Path, error| CheckpointError::Io { path: path.display().to_string(), error };
         let folder = Folder::own_if_there(&self.0).map_err(|error| io_error(&self.0, error))?;
         let pass = match folder.map(|folder| folder.read(path.file_name().unwrap_or_default())) {
             None => return Ok(None),
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Some(text) => parse(&text.map_err(|error| io_error(&path, error))?, &subject, &path)?,
+            Some(text) => parse(&text.map_err(|error| io_error(&path, error))?, subject, &path)?,
         };
         match subject.is_other(&pass) {
             Some(why) => Err(CheckpointError::OtherDisk { path: path.display().to_string(), why }),
-            None => subject.check_size(&pass, &path).map(|()| Some(pass)),
+            None => Ok(Some(pass)),
         }
     }
 
@@ -117,11 +123,11 @@ impl StateFolder {
     /// # Errors
     /// [`CheckpointError`] if it could not, as the checkpoint is damaged or of another order.
     pub fn unfinished(&self, device: &Device, order: Order) -> Result<Option<Pass>, CheckpointError> {
-        let pass = match self.pass(device) {
+        let subject = Subject::of(device, order);
+        let pass = match self.pass_of(device, &subject) {
             Err(CheckpointError::OtherDisk { .. }) => return Ok(None),
             pass => pass?.filter(|pass| !pass.over()),
         };
-        let subject = Subject::of(device, order);
         let pass = pass.filter(|pass| subject.has_to_begin_anew(pass).is_none());
         pass.map(|pass| subject.resumed(pass, &self.file(&device.identity))).transpose()
     }

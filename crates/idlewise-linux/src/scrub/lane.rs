@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use idlewise::drive::{Driver, Next};
+use idlewise::drive::Next;
 use idlewise::order::Extent;
 use idlewise::policy::{Account, Budget, Decision, Policy, Waiting};
 use idlewise::{Bytes, Nanos};
@@ -16,7 +16,8 @@ use super::spent::Spent;
 use super::{Doing, Progress, RateCap};
 use crate::device::verify::{Fault, Verifier};
 use crate::device::{Device, occupied};
-use crate::monitor::{Event, EventKind, Monitor, Own, Untold, now};
+use crate::monitor::{Monitor, Own, now};
+use crate::watched::Watched;
 
 /// How often a wait looks up: for signals and for whoever watches.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -55,17 +56,12 @@ impl Policy for Never {
 pub struct Lane<'a> {
     pub device: &'a Device,
     pub verifier: Box<dyn Verifier>,
-    pub monitor: Box<dyn Monitor>,
-    pub driver: Driver<Box<dyn Policy>>,
+    pub watched: Watched,
     /// Caps the rate of the scrub, with that of others.
     pub cap: Option<&'a RateCap>,
     stop: &'a AtomicBool,
-    events: Vec<Event>,
     /// There were events since somebody last asked.
     told: bool,
-    lost: u64,
-    /// By the monitor's count the disk was idle at the last look, by the events it was not.
-    idle: bool,
     /// Since when the disk had been idle when its last request ended.
     used: Option<Nanos>,
     /// How long it must have been before the next.
@@ -88,20 +84,15 @@ impl<'a> Lane<'a> {
         monitor: Box<dyn Monitor>,
         stop: &'a AtomicBool,
     ) -> Self {
-        let driver = Driver::new(Box::new(Never) as Box<dyn Policy>, now()).with_epoch(epoch());
         // A wait is to end when it should: the kernel lets others end up to 50 us later.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Self {
             device,
             verifier,
-            monitor,
-            driver,
+            watched: Watched::new(monitor, Box::new(Never)),
             cap: None,
             stop,
-            events: Vec::new(),
             told: false,
-            lost: 0,
-            idle: false,
             used: None,
             quiet: QUIET,
             waited: Nanos::ZERO,
@@ -124,9 +115,9 @@ impl<'a> Lane<'a> {
             doing,
             elapsed: self.elapsed(),
             paused: self.spent.paused(now()),
-            account: self.driver.account(),
-            compared: self.driver.clock().compared(),
-            measured: *self.driver.measured(),
+            account: self.watched.driver.account(),
+            compared: self.watched.driver.clock().compared(),
+            measured: *self.watched.driver.measured(),
             ..Progress::default()
         }
     }
@@ -143,49 +134,29 @@ impl<'a> Lane<'a> {
 
     /// Takes in what the foreground did, and waits for so long, or a tick.
     pub fn poll(&mut self, wait: Duration) -> Result<(), ScrubError> {
-        self.events.clear();
-        self.monitor.poll(wait.min(TICK), &mut self.events)?;
-        self.told |= !self.events.is_empty();
-        for event in &self.events {
-            self.reaction.told(event);
-            match (event.own, event.kind) {
-                (true, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(event.length.into())),
-                (true, EventKind::Completion) => self.driver.step_ended(event.at),
-                // It may have waited for a place in the queue.
-                (false, EventKind::Arrival) => self.driver.arrived(event.arrival),
-                (false, EventKind::Completion) => completed(&mut self.driver, event),
-            }
-        }
-        self.monitor.tell_each(self.driver.clock().wants_each());
-        let (lost, outstanding) = (self.monitor.lost(), self.monitor.outstanding());
-        // A request that arrived since the events were taken in is counted, and told of later: it would be counted twice for ever. And of
-        // completions at the same moment the last one may be told of first.
-        let idle = self.events.is_empty() && outstanding == 0 && self.driver.clock().idle_since().is_none();
-        let stays_idle = std::mem::replace(&mut self.idle, idle) && idle;
-        if lost > self.lost || lost > 0 && idle || stays_idle {
-            self.lost = lost;
-            self.driver.resynchronise(outstanding);
-        }
+        let events = self.watched.poll(wait.min(TICK))?;
+        self.told |= !events.is_empty();
+        events.iter().for_each(|event| self.reaction.told(event));
         Ok(())
     }
 
     /// Since when the disk has been idle, by the events and by the monitor's own count.
     pub fn idle_since(&mut self) -> Option<Nanos> {
-        self.driver.clock().idle_since().filter(|_| self.monitor.outstanding() == 0)
+        self.watched.idle_since()
     }
 
     /// Whether nobody used the disk since its last request.
     pub fn follows(&self) -> bool {
-        self.used.is_some() && self.used == self.driver.clock().idle_since()
+        self.used.is_some() && self.used == self.watched.driver.clock().idle_since()
     }
 
     /// Who else checks this disk at the moment.
     pub fn others(&mut self) -> Result<Option<String>, ScrubError> {
-        self.monitor.own(Own::Command);
+        self.watched.monitor.own(Own::Command);
         let who = occupied::who(self.device);
-        self.monitor.own(Own::Nothing);
+        self.watched.monitor.own(Own::Nothing);
         self.poll(Duration::ZERO)?;
-        self.driver.steps_are_over();
+        self.watched.driver.steps_are_over();
         Ok(who)
     }
 
@@ -196,7 +167,7 @@ impl<'a> Lane<'a> {
         hung: &mut dyn FnMut(&mut Self, Nanos) -> Result<(), ScrubError>,
     ) -> Result<(Result<(), Fault>, Nanos), ScrubError> {
         let start = self.device.start.0;
-        self.monitor.own(match self.verifier.reads() {
+        self.watched.monitor.own(match self.verifier.reads() {
             true => Own::Read(start + extent.offset.0..start + extent.end().0),
             false => Own::Command,
         });
@@ -213,11 +184,11 @@ impl<'a> Lane<'a> {
             }
         }
         let service = now().since(began);
-        self.monitor.own(Own::Nothing);
+        self.watched.monitor.own(Own::Nothing);
         self.poll(Duration::ZERO)?;
         // A monitor may have missed the end of it.
-        self.driver.steps_are_over();
-        self.used = self.driver.clock().idle_since();
+        self.watched.driver.steps_are_over();
+        self.used = self.watched.driver.clock().idle_since();
         Ok((done.unwrap_or(Ok(())), service))
     }
 
@@ -227,7 +198,7 @@ impl<'a> Lane<'a> {
             Some(account) => Box::new(Budget::with_account(Never, account)),
             None => Box::new(Never),
         };
-        self.driver.set_policy(policy);
+        self.watched.driver.set_policy(policy);
     }
 
     /// Verifies a stretch as soon as the disk has been idle for a moment, for its time, and where a goal is to be kept as soon as its
@@ -272,7 +243,7 @@ impl Lane<'_> {
         loop {
             if self.stopped() {
                 // What the foreground did until then counts.
-                self.driver.tell();
+                self.watched.driver.tell();
                 return Ok(None);
             }
             let at = now();
@@ -285,10 +256,10 @@ impl Lane<'_> {
                 self.poll(Duration::from(self.quiet))?;
                 continue;
             };
-            let until = match self.driver.next(at) {
+            let until = match self.watched.driver.next(at) {
                 Next::Step(_) => return Ok(Some(since)),
                 Next::Paused { until } => {
-                    self.driver.tell();
+                    self.watched.driver.tell();
                     pause(self.progress(Doing::Overdrawn { left: until.since(at) }));
                     self.poll(Duration::from_nanos(until.since(at).0))?;
                     // It waited for the account, not for a gap.
@@ -305,71 +276,45 @@ impl Lane<'_> {
     /// From now on one request of this size is wanted once the disk has been idle for a moment.
     fn wait_for(&mut self, size: Bytes, expected: Nanos) {
         let waiting = Waiting { idle_wait: self.quiet, request_size: size };
-        self.driver.tell();
-        let policy: Box<dyn Policy> = match self.driver.account() {
+        self.watched.driver.tell();
+        let policy: Box<dyn Policy> = match self.watched.driver.account() {
             Some(account) => Box::new(Budget::with_account(waiting, account).expecting(expected)),
             None => Box::new(waiting),
         };
-        self.driver.set_policy(policy);
+        self.watched.driver.set_policy(policy);
     }
-}
-
-fn completed(driver: &mut Driver<Box<dyn Policy>>, event: &Event) {
-    let Untold { requests, responses, others } = event.untold;
-    driver.completed_with(event.at, event.arrival, requests.into(), responses);
-    others.into_iter().for_each(|others| driver.others_are_outstanding(others));
-}
-
-/// The time in nanoseconds since 1970.
-pub fn since_1970() -> Nanos {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// What is added to [`now`] for that.
-fn epoch() -> Nanos {
-    since_1970().since(now())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::{EventOp, MonitorError};
+    use crate::monitor::{Event, EventKind, EventOp, MonitorError, Untold};
 
-    /// Tells what a list says, look by look: events, requests outstanding behind them, and what was lost so far.
-    struct Scripted(std::vec::IntoIter<(Vec<EventKind>, u64, u64)>, u64, u64);
+    /// Sees one request after a while.
+    struct Late(u32);
 
-    impl Monitor for Scripted {
+    impl Monitor for Late {
         fn name(&self) -> &'static str {
-            "scripted"
+            "late"
         }
 
         fn poll(&mut self, _wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
-            let (kinds, outstanding, lost) = self.0.next().unwrap();
-            (self.1, self.2) = (outstanding, lost);
-            let event = |kind| Event {
-                at: now(),
-                arrival: now(),
-                issue: None,
-                offset: Bytes(0),
-                length: 512,
-                kind,
-                op: EventOp::Read,
-                own: false,
-                untold: Untold::default(),
-            };
-            events.extend(kinds.into_iter().map(event));
+            self.0 += 1;
+            let (at, arrival, issue, length) = (now(), now(), None, 512);
+            let (kind, op, untold) = (EventKind::Arrival, EventOp::Read, Untold::default());
+            let event = Event { at, arrival, issue, kind, offset: Bytes(0), length, op, own: false, untold };
+            events.extend((self.0 == 2).then_some(event));
             Ok(())
         }
 
         fn outstanding(&mut self) -> u64 {
-            self.1
+            1
         }
 
         fn own(&mut self, _own: Own) {}
 
         fn lost(&self) -> u64 {
-            self.2
+            0
         }
     }
 
@@ -389,22 +334,16 @@ mod tests {
         }
     }
 
-    /// While something is found lost, a request comes that is counted already, and told only later.
     #[test]
-    fn a_request_that_comes_meanwhile_keeps_no_disk_busy_for_ever() {
-        use EventKind::{Arrival, Completion};
+    fn the_last_look_may_see_nothing_and_those_before_it_something() {
         let file = tempfile::Builder::new().tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.as_file().set_len(8192).unwrap();
         let device = Device::open_any(file.path()).unwrap();
-        let looks = vec![(vec![], 1, 1), (vec![Arrival], 1, 1), (vec![Completion], 0, 1), (vec![], 0, 1)];
-        let monitor = Scripted(looks.into_iter(), 0, 0);
         let stop = AtomicBool::new(false);
-        let mut lane = Lane::new(&device, Box::new(NoVerifier), Box::new(monitor), &stop);
-        for _ in 0..4 {
+        let mut lane = Lane::new(&device, Box::new(NoVerifier), Box::new(Late(0)), &stop);
+        for _ in 0..3 {
             lane.poll(Duration::ZERO).unwrap();
         }
-        assert!(lane.idle_since().is_some());
-        // The last look saw nothing, but those before it did.
         assert!(!lane.was_quiet() && lane.was_quiet());
     }
 }

@@ -35,15 +35,15 @@ pub fn affordable(goal: &Goal) -> Nanos {
 
 /// Watches the foreground for a while; stops early when asked to. Nothing of ours runs, so it does not count as measured.
 pub(super) fn observe(lane: &mut Lane, time: Nanos, watch: Watch) -> Result<bool, ScrubError> {
-    lane.driver.tell();
-    let (began, measured, before) = (now(), *lane.driver.measured(), lane.driver.account());
+    lane.watched.driver.tell();
+    let (began, measured, before) = (now(), *lane.watched.driver.measured(), lane.watched.driver.account());
     lane.watch_only(before);
     loop {
         let elapsed = now().since(began);
         if elapsed >= time || lane.stopped() {
-            lane.driver.restore(measured);
+            lane.watched.driver.restore(measured);
             // What a collision may cost is known better; what was earned meanwhile is not to be spent.
-            let learnt = lane.driver.account();
+            let learnt = lane.watched.driver.account();
             let account = before.zip(learnt).map(|(mut before, learnt)| {
                 before.reserve = learnt.reserve;
                 before

@@ -3,7 +3,7 @@
 mod bad_runs;
 mod ceiling;
 mod checkpoint;
-mod claim;
+pub(crate) mod claim;
 mod deadline;
 mod engine;
 mod faults;
@@ -17,7 +17,7 @@ mod pass;
 mod process;
 mod rate_cap;
 mod reaction;
-mod retune;
+pub(crate) mod retune;
 mod run;
 mod so_far;
 mod spent;

@@ -31,6 +31,12 @@ impl Process {
         Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), pid_namespace: namespace(), boot_id: boot_id() }
     }
 
+    /// The one with this number, if there is one.
+    pub fn of(pid: u32) -> Option<Self> {
+        let start_ticks = start_ticks(pid)?;
+        Some(Self { pid, start_ticks, pid_namespace: namespace(), boot_id: boot_id() })
+    }
+
     /// Whether it still runs; nothing of a process that cannot be seen from here.
     pub fn is_alive(&self) -> Option<bool> {
         if self.boot_id != boot_id() {

@@ -14,7 +14,7 @@ use super::Progress;
 pub struct RunSoFar {
     /// What it did, and why it waited: the name of a [`Doing`](super::Doing).
     pub doing: String,
-    /// Its duration.
+    /// Its duration, without what it learned first.
     pub elapsed_s: f64,
     /// Bytes that it verified.
     pub verified_bytes: u64,

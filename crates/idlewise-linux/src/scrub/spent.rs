@@ -33,6 +33,15 @@ impl Spent {
         spent.before
     }
 
+    /// All of it until another began, and what that was until now.
+    pub fn with(&self, other: &Self, since: Nanos, at: Nanos) -> BTreeMap<&'static str, Nanos> {
+        let mut spent = self.until(since);
+        for (name, time) in other.until(at) {
+            spent.entry(name).or_default().0 += time.0;
+        }
+        spent
+    }
+
     /// How long it has been kept from working as the account was overdrawn.
     pub fn paused(&self, at: Nanos) -> Nanos {
         let (doing, since) = self.now;
@@ -56,5 +65,8 @@ mod tests {
         assert_eq!(spent.paused(Nanos(90)), Nanos(40));
         let expected = [("idle-wait", 20 + 20), ("overdrawn", 40), ("verifying", 10)];
         assert_eq!(spent.until(Nanos(100)), expected.map(|(name, time)| (name, Nanos(time))).into());
+        let before = Spent::new(&Doing::Observing, Nanos(3));
+        let expected = [("idle-wait", 20 + 20), ("observing", 7), ("overdrawn", 40), ("verifying", 10)];
+        assert_eq!(before.with(&spent, Nanos(10), Nanos(100)), expected.map(|(name, time)| (name, Nanos(time))).into());
     }
 }

@@ -82,7 +82,11 @@ impl<'a> Subject<'a> {
         if pass.device_bytes <= self.size && pass.block_bytes == self.block {
             return Ok(());
         }
-        let (was, is) = (Bytes(pass.device_bytes), Bytes(self.size));
+        let blocks = |bytes: u32| format!("blocks of {bytes} bytes");
+        let (was, is) = match pass.block_bytes == self.block {
+            true => (Bytes(pass.device_bytes).to_string(), Bytes(self.size).to_string()),
+            false => (blocks(pass.block_bytes), blocks(self.block)),
+        };
         Err(CheckpointError::Changed { path: path.display().to_string(), was, is })
     }
 

@@ -1,6 +1,5 @@
 //! The protocol between a policy and whoever works.
 
-use super::experiment::TURN;
 use super::{Learnt, Measured, SecondClock};
 use crate::policy::{Account, Decision, Policy};
 use crate::{Bytes, Nanos};
@@ -114,6 +113,11 @@ impl<P: Policy> Driver<P> {
         }
     }
 
+    /// An interval is left alone for so long at most, rather than for ten seconds: where nobody comes, the work stands still meanwhile.
+    pub fn compare_within(&mut self, longest: Nanos) {
+        self.clock.set_longest_turn(longest);
+    }
+
     /// Goes on with what an earlier driver of the device has learnt by comparing ([`SecondClock::learnt`]). It counts half beside what
     /// comes, as the load may be another one.
     pub fn go_on_with(&mut self, learnt: Learnt) {
@@ -212,7 +216,7 @@ impl<P: Policy> Driver<P> {
             };
             if !interval.used && self.compares && self.clock.hold_back(now) {
                 interval.wanted.0 = 0;
-                interval.held_until = Nanos(now.0.saturating_add(TURN.0));
+                interval.held_until = Nanos(now.0.saturating_add(self.clock.longest_turn().0));
                 return Next::AskAt(interval.held_until);
             }
         }

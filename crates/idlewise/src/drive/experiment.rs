@@ -23,8 +23,8 @@ const CERTAIN: u64 = 16;
 /// to a third more than it saw.
 const DOUBT: f64 = 0.3;
 
-/// No request that arrives so long after a lot belongs to it: an interval is left alone for as long at most.
-pub(super) const TURN: Nanos = Nanos::from_secs(10);
+/// No request that arrives so long after a lot belongs to it: an interval is left alone for as long at most, unless told otherwise.
+const TURN: Nanos = Nanos::from_secs(10);
 /// So many requests of a turn count: a burst that waits for itself must not outweigh all other turns.
 const LONGEST: f64 = 32.0;
 /// Turns over which the sums are taken, about: the load changes, and whoever would falsify them has to go on doing so.
@@ -37,6 +37,8 @@ pub(super) struct Experiment {
     arms: Arms,
     earlier: Arms,
     turn: Option<Turn>,
+    /// How long a turn may be, if that was said.
+    longest_turn: Option<Nanos>,
     /// Foreground requests in turns behind intervals that were used, and all slowdowns that the clock saw, in nanoseconds.
     behind_used: f64,
     slowdowns: f64,
@@ -73,6 +75,16 @@ struct Turn {
 }
 
 impl Experiment {
+    /// How long a turn may be.
+    pub(super) fn longest_turn(&self) -> Nanos {
+        self.longest_turn.unwrap_or(TURN)
+    }
+
+    /// From now on a turn is no longer than this.
+    pub(super) fn set_longest_turn(&mut self, longest: Nanos) {
+        self.longest_turn = Some(longest);
+    }
+
     /// The interval that now is will be used, or left alone, by a lot that was so likely.
     pub(super) fn drawn(&mut self, since: Nanos, used: bool, likely: f64) {
         self.end_turn();
@@ -87,7 +99,8 @@ impl Experiment {
     /// A foreground request took `response`, of which the clock says that so much is slowdown. How much more is charged to it.
     pub(super) fn served(&mut self, arrival: Nanos, response: Nanos, slowdown: Nanos) -> Nanos {
         self.slowdowns += slowdown.0 as f64;
-        if self.turn.is_some_and(|turn| arrival.since(turn.since) > TURN) {
+        let longest = self.longest_turn();
+        if self.turn.is_some_and(|turn| arrival.since(turn.since) > longest) {
             self.end_turn();
         }
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.requests < LONGEST) else { return Nanos::ZERO };

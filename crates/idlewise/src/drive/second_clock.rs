@@ -189,6 +189,16 @@ impl SecondClock {
         held
     }
 
+    /// How long an interval is left alone at most.
+    pub(super) fn longest_turn(&self) -> Nanos {
+        self.experiment.longest_turn()
+    }
+
+    /// From now on it is this.
+    pub(super) fn set_longest_turn(&mut self, longest: Nanos) {
+        self.experiment.set_longest_turn(longest);
+    }
+
     /// The policy may do nothing for now: what comes has nothing to do with the last lot.
     pub(super) fn paused(&mut self) {
         self.experiment.end_turn();

@@ -10,4 +10,4 @@ mod work;
 pub use engine::{Lane, Outcome, Simulation};
 pub use run::{Foreground, Run, run, run_while, scrub, simulate};
 pub use summary::Summary;
-pub use work::{Detail, ParityUpdates, Scrub, Served, Service, Tally, Work, WriteVerification};
+pub use work::{Command, Detail, ParityUpdates, Scrub, Served, Service, Tally, Work, WriteVerification};

@@ -25,6 +25,8 @@ const SIZES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 /// The factor a of exponential and linear growth, and the constant b of linear growth.
 const FACTORS: [f64; 3] = [1.1, 1.5, 2.0];
 const INCREMENTS: [Bytes; 2] = [Bytes::from_kib(64), Bytes::from_kib(256)];
+/// Swapping is played request by request until it swaps: where gaps are of months, that would take hours, and is left out.
+const MOST_BEFORE_THE_SWAP: u64 = 3_000_000;
 /// Elapsed idle times t' at which swapping takes the largest size, as multiples of the wait.
 const SWAPS: [u64; 3] = [2, 8, 32];
 
@@ -104,6 +106,10 @@ pub fn frontier(
         runs.extend(grown.iter().map(|(policy, growth, name)| (*policy, *growth, name.clone(), wait)));
         for swap in SWAPS {
             let at = Nanos(wait.0.saturating_mul(swap));
+            if before(disks, wait, at, model.verify_time(first)) > MOST_BEFORE_THE_SWAP {
+                tick();
+                continue;
+            }
             runs.push(("swapping", Growth::Once { at }, format!("largest from {at} on"), wait));
         }
     }
@@ -115,6 +121,13 @@ pub fn frontier(
         point(policy, first, *wait, name, &outcome)
     }));
     points
+}
+
+/// How many requests that take so long are issued between a wait and a later time of each interval.
+fn before(disks: &[Idleness], wait: Nanos, at: Nanos, service: Nanos) -> u64 {
+    let intervals = disks.iter().flat_map(|disk| &disk.intervals);
+    let each = intervals.map(|interval| interval.length.min(at).since(wait).0 / service.0.max(1));
+    each.fold(0, u64::saturating_add)
 }
 
 /// The points of which no other has more throughput at no more slowdown, by slowdown.
@@ -172,5 +185,19 @@ mod tests {
         assert!(pairs().all(|(safe, point)| safe.mean_slowdown_s >= point.mean_slowdown_s));
         assert!(pairs().any(|(safe, point)| safe.mean_slowdown_s > 1.05 * point.mean_slowdown_s));
         assert!(frontier(&disks, &model, Nanos::from_millis(1), Arrivals::Recorded, &|_| ()).is_empty());
+    }
+
+    /// As of a clock that jumped twice: all but the swaps that would take for ever is there, at once.
+    #[test]
+    fn gaps_of_years_take_no_hours() {
+        let mut builder = crate::idle::IdlenessBuilder::new("d");
+        for at in [0, 600_000_000_000_000_000, 1_700_000_000_000_000_000] {
+            builder.request(Nanos(at), Nanos(at + 5_000_000));
+        }
+        let disks = [builder.finish()];
+        let model = DiskModel::ultrastar_15k450();
+        let points = frontier(&disks, &model, Nanos::from_millis(20), Arrivals::AnyMoment, &|_| ());
+        let of = |policy| points.iter().filter(|point| point.policy == policy).count();
+        assert!(of("fixed") > 0 && of("linear") > 0 && of("swapping") < of("linear"), "{}", of("swapping"));
     }
 }

@@ -18,12 +18,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
 use super::writes::Registration;
-use super::{Event, Monitor, MonitorError, Own, now};
-use crate::device::Device;
+use super::{Event, Monitor, MonitorError, Own, Purpose, now};
+use crate::device::WholeDisk;
 
-use shared::{
-    BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, Settings, Variables, decode, own_range, own_unit,
-};
+use shared::{BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, Settings, Variables, decode, own_range};
 
 /// The program, compiled from `src/bpf/monitor.bpf.c`.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
@@ -70,10 +68,9 @@ pub struct Bpf {
 unsafe impl Send for Bpf {}
 
 impl Bpf {
-    /// Loads and attaches the program for the disk that `device` is on.
-    /// A `recording` one tells of completions only, and is cheaper.
-    pub fn open(device: &Device, recording: bool) -> Result<Self, MonitorError> {
-        if let Some(reason) = device.without_requests() {
+    /// Loads and attaches the program for a disk.
+    pub fn open(disk: &WholeDisk, purpose: Purpose) -> Result<Self, MonitorError> {
+        if let Some(reason) = disk.without_requests() {
             return Err(MonitorError { monitor: "bpf", problem: reason });
         }
         // The kernel's times are those of its own clock.
@@ -82,12 +79,13 @@ impl Bpf {
             return Err(MonitorError { monitor: "bpf", problem });
         }
         silence_libbpf();
-        Self::load(device, recording).map_err(|error| MonitorError { monitor: "bpf", problem: explain(&error) })
+        Self::load(disk, purpose).map_err(|error| MonitorError { monitor: "bpf", problem: explain(&error) })
     }
 
-    fn load(device: &Device, recording: bool) -> Result<Self, libbpf_rs::Error> {
+    fn load(disk: &WholeDisk, purpose: Purpose) -> Result<Self, libbpf_rs::Error> {
         let mut open = ObjectBuilder::default().name("monitor")?.open_memory(PROGRAM)?;
-        prepare(&mut open, device, recording)?;
+        let settings = Settings::new(disk, purpose);
+        prepare(&mut open, &settings)?;
         let object = open.load()?;
         let shared = Arc::new(Mapped::<Variables>::of(&map_of(&object, ".bss")?)?);
         let links = attach(&object)?;
@@ -100,7 +98,6 @@ impl Bpf {
             0
         })?;
         let ring = builder.build()?;
-        let disk = device.disk_folder().to_path_buf();
         let told = shared.clone();
         let tell = move |begins: bool| {
             match begins {
@@ -108,7 +105,7 @@ impl Bpf {
                 false => told.own_writes.fetch_sub(1, Ordering::Relaxed),
             };
         };
-        let _registration = Registration::new(device.disk_numbers(), Box::new(tell));
+        let _registration = Registration::new(disk.numbers(), Box::new(tell));
         let requests = Mapped::of(&map_of(&object, "requests")?)?;
         let waiters = map_of(&object, "waiters")?;
         // Told once of each time that the program wakes us, not for as long as there is something in the ring.
@@ -126,10 +123,10 @@ impl Bpf {
             waiting_alone: None,
             woken,
             _object: object,
-            disk,
+            disk: disk.folder().to_path_buf(),
             busy_since: None,
             healed: 0,
-            own_unit: own_unit(device.start.0 + device.size.0),
+            own_unit: settings.own_unit,
         })
     }
 
@@ -257,7 +254,7 @@ impl Monitor for Bpf {
         let (range, command) = match &own {
             Own::Nothing => (0, false),
             Own::Read(range) => (own_range(range.start, range.end, self.own_unit), false),
-            Own::Command => (0, true),
+            Own::Command | Own::Processes => (0, true),
         };
         if own != Own::Nothing {
             // What is behind our request is to be told of one by one.
@@ -277,21 +274,13 @@ impl Monitor for Bpf {
 }
 
 /// Sets what the program reads and how much it keeps.
-fn prepare(open: &mut OpenObject, device: &Device, recording: bool) -> Result<(), libbpf_rs::Error> {
+fn prepare(open: &mut OpenObject, settings: &Settings) -> Result<(), libbpf_rs::Error> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata") {
-            let disk = device.disk_numbers();
-            let settings = Settings {
-                disk,
-                recording,
-                wake_at: RING / 4,
-                crowd: device.crowd(),
-                end: device.start.0 + device.size.0,
-            };
             map.set_initial_value(&settings.bytes())?;
         } else if name == "events" {
-            map.set_max_entries(if recording { RING_OF_A_RECORDER } else { RING })?;
+            map.set_max_entries(if settings.recording { RING_OF_A_RECORDER } else { RING })?;
         }
     }
     Ok(())
@@ -348,6 +337,7 @@ mod tests {
 
     use super::shared::{REQ_OP_READ, REQ_OP_WRITE};
     use super::*;
+    use crate::device::Device;
     use crate::monitor::EventKind;
 
     #[test]
@@ -386,7 +376,7 @@ mod tests {
         const READS: u64 = 500;
         let Some(disk) = Loop::new() else { return };
         let device = Device::open(&disk.0).unwrap();
-        let mut monitor = Bpf::open(&device, false).unwrap();
+        let mut monitor = Bpf::open(&device.whole(), Purpose::Scrub { end: device.size.0 }).unwrap();
         let play = |monitor: &mut Bpf| {
             let mut events = Vec::new();
             let done = std::sync::atomic::AtomicU64::new(0);
@@ -441,7 +431,7 @@ mod tests {
     fn root_a_missed_completion_is_healed() {
         let Some(disk) = Loop::new() else { return };
         let device = Device::open(&disk.0).unwrap();
-        let mut monitor = Bpf::open(&device, false).unwrap();
+        let mut monitor = Bpf::open(&device.whole(), Purpose::Scrub { end: device.size.0 }).unwrap();
         let open = |address: u64, arrival: Nanos, op: u8| {
             let (place, request) = monitor.requests[address as usize].places().next().unwrap();
             request.arrival.store(arrival.0, Ordering::Relaxed);
@@ -479,7 +469,7 @@ mod tests {
     fn root_who_waits_for_something_else_is_forgotten() {
         let Some(disk) = Loop::new() else { return };
         let device = Device::open(&disk.0).unwrap();
-        let mut monitor = Bpf::open(&device, false).unwrap();
+        let mut monitor = Bpf::open(&device.whole(), Purpose::Scrub { end: device.size.0 }).unwrap();
         monitor.waiters.update(&1u32.to_ne_bytes(), &[0; 24], MapFlags::ANY).unwrap();
         monitor.shared.waiting.fetch_add(1, Ordering::Relaxed);
         monitor.own(Own::Read(0..4096));
@@ -500,7 +490,7 @@ mod tests {
     fn root_a_monitor_holds_little_memory() {
         let Some(disk) = Loop::new() else { return };
         let device = Device::open(&disk.0).unwrap();
-        let monitor = Bpf::open(&device, false).unwrap();
+        let monitor = Bpf::open(&device.whole(), Purpose::Scrub { end: device.size.0 }).unwrap();
         let events = map_of(&monitor._object, "events").unwrap();
         let requests = map_of(&monitor._object, "requests").unwrap();
         let held = [requests.as_fd(), events.as_fd()].map(|map| {

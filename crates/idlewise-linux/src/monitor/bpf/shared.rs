@@ -10,7 +10,8 @@ use idlewise::{Bytes, Nanos};
 use libbpf_rs::{MapCore, MapHandle};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::monitor::{Event, EventKind, EventOp, Untold};
+use crate::device::WholeDisk;
+use crate::monitor::{Event, EventKind, EventOp, Purpose, Untold};
 
 const SECTOR: u64 = 512;
 /// Size of the program's `struct event`.
@@ -23,27 +24,40 @@ pub const REQ_OPS_OF_A_DRIVER: [u8; 2] = [34, 35];
 /// Bits of the program's `own_range` for the length.
 const LENGTH_BITS: u32 = 20;
 
+/// User space is woken when so many bytes are in the ring.
+const WAKE_AT: u32 = super::RING / 4;
+
 /// What the program's `settings` hold.
 pub struct Settings {
     /// The numbers of the disk.
     pub disk: (u32, u32),
     /// Completions only are told of, and nobody is woken.
     pub recording: bool,
-    /// User space is woken when so many bytes are in the ring.
-    pub wake_at: u32,
     /// With so many requests there a place in the queue may be hard to get.
     pub crowd: u32,
-    /// Where the scrubber's own reads end at most, in bytes.
-    pub end: u64,
+    /// In units of how many sectors our own reads are announced, as a power of two.
+    pub own_unit: u32,
+    /// The control group whose requests are ours; zero for none.
+    pub group: u64,
 }
 
 impl Settings {
+    /// For a disk.
+    pub fn new(disk: &WholeDisk, purpose: Purpose) -> Self {
+        let (end, group) = match purpose {
+            Purpose::Scrub { end } => (end, 0),
+            Purpose::Recording => (0, 0),
+            Purpose::Group(group) => (0, group),
+        };
+        let recording = purpose == Purpose::Recording;
+        Self { disk: disk.numbers(), recording, crowd: disk.crowd(), own_unit: own_unit(end), group }
+    }
+
     /// As the program has them.
     pub fn bytes(&self) -> Vec<u8> {
         let (major, minor) = self.disk;
-        [major, minor, self.recording.into(), self.wake_at, self.crowd, own_unit(self.end)]
-            .map(u32::to_ne_bytes)
-            .concat()
+        let words = [major, minor, self.recording.into(), WAKE_AT, self.crowd, self.own_unit];
+        [words.map(u32::to_ne_bytes).concat(), self.group.to_ne_bytes().to_vec()].concat()
     }
 }
 
@@ -155,7 +169,7 @@ impl<T: OfAtomics> Drop for Mapped<T> {
 
 /// In units of how many sectors, as a power of two, a range is announced that may end there: one, but beyond 8 PiB its beginning would not
 /// fit the word.
-pub fn own_unit(end: u64) -> u32 {
+fn own_unit(end: u64) -> u32 {
     let bits = u64::BITS - (end / SECTOR).leading_zeros();
     bits.saturating_sub(u64::BITS - LENGTH_BITS)
 }

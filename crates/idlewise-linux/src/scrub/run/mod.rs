@@ -79,8 +79,8 @@ impl<'r, 'a> Run<'r, 'a> {
         checkpoint: &'r mut Checkpoint,
         watch: &'r mut dyn FnMut(&Progress),
     ) -> Self {
-        lane.driver.tell();
-        lane.driver.set_policy(pacing.policy(lane.driver.account()));
+        lane.watched.driver.tell();
+        lane.watched.driver.set_policy(pacing.policy(lane.watched.driver.account()));
         let left = checkpoint.left().clone();
         let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
         let longest = lane.device.most_in_service();
@@ -152,13 +152,13 @@ impl<'r, 'a> Run<'r, 'a> {
             let stopped = self.lane.stopped();
             self.lane.poll(Duration::ZERO)?;
             if stopped {
-                self.lane.driver.tell();
+                self.lane.watched.driver.tell();
                 return Ok(State::Interrupted);
             }
-            if self.pacing.again(self.lane.driver.clock(), now())? {
-                self.lane.driver.tell();
-                let account = self.lane.driver.account();
-                self.lane.driver.set_policy(self.pacing.policy(account));
+            if self.pacing.again(self.lane.watched.driver.clock(), now())? {
+                self.lane.watched.driver.tell();
+                let account = self.lane.watched.driver.account();
+                self.lane.watched.driver.set_policy(self.pacing.policy(account));
             }
             if let Some(predicted) = self.pacing.predicted() {
                 self.forecast.turn_to(predicted.throughput, now(), self.verified_now());
@@ -219,9 +219,9 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         let at = now();
         let left = |until: Nanos| Duration::from_nanos(until.since(at).0);
-        let (doing, time, due) = match self.lane.driver.next(at) {
+        let (doing, time, due) = match self.lane.watched.driver.next(at) {
             Next::Step(size) => return Ok(Some(size)),
-            Next::AskAt(_) if self.lane.driver.is_comparing(at) => (Doing::Control, self.rest, None),
+            Next::AskAt(_) if self.lane.watched.driver.is_comparing(at) => (Doing::Control, self.rest, None),
             Next::AskAt(until) => (Doing::IdleWait, left(until), Some(until)),
             Next::Paused { until } => (Doing::Overdrawn { left: until.since(at) }, left(until).min(self.rest), None),
             Next::WhenIdle => (Doing::PolicyStopped, self.rest, None),
@@ -320,15 +320,16 @@ impl<'r, 'a> Run<'r, 'a> {
             verified_now: self.verified_now(),
             errors: self.narrowing.bad(),
             retries: self.retries,
-            elapsed: now().since(self.began),
-            spent: self.spent.until(now()),
-            measured: *self.lane.driver.measured(),
+            elapsed: self.lane.elapsed(),
+            scrubbing: now().since(self.began),
+            spent: self.lane.spent.with(&self.spent, self.began, now()),
+            measured: *self.lane.watched.driver.measured(),
             forecast: self.forecast.so_far(now(), self.verified_now()),
-            plan: self.pacing.parameters().or(self.lane.driver.last_used()),
-            account: self.lane.driver.account(),
-            compared: self.lane.driver.clock().compared(),
-            reaction: self.lane.reaction.so_far().filter(|_| !self.lane.monitor.is_coarse()),
-            lost_events: self.lane.monitor.lost(),
+            plan: self.pacing.parameters().or(self.lane.watched.driver.last_used()),
+            account: self.lane.watched.driver.account(),
+            compared: self.lane.watched.driver.clock().compared(),
+            reaction: self.lane.reaction.so_far().filter(|_| !self.lane.watched.monitor.is_coarse()),
+            lost_events: self.lane.watched.monitor.lost(),
             unsaved: self.unsaved.clone(),
         }
     }

@@ -26,7 +26,7 @@ impl Run<'_, '_> {
         let progress = self.progress(doing);
         let (certain, bad) = (self.certain().clone(), self.narrowing.certain());
         if let Some(account) = &progress.account {
-            let comparing = self.lane.driver.clock().learnt();
+            let comparing = self.lane.watched.driver.clock().learnt();
             self.checkpoint.keep_learnt(Learnt { comparing, delays: account.reserve.delays() });
         }
         let saved = self.checkpoint.save(&certain.place, &certain.left, &bad, state, &progress);
@@ -46,11 +46,11 @@ impl Run<'_, '_> {
             elapsed: now().since(self.began),
             bad_blocks: self.narrowing.bad_blocks(),
             retries: self.retries,
-            measured: *self.lane.driver.measured(),
-            plan: self.pacing.parameters().or(self.lane.driver.last_used()),
+            measured: *self.lane.watched.driver.measured(),
+            plan: self.pacing.parameters().or(self.lane.watched.driver.last_used()),
             cut_to: self.pacing.cut_to(),
-            account: self.lane.driver.account(),
-            compared: self.lane.driver.clock().compared(),
+            account: self.lane.watched.driver.account(),
+            compared: self.lane.watched.driver.clock().compared(),
             paused: self.spent.paused(now()),
             unsaved: self.unsaved.clone(),
             failure: self.failure.clone(),

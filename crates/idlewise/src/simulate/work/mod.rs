@@ -1,9 +1,11 @@
 //! What there is to do in the background: one trait, one file each.
 
+mod command;
 mod parity;
 mod scrub;
 mod verification;
 
+pub use command::Command;
 pub use parity::ParityUpdates;
 pub use scrub::Scrub;
 pub use verification::WriteVerification;

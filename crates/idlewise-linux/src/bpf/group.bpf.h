@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// Whose requests are those of a control group: of the processes in it or below it, and what the kernel does later for what they wrote, as far
+// as it charges that to the group. It does where the group has the io controller of version 2; elsewhere only what a process asks for
+// itself is known to be its own.
+
+// Groups below each other, at most.
+#define LEVELS 16
+
+// Whether a group is the one of the settings, or below it.
+static __always_inline int in_group(struct cgroup_subsys_state *css)
+{
+	for (int level = 0; level < LEVELS && css; level++) {
+		if (css->cgroup->kn->id == settings.group)
+			return 1;
+		css = css->parent;
+	}
+	return 0;
+}
+
+static __always_inline int of_group(struct bio *bio)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct cgroup *cgroup = task->cgroups->dfl_cgrp;
+	struct cgroup_subsys_state *css;
+
+	if (!(task->flags & PF_KTHREAD) && in_group(&cgroup->self))
+		return 1;
+	if (!bio || !bpf_core_field_exists(bio->bi_blkg))
+		return 0;
+	css = &bio->bi_blkg->blkcg->css;
+	// Numbers of groups in a hierarchy of version 1 mean others.
+	return css->cgroup->root == cgroup->root && in_group(css);
+}

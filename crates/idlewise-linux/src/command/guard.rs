@@ -1,0 +1,97 @@
+//! A process beside this one that undoes what was done to others when this one is gone, however it ended.
+//!
+//! It is told of each thing before it is done, through a pipe. When the pipe is closed, by a kill as well, it lets all of them go.
+
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use super::cgroup::Cgroup;
+use crate::scrub::Process;
+
+/// What is to be undone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Undo {
+    /// Processes of a group are held.
+    Group(Cgroup),
+    /// A process is stopped by a signal.
+    Stopped(Process),
+}
+
+/// The guard, as long as this process lives.
+#[derive(Debug)]
+pub struct Guard {
+    child: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Guard {
+    /// Starts it: `program` calls [`stand`].
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(mut program: Command) -> io::Result<Self> {
+        program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        let apart = || {
+            // What is typed at the terminal, or its end, is not for it.
+            let _ = rustix::process::setsid();
+            Ok(())
+        };
+        // SAFETY: between the fork and the program nothing is done but this system call.
+        unsafe { program.pre_exec(apart) };
+        let mut child = program.spawn()?;
+        let pipe = child.stdin.take();
+        Ok(Self { child, pipe })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells it what is about to be done.
+    ///
+    /// # Errors
+    /// If it is gone: then nothing may be done.
+    pub fn tell(&mut self, undo: &Undo) -> io::Result<()> {
+        let line = serde_json::to_string(undo)? + "\n";
+        let pipe = self.pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        pipe.write_all(line.as_bytes()).map_err(|error| io::Error::other(format!("the guard is gone: {error}")))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.pipe = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// What the guard does: it listens until there is nobody left to tell it anything, and undoes it all.
+pub fn stand() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
+        // SAFETY: to ignore a signal installs no handler.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    let lines = io::stdin().lock().lines().map_while(Result::ok);
+    let told: Vec<Undo> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    told.iter().for_each(undo);
+}
+
+fn undo(done: &Undo) {
+    match done {
+        Undo::Group(group) => drop(group.release()),
+        Undo::Stopped(process) => resume(process),
+    }
+}
+
+/// Lets a process go on, if it is still the one that was stopped.
+pub fn resume(process: &Process) {
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid.filter(|_| process.is_alive() == Some(true)) {
+        let _ = kill_process(pid, Signal::CONT);
+    }
+}

@@ -1,0 +1,112 @@
+//! Where control groups of version 2 are (cgroups(7)).
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The hierarchy of this machine, or what a container sees of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    mounted: PathBuf,
+}
+
+impl Hierarchy {
+    /// Where it is mounted.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn find() -> io::Result<Self> {
+        let mounted = mount(&fs::read_to_string("/proc/self/mountinfo")?);
+        mounted.map(|mounted| Self { mounted }).ok_or_else(|| io::Error::other("no cgroup2 file system is mounted"))
+    }
+
+    /// The group that a process is in.
+    ///
+    /// # Errors
+    /// If there is no such process, or its group is not to be seen from here.
+    pub fn of_process(&self, process: &str) -> io::Result<PathBuf> {
+        let told = fs::read_to_string(format!("/proc/{process}/cgroup"))?;
+        let path = path(&told).ok_or_else(|| io::Error::other("its control group is not to be seen from here"))?;
+        Ok(self.mounted.join(path))
+    }
+
+    /// The group of a unit of systemd.
+    ///
+    /// # Errors
+    /// If there is none of that name, which is so while the unit does not run.
+    pub fn of_unit(&self, name: &str) -> io::Result<PathBuf> {
+        // Who may make groups in a part of the hierarchy may call them anything; those nearest to the top come first.
+        let is_ours = |group: &PathBuf| {
+            let owner = fs::metadata(group).map(|metadata| metadata.uid());
+            owner.is_ok_and(|owner| owner == 0 || owner == rustix::process::geteuid().as_raw())
+        };
+        let named = |group: &PathBuf| group.file_name().is_some_and(|last| last == name);
+        let found = self.groups().into_iter().find(|group| named(group) && is_ours(group));
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such unit is running"))
+    }
+
+    /// All groups, those above before those below.
+    pub fn groups(&self) -> Vec<PathBuf> {
+        below(&self.mounted)
+    }
+}
+
+/// A group and all those below it, those above first.
+pub fn below(group: &Path) -> Vec<PathBuf> {
+    let mut groups = vec![group.to_path_buf()];
+    let mut next = 0;
+    while let Some(group) = groups.get(next) {
+        let entries = fs::read_dir(group).into_iter().flatten().flatten();
+        let folders: Vec<_> = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).collect();
+        groups.extend(folders.into_iter().map(|folder| folder.path()));
+        next += 1;
+    }
+    groups
+}
+
+/// The mount of the whole hierarchy, by the kernel's list (proc_pid_mountinfo(5)).
+fn mount(list: &str) -> Option<PathBuf> {
+    list.lines().find_map(|line| {
+        let (fields, kind) = line.split_once(" - ")?;
+        let mut fields = fields.split(' ').skip(3);
+        let (root, place) = (fields.next()?, fields.next()?);
+        (kind.starts_with("cgroup2 ") && root == "/").then(|| PathBuf::from(place))
+    })
+}
+
+/// The path of a process's group below the mount (cgroups(7)); none of one that is gone, or lies above what can be seen.
+fn path(told: &str) -> Option<&str> {
+    let path = told.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    (!path.starts_with("..") && !path.ends_with(" (deleted)")).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_where_the_kernel_says() {
+        let list = "22 1 0:20 / /proc rw - proc proc rw\n\
+            30 1 0:26 /a /mnt/part rw - cgroup2 cgroup2 rw\n\
+            31 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+        assert_eq!(mount(list), Some("/sys/fs/cgroup".into()));
+        assert_eq!(mount("31 1 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"), None);
+        assert_eq!(path("9:name=systemd:/x\n0::/user.slice/a.scope\n"), Some("user.slice/a.scope"));
+        assert_eq!(path("0::/\n"), Some(""));
+        assert_eq!([path("0::/../b\n"), path("0::/a (deleted)\n"), path("1:cpu:/a\n")], [None; 3]);
+    }
+
+    #[test]
+    fn those_above_come_first() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("a/b/c")).unwrap();
+        fs::write(root.path().join("a/cgroup.procs"), "").unwrap();
+        let hierarchy = Hierarchy { mounted: root.path().into() };
+        let groups = hierarchy.groups();
+        let names: Vec<_> = groups.iter().map(|group| group.strip_prefix(root.path()).unwrap()).collect();
+        assert_eq!(names, ["", "a", "a/b", "a/b/c"].map(Path::new));
+        assert_eq!(hierarchy.of_unit("b").unwrap(), root.path().join("a/b"));
+        assert!(hierarchy.of_unit("d").is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! Any command, in the gaps: its processes are held while the foreground is at a disk that they use, and let go when the policy says so
+//! ("Restrained Utilization of Idleness", SIGMETRICS 2009, of background jobs in general).
+//!
+//! ```text
+//! Paced ── Held     its processes: a control group (cgroup, hierarchy), or signals (tree); the guard undoes it if this process is killed
+//!       └─ Lane     one for each disk that they use: a monitor, and the policy that it drives
+//! ```
+
+mod cgroup;
+mod guard;
+mod held;
+mod hierarchy;
+mod lane;
+mod launch;
+mod note;
+mod paced;
+mod tree;
+
+pub use guard::stand;
+pub use held::{Held, Whose};
+pub use lane::{Overruns, Why};
+pub use launch::launch;
+pub use note::{DiskNote, Noted, RunNote, running};
+pub use paced::{DiskSoFar, Paced, Progress, RunError, Settings};

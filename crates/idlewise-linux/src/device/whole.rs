@@ -1,0 +1,129 @@
+//! Whole disks as sysfs knows them: nothing of them is opened.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use super::Kind;
+use super::sysfs::{self, Place};
+
+/// Devices on top of each other, at most.
+const LEVELS: usize = 16;
+
+/// A whole disk, which is watched for its requests.
+#[derive(Clone, Debug)]
+pub struct WholeDisk(Place);
+
+impl WholeDisk {
+    /// The disk that a device is on.
+    pub(super) fn of(place: &Place) -> Self {
+        Self(place.whole())
+    }
+
+    /// The disk with these numbers, major and minor.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn with_numbers((major, minor): (u32, u32)) -> io::Result<Self> {
+        Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).map(|place| Self::of(&place))
+    }
+
+    /// The disks of this machine that have requests to watch, loop devices included.
+    pub fn all() -> Vec<Self> {
+        let of = |number| Self::with_numbers(number).ok().filter(|disk| disk.without_requests().is_none());
+        sysfs::all(Path::new("/sys")).into_iter().filter_map(of).collect()
+    }
+
+    /// The disks that what is at this path lies on, through partitions, device-mapper and md, down to those that have requests to watch:
+    /// a block device, or a file or folder of a file system.
+    ///
+    /// # Errors
+    /// If there is no such path, or nobody tells which disks those are.
+    pub fn below(path: &Path) -> io::Result<Vec<Self>> {
+        let metadata = fs::metadata(path)?;
+        let device = metadata.file_type().is_block_device();
+        let mut look = vec![if device { metadata.rdev() } else { metadata.dev() }];
+        let mut found = BTreeMap::new();
+        for _ in 0..LEVELS {
+            let mut next = Vec::new();
+            for number in look {
+                let place = Place::find(Path::new("/sys"), number)
+                    .map_err(|_| io::Error::other("the kernel does not tell on which disks it lies"))?;
+                let disk = Self::of(&place);
+                match disk.without_requests() {
+                    None => drop(found.insert(disk.numbers(), disk)),
+                    Some(_) => next.extend(place.parts()?),
+                }
+            }
+            look = next;
+        }
+        match found.is_empty() {
+            true => Err(io::Error::other("no disk below it has requests to watch")),
+            false => Ok(found.into_values().collect()),
+        }
+    }
+
+    /// Its name, as in /dev.
+    pub fn name(&self) -> String {
+        self.0.name()
+    }
+
+    /// Major and minor number.
+    pub fn numbers(&self) -> (u32, u32) {
+        self.0.disk_numbers()
+    }
+
+    /// Its folder in sysfs.
+    pub fn folder(&self) -> &Path {
+        &self.0.disk
+    }
+
+    /// Which kind of disk it is.
+    pub fn kind(&self) -> Kind {
+        Kind::of(&self.0)
+    }
+
+    /// Requests that it has completed since the machine was started, of any kind.
+    pub fn completed(&self) -> u64 {
+        // Documentation/block/stat.rst of the kernel: reads, writes, discards and flushes.
+        let stat = self.0.attribute("stat").unwrap_or_default();
+        let fields: Vec<u64> = stat.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        [0, 4, 11, 15].into_iter().filter_map(|field| fields.get(field)).sum()
+    }
+
+    /// The largest request that the kernel sends to it in one piece, in bytes.
+    pub fn largest_request(&self) -> u64 {
+        self.0.largest_request()
+    }
+
+    /// With so many requests in its queue, others may have to wait for a place.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn crowd(&self) -> u32 {
+        u32::try_from(self.0.crowd()).unwrap_or(u32::MAX)
+    }
+
+    /// Why it has no requests to trace, if it has none: device-mapper and md pass on whole bios.
+    pub fn without_requests(&self) -> Option<String> {
+        let name = self.name();
+        (!self.folder().join("mq").exists())
+            .then(|| format!("{name} is stacked on other disks and has no requests of its own"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_on_no_disk_is_said() {
+        assert!(WholeDisk::below(Path::new("/no/such/path")).is_err());
+        let error = WholeDisk::below(Path::new("/proc/self/status")).unwrap_err().to_string();
+        assert_eq!(error, "the kernel does not tell on which disks it lies");
+        assert!(WholeDisk::with_numbers((4095, 4095)).is_err());
+        for disk in WholeDisk::all() {
+            assert_eq!(WholeDisk::with_numbers(disk.numbers()).unwrap().name(), disk.name());
+        }
+    }
+}
