@@ -17,7 +17,7 @@ use json_words::word;
 use serde_json::Value;
 
 /// A command, the file and the type of what it prints, and whether that is a list of such.
-const PRINTED: [(&str, &str, &str, &str); 18] = [
+const PRINTED: [(&str, &str, &str, &str); 20] = [
     (
         "scrub",
         "scrub/result.rs",
@@ -26,6 +26,8 @@ const PRINTED: [(&str, &str, &str, &str); 18] = [
     ),
     ("scrub --dry-run", "scrub/many.rs", "Prospect", "A list: an object for each disk."),
     ("status", "status.rs", "Status", "A list: an object for each disk."),
+    ("status --runs", "status/runs.rs", "Held", "A list: an object for each run."),
+    ("run", "run/report.rs", "Report", "One object, in the file that `--json` names."),
     ("repair", "repair.rs", "Repaired", "One object."),
     ("probe", "probe/json.rs", "Json", "One object."),
     ("capture", "capture.rs", "Report", "One object."),
@@ -149,6 +151,9 @@ fn what_is_printed_is_what_the_page_says() {
         ("trace info", json(&["trace", "info", &trace, "--json"])),
         ("trace stats", json(&["trace", "stats", &trace, "--json"])),
     ];
+    let ran = path("run.json");
+    assert!(run(&["run", "--quiet", "--json", &ran, "true"]).status.success());
+    outputs.push(("run", serde_json::from_slice(&std::fs::read(&ran).unwrap()).unwrap()));
     // Without root there is no disk to scrub.
     if let Some(disk) = Loop::of_size(&folder.path().join("disk"), MIB, &[]) {
         let scrub = ["scrub", disk.path(), "--state-dir", &state, "--json", "--quiet"];

@@ -36,7 +36,13 @@ fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let idlewise = PathBuf::from(env!("CARGO_BIN_EXE_idlewise"));
     let fault_disk = idlewise.with_file_name("fault-disk");
-    let needed = [("qemu-system-x86_64", "QEMU"), ("busybox", "busybox"), ("cpio", "cpio"), ("dmsetup", "dmsetup")];
+    let needed = [
+        ("mkfs.ext4", "e2fsprogs"),
+        ("qemu-system-x86_64", "QEMU"),
+        ("busybox", "busybox"),
+        ("cpio", "cpio"),
+        ("dmsetup", "dmsetup"),
+    ];
     let found = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).chain(["/usr/sbin".into()]).any(|folder| folder.join(program).exists())
@@ -57,7 +63,14 @@ fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     for module in ["target_core_user", "tcm_loop", "sd_mod", "sg"] {
         command.args(["-l", module]);
     }
-    for module in ["scsi_debug", "raid1", "dm-mod"] {
+    // The first disk has a file system, where a script has use for one.
+    if script == "command.sh" {
+        let image = folder.path().join("scsi");
+        std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let made = Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
+        assert!(made.unwrap().success());
+    }
+    for module in ["scsi_debug", "raid1", "dm-mod", "ext4"] {
         command.args(["-m", module]);
     }
     let shared = format!("{}:/lib/steps.sh", root.join("tests/machine/steps.sh").display());
@@ -88,6 +101,31 @@ fn parse(text: &str) -> BTreeMap<String, Step> {
         }
     }
     steps
+}
+
+/// What the kernel writes later for a command is known to be its own, where the kernel says so, and what it writes for others is not.
+#[test]
+fn what_is_written_later_for_a_command_is_its_own() {
+    let Some(steps) = steps("command.sh") else { return };
+    let disk = |name: &str| {
+        let report = steps[name].json();
+        assert_eq!((&report["held_by"], &report["exit_code"]), (&"group".into(), &0.into()), "{name}: {report}");
+        (report["writes_later_known"] == true, report["disks"].clone())
+    };
+    let number = |disk: &Value, name: &str| disk[name].as_u64().unwrap_or_else(|| panic!("{name} of {disk}"));
+    let (known, disks) = disk("writes-report");
+    let filled = 256 * 65_536;
+    assert!(known && number(&disks[0], "moved_bytes") >= filled, "{disks}");
+    // What the journal writes is nobody's.
+    assert!(number(&disks[0], "foreground_requests") < 100, "{disks}");
+    assert_eq!(steps["high"].output.trim(), "33554432", "{:?}", steps["high"]);
+    // Of a disk that the command does not use nothing is told.
+    let (known, disks) = disk("beside-report");
+    let moved: u64 = disks.as_array().unwrap().iter().map(|disk| number(disk, "moved_bytes")).sum();
+    assert!(known && moved < 65_536, "{disks}");
+    assert!(!disk("inside-report").0);
+    assert_eq!([&*steps["groups"].output, &*steps["killed-groups"].output], ["", ""]);
+    assert_eq!((steps["killed-free"].exit, steps["unmounted"].exit), (0, 0), "{steps:?}");
 }
 
 /// Every injected bad block is found with its exact number, by each command set; nothing is written.

@@ -30,6 +30,17 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         ],
     ),
     (
+        &["run"],
+        &[
+            (
+                "idlewise run --mean-slowdown 1ms -- rsync -a /srv /backup",
+                "A backup that slows other requests by at most 1 ms on average",
+            ),
+            ("idlewise run --unit backup.service", "A service that runs already"),
+            ("idlewise run --device /srv --json tar.json -- tar cf - /srv", "One file system, and what it cost"),
+        ],
+    ),
+    (
         &["repair"],
         &[
             ("idlewise repair /dev/sdb1 --md", "Show which blocks md would be asked to rewrite"),

@@ -26,6 +26,20 @@ pub enum Exit {
     CouldNotRun,
 }
 
+impl Exit {
+    /// Its number.
+    fn number(self) -> u8 {
+        match self {
+            Self::Clean => 0,
+            Self::CouldNotRun => COULD_NOT_RUN,
+            Self::NothingToDo => 2,
+            Self::ErrorsFound => 3,
+            Self::Interrupted => 4,
+            Self::Overdue => 5,
+        }
+    }
+}
+
 /// The line of `--help` that explains the codes.
 pub const HELP: &str = "Exit codes: 0 clean, 1 could not run, 2 nothing to do, 3 errors found (also if\n\
     interrupted), 4 interrupted (run again to go on), 5 overdue (status\n\
@@ -61,14 +75,14 @@ pub fn usage(error: &clap::Error) -> ExitCode {
 
 /// The code of a command's result; an error is printed.
 pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
+    of_another(done.map(Exit::number))
+}
+
+/// The same where it is that of another program.
+pub fn of_another(done: anyhow::Result<u8>) -> ExitCode {
     live::work_is_over();
     let code = match done {
-        Ok(Exit::Clean) => ExitCode::SUCCESS,
-        Ok(Exit::NothingToDo) => ExitCode::from(2),
-        Ok(Exit::ErrorsFound) => ExitCode::from(3),
-        Ok(Exit::Interrupted) => ExitCode::from(4),
-        Ok(Exit::Overdue) => ExitCode::from(5),
-        Ok(Exit::CouldNotRun) => ExitCode::from(COULD_NOT_RUN),
+        Ok(exit) => ExitCode::from(exit),
         Err(error) => {
             say!("idlewise: {error:#}");
             ExitCode::from(if error.is::<UsageError>() { USAGE } else { COULD_NOT_RUN })

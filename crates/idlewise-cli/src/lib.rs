@@ -26,6 +26,7 @@ mod progress;
 mod reliability;
 mod repair;
 mod replay;
+mod run;
 mod sample;
 mod screen;
 mod scrub;
@@ -36,6 +37,7 @@ mod trace_file;
 mod tune;
 mod work;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -60,6 +62,10 @@ enum Command {
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),
     Status(status::Arguments),
+    Run(Box<run::Arguments>),
+    /// Let go what `run` holds, when that is gone
+    #[command(hide = true)]
+    RunGuard,
     Repair(repair::Arguments),
     Reliability(Box<reliability::Arguments>),
     Probe(probe::Arguments),
@@ -73,7 +79,7 @@ enum Command {
 const NO_THREADS: &str = "no threads to compute with: is a limit reached, such as TasksMax or ulimit -u?";
 
 /// The whole command: reads the arguments of the process and does what they say.
-pub fn main() -> std::process::ExitCode {
+pub fn main() -> ExitCode {
     /// What it needs is not what a shell allows its programs (`ulimit -s`).
     const STACK: usize = 8 << 20;
     let whole = std::thread::Builder::new().stack_size(STACK).spawn(whole);
@@ -84,9 +90,8 @@ pub fn main() -> std::process::ExitCode {
     }
 }
 
-fn whole() -> std::process::ExitCode {
+fn whole() -> ExitCode {
     quiet_parquet();
-    allow_many_files();
     // A file that becomes too long for a limit is an error like others.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let parsed = overview::with_groups(command()).try_get_matches().and_then(|matches| {
@@ -97,6 +102,15 @@ fn whole() -> std::process::ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
+    match arguments.command {
+        Command::RunGuard => {
+            run::guard();
+            return ExitCode::SUCCESS;
+        }
+        // What it starts would inherit the limit.
+        Command::Run(arguments) => return exit::of_another(run::run(&arguments)),
+        _ => allow_many_files(),
+    }
     if !matches!(arguments.command, Command::Status(_))
         && let Err(error) = make_threads()
     {
@@ -118,6 +132,7 @@ fn whole() -> std::process::ExitCode {
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::GenerateFiles(arguments) => files::run(&arguments),
+        Command::Run(_) | Command::RunGuard => unreachable!("they are over"),
     };
     exit::code(done)
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgGroup, ArgMatches, Command};
-use idlewise::disk::DiskModel;
+use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
 use idlewise::idle::Idleness;
 use idlewise::policy::{
-    BUDGET, Budget, POLICIES, Parameters, Policy, RELATIVE_DELAY, Setting, Value, all_parameters, build,
+    BUDGET, Budget, POLICIES, Parameters, Policy, RELATIVE_DELAY, REQUEST_SIZE, Setting, Value, all_parameters, build,
 };
 use idlewise::tune::PlanFile;
 
@@ -58,6 +58,16 @@ impl PolicyArguments {
     /// The policy asked for, or the one called `default`, checked.
     pub fn chosen(&self, default: &str) -> anyhow::Result<Chosen> {
         self.or_default(default)?.checked()
+    }
+
+    /// The same for work in which the size of a request has no meaning: none need be given.
+    pub fn chosen_without_sizes(&self, default: &str) -> anyhow::Result<Chosen> {
+        let mut chosen = self.or_default(default)?;
+        let takes = POLICIES.get(&chosen.name).is_some_and(|entry| entry.takes(REQUEST_SIZE.name));
+        if takes && chosen.parameters.size(REQUEST_SIZE).is_none() {
+            chosen.parameters = chosen.parameters.with(REQUEST_SIZE, SMALLEST_REQUEST);
+        }
+        chosen.checked()
     }
 
     /// The policy asked for, or the one called `default`, and another for other work, which is built from the same options. Where

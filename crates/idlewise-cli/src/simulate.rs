@@ -1,15 +1,16 @@
 //! `idlewise simulate`: one policy with given parameters on a trace.
 
 mod grid;
+mod overruns;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::Idleness;
-use idlewise::policy::{REQUEST_SIZE, Setting};
+use idlewise::policy::{BUSY_PERIOD, POLICIES, RELATIVE_DELAY, REQUEST_SIZE, Setting};
 use idlewise::report::{Chart, Page, Scale, Section, Table, percent};
-use idlewise::simulate::{self, Lane, Run, Summary, Tally};
+use idlewise::simulate::{self, Command, Lane, Run, Summary, Tally, Work};
 use idlewise::{Bytes, Cdh, Nanos, Rate};
 use serde::Serialize;
 
@@ -32,10 +33,15 @@ pub struct Arguments {
     #[command(flatten)]
     work: WorkArguments,
 
+    /// A command that `idlewise run` holds, instead of a scrub: the JSON file that its --json wrote, or how long foreground requests wait
+    /// until it is held, such as 8ms, or 2ms,5ms,40ms if each is as likely
+    #[arg(long, help_heading = "Background work", value_name = "FILE|TIMES", conflicts_with = "WorkArguments")]
+    run: Option<String>,
+
     /// Instead of one policy, waiting with each of these sizes and each of these waits, such as 64KiB,256KiB,1MiB 10ms..1s. A range
     /// of waits has its ends, and 1, 2 and 5 times the powers of ten between them
     #[arg(long, num_args = 2, value_names = ["SIZES", "WAITS"],
-        conflicts_with_all = ["policy", "plan", OPTIONS, "WorkArguments", "by_volume", "report"])]
+        conflicts_with_all = ["policy", "plan", OPTIONS, "WorkArguments", "run", "by_volume", "report"])]
     grid: Option<Vec<String>>,
 
     /// With --grid: print CSV instead of a table
@@ -64,6 +70,8 @@ struct Report {
     parameters: BTreeMap<&'static str, String>,
     #[serde(flatten)]
     row: Row,
+    #[serde(skip)]
+    is_of_a_command: bool,
     /// Each disk for itself, with `--by-volume`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     volumes: Vec<Volume>,
@@ -84,6 +92,8 @@ struct Row {
     slowdown_p90_s: f64,
     slowdown_p99_s: f64,
     slowdown_p999_s: f64,
+    /// Idle time that was used, of all disks together: with `--run`, for how long the command ran.
+    ran_s: f64,
     /// Where the work is one job a WRITE.
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<JobCounts>,
@@ -125,9 +135,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(asked) = &arguments.grid {
         return grid::run(&arguments.input, asked, arguments.json, arguments.csv);
     }
-    let inputs: Vec<_> = arguments.input.paths().into_iter().chain(arguments.policy.plan_path()).collect();
+    let given = arguments.policy.plan_path().into_iter().chain(arguments.run.as_deref().and_then(overruns::file));
+    let inputs: Vec<_> = arguments.input.paths().into_iter().chain(given).collect();
     output::check_all(&inputs, &[arguments.report.as_deref()])?;
-    let chosen = arguments.policy.chosen("waiting")?;
+    let overruns = arguments.run.as_deref().map(overruns::read).transpose()?;
+    let chosen = match overruns {
+        Some(_) => arguments.policy.chosen_without_sizes("waiting")?,
+        None => arguments.policy.chosen("waiting")?,
+    };
+    let ends = |name| {
+        [BUSY_PERIOD, RELATIVE_DELAY].iter().any(|option| POLICIES.get(name).is_some_and(|p| p.takes(option.name)))
+    };
+    if overruns.is_some() && ends(chosen.name()) {
+        let name = chosen.name();
+        return Err(UsageError(format!("--run knows no end but the foreground's coming: {name} has another")).into());
+    }
     let input = arguments.input.read_keeping(arguments.work.keep(arguments.report.is_some())?)?;
     let model = &input.model;
     let lane = |disk: &Idleness| {
@@ -136,8 +158,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             model,
             arguments.policy.parameters().size(REQUEST_SIZE).unwrap_or(SMALLEST_REQUEST),
         );
-        let setting = Setting { past: disk, model, service: arguments.work.mean_service(), amount };
-        vec![Lane::new(chosen.build(&setting), arguments.work.work(model))]
+        let service = overruns.as_deref().map(Command::mean).or(arguments.work.mean_service());
+        let setting = Setting { past: disk, model, service, amount };
+        let work = overruns.clone().map(|overruns| Box::new(Command::new(overruns)) as Box<dyn Work>);
+        vec![Lane::new(chosen.build(&setting), work.unwrap_or_else(|| arguments.work.work(model)))]
     };
     let all = simulate::run(&input.disks, lane);
     let of_one = |disk: &Idleness| {
@@ -146,6 +170,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let report = Report {
         policy: chosen.name().into(),
+        is_of_a_command: overruns.is_some(),
         parameters: arguments.policy.given(),
         row: arguments.row(&all, &input.disks),
         volumes: input.disks.iter().filter(|_| arguments.by_volume).map(of_one).collect(),
@@ -157,7 +182,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         report.policy,
         report.parameters.iter().map(|(option, value)| format!(" --{option} {value}")).collect::<String>(),
         report.source.disk,
-        arguments.work.line()
+        match &overruns {
+            Some(overruns) => format!("a command, held {} late on average", Command::mean(overruns)),
+            None => arguments.work.line(),
+        }
     );
     if let Some(path) = &arguments.report {
         output::file(path, &page(&report, &title, &all).html())?;
@@ -182,6 +210,7 @@ impl Arguments {
             slowdown_p90_s: quantile(900),
             slowdown_p99_s: quantile(990),
             slowdown_p999_s: quantile(999),
+            ran_s: run.outcome.used_idle.as_secs_f64(),
             jobs: self.work.per_write().then(|| JobCounts {
                 came,
                 completed,
@@ -241,6 +270,8 @@ fn table(report: &Report) -> Table {
             }
             row("disk busy in all", &|r| parity(r, &|p| share(p.utilisation)));
         }
+    } else if report.is_of_a_command {
+        row("command ran for", &|r| seconds(r.ran_s));
     } else {
         row("scrubbed", &|r| Bytes(r.summary.scrubbed_bytes).to_string());
         row("throughput", &|r| Rate(r.summary.throughput_bytes_per_s as u64).to_string());

@@ -2,6 +2,7 @@
 
 mod forget;
 mod names;
+mod runs;
 mod text;
 
 use std::path::PathBuf;
@@ -31,6 +32,10 @@ pub struct Arguments {
     /// Exit with 5 if the last complete pass over any of them is older than this, such as 35d, or there is none
     #[arg(long, value_name = "TIME")]
     older_than: Option<Nanos>,
+
+    /// Show what `idlewise run` holds at the moment, instead of scrubs; exit code 2 if that is nothing
+    #[arg(long, conflicts_with_all = ["devices", "older_than", "forget", "state_dir"])]
+    runs: bool,
 
     /// Forget these devices: remove what is known of them, such as of disks that are gone. Their logs of repairs stay
     #[arg(long, requires = "devices", conflicts_with_all = ["json", "older_than"])]
@@ -74,6 +79,9 @@ struct Status {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if arguments.runs {
+        return runs::show(arguments.json);
+    }
     // The default one is made by the first scrub; one that was named should be there.
     if let Some(folder) = arguments.state_dir.as_ref().filter(|folder| *folder != StateFolder::choose(None).path()) {
         folder.metadata().with_context(|| folder.display().to_string())?;
@@ -106,10 +114,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Err(never_scrubbed(unknown));
     }
     all.retain(|one| arguments.devices.is_empty() || arguments.devices.iter().any(|name| is(one, name)));
+    // Those who ask for devices, or for other checkpoints than the usual, ask for scrubs.
+    let runs =
+        if arguments.devices.is_empty() && arguments.state_dir.is_none() { runs::lines() } else { String::new() };
     if arguments.json {
         output::json(&all)?;
     } else if !all.is_empty() {
-        output::text(&text::text(&all, !arguments.devices.is_empty()))?;
+        output::text(&(text::text(&all, !arguments.devices.is_empty()) + &runs))?;
+    } else if !runs.is_empty() {
+        output::text(&runs)?;
     }
     if all.is_empty() && !unreadable {
         say!("idlewise: nothing has been scrubbed yet");

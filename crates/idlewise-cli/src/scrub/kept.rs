@@ -48,7 +48,7 @@ impl Kept {
         // The few requests that measuring the disk met say nothing about a goal.
         let nothing = report.verified_now == Bytes(0);
         let goal = goal.filter(|_| measured.foreground_requests > 0 && !nothing);
-        let rate = report.verified_now.0 as f64 / report.elapsed.as_secs_f64().max(1e-9);
+        let rate = report.verified_now.0 as f64 / report.scrubbing.as_secs_f64().max(1e-9);
         // Tunings predict for as long as they hold; a plan that was given, for the whole run.
         let (verified, predicted) = match report.forecast {
             Some(foretold) => (foretold.verified.0 as f64, foretold.predicted.0 as f64),
@@ -167,6 +167,7 @@ mod tests {
             errors: Vec::new(),
             retries: 0,
             elapsed: Nanos::from_secs(100),
+            scrubbing: Nanos::from_secs(100),
             spent: spent.iter().map(|(name, s)| (*name, Nanos::from_secs(*s))).collect(),
             measured,
             plan: None,

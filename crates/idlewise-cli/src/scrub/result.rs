@@ -33,7 +33,9 @@ pub struct Result {
     verifier: &'static str,
     order: &'static str,
     monitor: &'static str,
+    /// Time that it took, with what it learned first.
     elapsed_s: f64,
+    /// Bytes verified in a second since it had learned that.
     rate_bytes_per_s: f64,
     request_size_bytes: Option<u64>,
     idle_wait_s: Option<f64>,
@@ -125,7 +127,6 @@ impl Result {
     ) -> Self {
         let Names { verifier, order, monitor } = names;
         let measured = &report.measured;
-        let elapsed_s = report.elapsed.as_secs_f64();
         Self {
             device: device.path.display().to_string(),
             identity: device.identity.clone(),
@@ -142,8 +143,8 @@ impl Result {
             verifier,
             order,
             monitor,
-            elapsed_s,
-            rate_bytes_per_s: report.verified_now.0 as f64 / elapsed_s.max(1e-9),
+            elapsed_s: report.elapsed.as_secs_f64(),
+            rate_bytes_per_s: report.verified_now.0 as f64 / report.scrubbing.as_secs_f64().max(1e-9),
             request_size_bytes: report.plan.map(|(size, _)| size.0),
             idle_wait_s: report.plan.map(|(_, wait)| wait.as_secs_f64()),
             target: goal.map(|goal| slowdown(goal.mean_slowdown, goal.p99_slowdown, goal.max_slowdown)),

@@ -1,0 +1,600 @@
+//! `idlewise run`: the command is as if it ran alone, but for when it runs; and whatever happens, it is let go.
+
+mod common;
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::bench::{Bench, Loop, MIB};
+use common::{ends_within, idlewise, json, run, stderr, stdout};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Groups of ours that are there now.
+fn groups(of: u32) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let Some(root) = line.and_then(|line| line.split(' ').nth(4)) else { return Vec::new() };
+    let mut look = vec![PathBuf::from(root)];
+    let mut found = Vec::new();
+    while let Some(folder) = look.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()) {
+            if entry.file_name().to_string_lossy().starts_with(&format!("idlewise-run-{of}-")) {
+                found.push(entry.path());
+            }
+            look.push(entry.path());
+        }
+    }
+    found
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "not {what} after {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Whether a process is held, by a group or a signal.
+fn is_held(pid: u32) -> bool {
+    let stopped = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "));
+    let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let path = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").to_string();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let root = line.and_then(|line| line.split(' ').nth(4)).unwrap_or("/nowhere");
+    let events = fs::read_to_string(Path::new(root).join(path.trim_start_matches('/')).join("cgroup.events"));
+    stopped || events.is_ok_and(|events| events.contains("frozen 1"))
+}
+
+/// A folder in memory: who writes there uses no disk, and nobody at a disk holds that back.
+fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+/// Counts for as long as it runs, in a file.
+fn counting(file: &Path) -> String {
+    format!("i=0; while :; do i=$((i+1)); echo $i > {}; sleep 0.01; done", file.display())
+}
+
+fn count(file: &Path) -> u64 {
+    fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn streams_folder_and_exit_code_are_the_commands_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command =
+        idlewise(&["run", "--quiet", "--", "sh", "-c", "read a; echo \"$a $WORD $PWD\"; echo bad >&2; exit 7"]);
+    command.env("WORD", "word").current_dir(folder.path()).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"line\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(stdout(&output), format!("line word {}\n", folder.path().display()));
+    let told = stderr(&output);
+    assert!(told.ends_with("bad\n"), "{told}");
+    assert_eq!(output.status.code(), Some(7));
+}
+
+#[test]
+fn what_ends_it_is_said_as_a_shell_does() {
+    let code = |arguments: &[&str]| {
+        let output = run(&[&["run", "--quiet"], arguments].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (exit, told) = code(&["no-such-command-here"]);
+    assert!(exit == Some(127) && told.ends_with("idlewise: no-such-command-here: no such command\n"), "{told}");
+    let (exit, told) = code(&["/etc/passwd"]);
+    assert!(exit == Some(126) && told.contains("/etc/passwd: it cannot be executed: Permission denied"), "{told}");
+    assert_eq!(code(&["--", "sh", "-c", "kill -9 $$"]).0, Some(128 + 9));
+    assert_eq!(code(&["--", "sh", "-c", "kill -TERM $$"]).0, Some(128 + 15));
+    let (exit, told) = code(&["--device", "/no/such/disk", "true"]);
+    assert!(exit == Some(125) && told.contains("/no/such/disk: No such file"), "{told}");
+    let (exit, told) = code(&["--device", "/proc/version", "true"]);
+    assert!(exit == Some(125) && told.contains("does not tell on which disks it lies"), "{told}");
+    // Options of the command are its own, also without the dashes.
+    assert_eq!(code(&["sh", "-c", "exit 9", "--quiet"]).0, Some(9));
+    for wrong in [vec![], vec!["--pid", "1", "true"], vec!["--unit", "a", "--pid", "1"], vec!["--mean", "1ms", "true"]]
+    {
+        assert_eq!(code(&wrong).0, Some(64), "{wrong:?}");
+    }
+    assert_eq!(code(&["--unit", "a", "--memory-high", "1GiB"]).0, Some(64));
+    let (exit, told) = code(&["--unit", "no-such-unit.service"]);
+    assert!(exit == Some(125) && told.contains("no-such-unit.service"), "{told}");
+    let (exit, told) = code(&["--pid", "2147483647"]);
+    assert!(exit == Some(125) && told.contains("process 2147483647: no such process"), "{told}");
+    let (exit, told) = code(&["--pid", &std::process::id().to_string()]);
+    assert!(exit == Some(125) && told.contains("idlewise itself comes from it"), "{told}");
+}
+
+/// What a shell, and nohup, set for a command is so under idlewise as well.
+#[test]
+fn limits_and_ignored_signals_stay_as_they_were() {
+    let show = "ulimit -n; ulimit -s; cat /proc/self/timerslack_ns; grep -E 'SigIgn|SigBlk' /proc/self/status";
+    let script = |within: &str| format!("ulimit -S -n 200; trap '' HUP USR1; {within} sh -c \"{show}\"");
+    let shown = |within: &str| {
+        let output = Command::new("sh").args(["-c", &script(within)]).output().unwrap();
+        let masked = |line: &str| match line.split_once(":\t") {
+            // Signals from 32 on are the C library's own.
+            Some((name, mask)) => format!("{name} {:x}", u64::from_str_radix(mask, 16).unwrap() & 0x7fff_ffff),
+            None => line.into(),
+        };
+        stdout(&output).lines().map(masked).collect::<Vec<_>>()
+    };
+    let alone = shown("");
+    assert!(alone[0] == "200" && alone.len() == 5, "{alone:?}");
+    assert_eq!(shown(&format!("{} run --quiet --", env!("CARGO_BIN_EXE_idlewise"))), alone);
+}
+
+/// Whoever wants to hear of no child hears nothing, but idlewise does; and so it is in the command.
+#[test]
+fn who_ignores_the_end_of_children_gets_the_exit_code() {
+    let idlewise = env!("CARGO_BIN_EXE_idlewise");
+    let run = format!("{idlewise} run --quiet --");
+    let script = format!("trap '' CHLD; {run} grep SigIgn /proc/self/status; {run} sh -c 'exit 7'; echo code $?");
+    let output = ends_within(PATIENCE, Command::new("bash").args(["-c", &script]));
+    let told = stdout(&output);
+    let mask = told.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(|mask| mask.trim().to_string());
+    let mask = u64::from_str_radix(&mask.unwrap(), 16).unwrap();
+    assert!(told.ends_with("code 7\n") && mask >> 16 & 1 == 1, "{told} {}", stderr(&output));
+}
+
+/// What the kernel writes later holds a command back that fills pages, and is said to be in no account; a disk that was named holds it back
+/// whoever uses it.
+#[test]
+fn root_what_is_written_later_is_said() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: a group needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), 64 * MIB, &[]) else { return };
+    let script = format!("dd if=/dev/zero of={} bs=1M count=40 2>/dev/null; sleep 3", disk.path());
+    let json = folder.path().join("run.json");
+    let arguments = ["run", "--device", disk.path(), "--json", json.to_str().unwrap(), "--", "sh", "-c", &script];
+    let output = ends_within(PATIENCE, &mut idlewise(&arguments));
+    let report: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let told = stderr(&output);
+    assert!(output.status.success() && report["disks"].as_array().unwrap().len() == 1, "{report} {told}");
+    let known = report["writes_later_known"] == true;
+    assert!(known || told.contains("what that costs others is in no account"), "{told}");
+}
+
+/// A pipe that nobody reads keeps no command, and a file that cannot be written changes no exit code.
+#[test]
+fn what_idlewise_says_is_in_nobodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let gone = folder.path().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let (file, script) = (gone.join("run.json"), format!("sleep 1.5; rmdir {}; exit 7", gone.display()));
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut full = writer.try_clone().unwrap();
+    rustix::fs::fcntl_setfl(&full, rustix::fs::OFlags::NONBLOCK).unwrap();
+    while std::io::Write::write(&mut full, &[b'x'; 4096]).is_ok() {}
+    rustix::fs::fcntl_setfl(&full, rustix::fs::OFlags::empty()).unwrap();
+    let mut command = idlewise(&["run", "--json", file.to_str().unwrap(), "--", "sh", "-c", &script]);
+    let mut child = command.stderr(writer).spawn().unwrap();
+    let began = Instant::now();
+    until("over", || child.try_wait().unwrap().is_some());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    drop((full, reader));
+}
+
+#[test]
+fn signals_go_to_the_command() {
+    let script = "trap 'echo usr1' USR1; trap 'echo hup; exit 5' HUP; trap 'echo int' INT; trap 'echo term; exit 3' TERM; \
+        echo ready; while :; do sleep 0.02; done";
+    for (first, second, expected, exit) in
+        [(Signal::USR1, Signal::TERM, "ready\nusr1\nterm\n", 3), (Signal::INT, Signal::HUP, "ready\nint\nhup\n", 5)]
+    {
+        let mut child = idlewise(&["run", "--quiet", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let mut seen = String::new();
+        let mut read_until = |end: &str| {
+            let mut byte = [0; 1];
+            while !seen.ends_with(end) && out.read(&mut byte).unwrap() > 0 {
+                seen.push(char::from(byte[0]));
+            }
+            seen.clone()
+        };
+        read_until("ready\n");
+        signal(&child, first);
+        let lines = expected.split_inclusive('\n').collect::<Vec<_>>();
+        read_until(lines[1]);
+        signal(&child, second);
+        assert_eq!(read_until(lines[2]), expected);
+        assert_eq!(child.wait().unwrap().code(), Some(exit));
+    }
+}
+
+/// A command in a terminal of its own, and the terminal's other end.
+fn in_a_terminal(script: &str) -> (Child, fs::File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::os::unix::process::CommandExt;
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let terminal = fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut command = idlewise(&["run", "--quiet", "--", "sh", "-c", script]);
+    command.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap()).stderr(terminal);
+    let lead = || {
+        rustix::process::setsid()?;
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+        Ok(())
+    };
+    // SAFETY: between the fork and the program nothing is done but these system calls.
+    unsafe { command.pre_exec(lead) };
+    (command.spawn().unwrap(), master.into())
+}
+
+/// What is typed, and the size of the window, reach the command as they do without idlewise.
+#[test]
+fn the_terminal_is_the_commands() {
+    let played = |script: &str, act: &dyn Fn(&mut fs::File)| {
+        let (mut child, mut master) = in_a_terminal(script);
+        let (mut seen, mut acted) = (String::new(), false);
+        let mut byte = [0; 1];
+        // The last of the other ends is closed at the end, which is an error to whoever reads.
+        while master.read(&mut byte).is_ok_and(|count| count > 0) {
+            seen.push(char::from(byte[0]));
+            if !acted && seen.ends_with("ready\r\n") {
+                acted = true;
+                act(&mut master);
+            }
+        }
+        (seen, child.wait().unwrap().code())
+    };
+    let typed = |what: &'static [u8]| move |master: &mut fs::File| std::io::Write::write_all(master, what).unwrap();
+    let loops = "echo ready; while :; do sleep 0.05; done";
+    let (seen, code) = played(&format!("trap 'echo told; exit 9' INT; {loops}"), &typed(b"\x03"));
+    assert_eq!((seen.matches("told").count(), code), (1, Some(9)), "{seen}");
+    assert_eq!(played(loops, &typed(b"\x03")).1, Some(128 + 2));
+    assert_eq!(played(loops, &typed(b"\x1c")).1, Some(128 + 3));
+    let larger = |master: &mut fs::File| {
+        let size = rustix::termios::Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(master, size).unwrap();
+    };
+    let (seen, code) = played(&format!("trap 'stty size; exit 0' WINCH; {loops}"), &larger);
+    assert!(seen.ends_with("40 100\r\n") && code == Some(0), "{seen}");
+    let (seen, code) = played("echo ready; read a; echo got $a", &typed(b"a line\n"));
+    assert!(seen.ends_with("got a line\r\n") && code == Some(0), "{seen}");
+}
+
+/// By SIGTSTP it is held until SIGCONT.
+#[test]
+fn it_pauses_as_a_scrub_does() {
+    let folder = in_memory();
+    let file = folder.path().join("count");
+    let mut child = idlewise(&["run", "--quiet", "--", "sh", "-c", &counting(&file)]).spawn().unwrap();
+    until("begun", || count(&file) > 2);
+    // Everyone sees root's, and their own where there is a folder for it.
+    let is_root = rustix::process::geteuid().is_root();
+    let shown = || {
+        let runs: Value = serde_json::from_slice(&run(&["status", "--runs", "--json"]).stdout).unwrap();
+        let ours = |one: &&Value| one["process"]["pid"] == child.id();
+        runs.as_array().unwrap().iter().find(ours).map(|one| one["name"].clone())
+    };
+    until("shown", || !is_root || shown() == Some("sh".into()));
+    signal(&child, Signal::TSTP);
+    until("stopped", || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T "));
+    std::thread::sleep(Duration::from_millis(50));
+    let before = count(&file);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(count(&file), before);
+    signal(&child, Signal::CONT);
+    until("going on", || count(&file) > before + 2);
+    signal(&child, Signal::TERM);
+    let pid = child.id();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let runs: Value = serde_json::from_slice(&run(&["status", "--runs", "--json"]).stdout).unwrap();
+    assert!(runs.as_array().unwrap().iter().all(|one| one["process"]["pid"] != pid), "{runs}");
+}
+
+/// The prediction takes what a run measured, and is refused where it could not be true.
+#[test]
+fn what_it_would_cost_is_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (trace, ran) = (path("t.csv"), path("run.json"));
+    json(&[
+        "trace", "synth", "--load", "random", "--think", "100ms", "--for", "10min", "--seed", "5", "--out", &trace,
+        "--json",
+    ]);
+    let simulated = |run: &str| {
+        json(&[
+            "simulate",
+            &trace,
+            "--policy",
+            "waiting",
+            "--idle-wait",
+            "20ms",
+            "--request-size",
+            "64KiB",
+            "--run",
+            run,
+            "--json",
+        ])
+    };
+    let of = |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("{name} of {value}"));
+    // Whatever is used ends in a collision, and each costs at least that.
+    let late = simulated("8ms");
+    let [collisions, mean, ran_s] = ["collision_rate", "mean_slowdown_s", "ran_s"].map(|name| of(&late, name));
+    assert!(collisions > 0.5 && mean >= 0.008 * collisions && of(&late, "max_slowdown_s") >= 0.008, "{late}");
+    let never = simulated("0s");
+    assert!(of(&never, "mean_slowdown_s") == 0.0 && of(&never, "ran_s") >= ran_s && ran_s > 60.0, "{never}");
+    // Half of the uses measured ended without an overrun.
+    let measured = r#"{"disks": [{"overruns": {"count": 50, "uses": 100, "percentiles_s": [0.008, 0.008]}}]}"#;
+    fs::write(&ran, measured).unwrap();
+    let half = simulated(&ran);
+    assert!((of(&half, "mean_slowdown_s") / mean - 0.5).abs() < 0.1, "{half} {late}");
+    let refused = |arguments: &[&str]| {
+        let output = run(&[&["simulate", &trace], arguments].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let restrained = ["--policy", "restrained", "--idle-wait", "20ms", "--busy-period", "1s", "--run", "8ms"];
+    let (exit, told) = refused(&restrained);
+    assert!(exit == Some(64) && told.contains("no end but the foreground's coming"), "{told}");
+    assert_eq!(refused(&["--run", "8 parsecs"]).0, Some(64));
+    assert_eq!(refused(&["--run", "8ms", "--verify-writes"]).0, Some(64));
+    fs::write(&ran, "{}").unwrap();
+    let (exit, told) = refused(&["--idle-wait", "1ms", "--run", &ran]);
+    assert!(exit == Some(1) && told.contains("not what `idlewise run --json` writes"), "{told}");
+    let (exit, told) = refused(&["--idle-wait", "1ms", "--run", &ran, "--report", &ran]);
+    assert!(exit == Some(64) && told.contains("would be replaced"), "{told}");
+}
+
+/// While others use the disk it stands still, and moves on when they have gone.
+#[test]
+fn root_it_runs_in_the_gaps_of_the_disk_that_it_uses() {
+    let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
+    let (file, done) = (bench.folder.path().join("run.json"), bench.folder.path().join("done"));
+    let read = format!(
+        "i=0; while [ $i -lt 400 ]; do dd if={} of=/dev/null bs=64k count=4 skip=$((i*4)) iflag=direct 2>/dev/null; i=$((i+1)); \
+         echo $i > {}; done",
+        bench.path(),
+        done.display()
+    );
+    let arguments = ["run", "--idle-wait", "400ms", "--device", bench.path(), "--json", file.to_str().unwrap(), "--"];
+    let mut command = idlewise(&[&arguments[..], &["sh", "-c", &read]].concat());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    until("begun", || count(&done) > 3);
+    let disk = fs::File::open(bench.path()).unwrap();
+    let (mut moved, mut slow) = (0, 0);
+    for place in 0..40u64 {
+        let (before, began) = (count(&done), Instant::now());
+        // Past the page cache, whatever it holds.
+        rustix::fs::fadvise(&disk, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let mut block = [0; 512];
+        rustix::io::pread(&disk, &mut block, 128 * MIB + place * 2 * MIB).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        // A machine that stands still leaves a gap.
+        if began.elapsed() > Duration::from_millis(300) {
+            slow += 1;
+        } else if place > 0 {
+            moved += count(&done) - before;
+        }
+    }
+    assert!(moved <= 2 + 40 * slow, "{moved} steps between requests that leave no gap, {slow} of which were late");
+    until("over", || child.try_wait().unwrap().is_some());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let disk = &report["disks"][0];
+    assert_eq!((&report["held_by"], &disk["monitor"]), (&"group".into(), &"bpf".into()), "{report}");
+    assert_eq!(disk["name"], bench.path().trim_start_matches("/dev/"));
+    assert!(disk["moved_bytes"].as_u64().unwrap() >= 400 * 4 * 65_536, "{report}");
+    assert!((35..60).contains(&disk["foreground_requests"].as_u64().unwrap()), "{report}");
+    assert!(report["spent_s"]["idle-wait"].as_f64().unwrap() > 1.0, "{report}");
+    let told = stderr(&output);
+    assert!(told.contains("idlewise: ran for ") && told.contains(" foreground requests"), "{told}");
+}
+
+/// Killed at any of 100 moments it leaves nobody held, and no group.
+#[test]
+fn root_killed_at_any_moment_it_leaves_nobody_held() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: a group needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Loop::of_size(&folder.path().join("disk"), 16 * MIB, &[]) else { return };
+    let seed = 19u64;
+    eprintln!("seed {seed}");
+    let mut random = seed;
+    std::thread::scope(|threads| {
+        for row in 0..4u64 {
+            let moments: Vec<u64> = (0..25)
+                .map(|_| {
+                    // A linear congruence (Knuth, MMIX).
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    (random >> 33) % 900
+                })
+                .collect();
+            let (disk, folder) = (&disk, &folder);
+            threads.spawn(move || {
+                for (round, moment) in moments.into_iter().enumerate() {
+                    let file = folder.path().join(format!("{row}-{round}"));
+                    // It is held in the same rhythm as its own first requests are seen.
+                    let script = format!(
+                        "echo $$ > {}; while :; do dd if={} of=/dev/null bs=4k count=64 iflag=direct 2>/dev/null; sleep 0.01; done",
+                        file.display(),
+                        disk.path()
+                    );
+                    let arguments = ["run", "--quiet", "--device", disk.path(), "--idle-wait", "30ms", "--", "sh", "-c"];
+                    let mut child = idlewise(&[&arguments[..], &[&script]].concat()).spawn().unwrap();
+                    std::thread::sleep(Duration::from_millis(moment));
+                    let pid = child.id();
+                    child.kill().unwrap();
+                    child.wait().unwrap();
+                    until("rid of its group", || groups(pid).is_empty());
+                    let script = fs::read_to_string(&file).ok();
+                    if let Some(script) = script.and_then(|text| text.trim().parse::<u32>().ok()) {
+                        until("free", || !is_held(script));
+                        let alive = Path::new(&format!("/proc/{script}")).exists();
+                        assert!(alive, "it goes on");
+                        end(script);
+                    }
+                }
+            });
+        }
+    });
+    // Some began only when nobody looked any more.
+    std::thread::sleep(Duration::from_millis(500));
+    for file in fs::read_dir(folder.path()).unwrap().flatten().filter(|file| file.file_name() != "disk") {
+        fs::read_to_string(file.path()).unwrap().trim().parse().into_iter().for_each(end);
+    }
+}
+
+fn end(pid: u32) {
+    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
+}
+
+/// Where the guard was killed as well, the next run lets go what was left.
+#[test]
+fn root_what_a_killed_guard_left_is_let_go_by_the_next_run() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: a group needs root");
+        return;
+    }
+    let mut child = idlewise(&["run", "--quiet", "--", "sleep", "1000"]).spawn().unwrap();
+    until("begun", || groups(child.id()).first().is_some_and(|group| !members(group).is_empty()));
+    let group = groups(child.id()).remove(0);
+    let sleeper = members(&group)[0];
+    fs::write(group.join("cgroup.freeze"), "1").unwrap();
+    until("held", || is_held(sleeper));
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    let lists = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
+    let all = lists.fold(children, |all, list| all + " " + &list);
+    let guard = all.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()).find(|pid| *pid != sleeper).unwrap();
+    // While its maker is there, though stopped, no other run lets the group go.
+    signal(&child, Signal::STOP);
+    end(guard);
+    until("without a guard", || {
+        fs::read_to_string(format!("/proc/{guard}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+    });
+    assert!(group.exists() && is_held(sleeper));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(ends_within(PATIENCE, &mut idlewise(&["run", "--quiet", "true"])).status.success());
+    assert!(!group.exists() && !is_held(sleeper));
+    end(sleeper);
+}
+
+fn members(group: &Path) -> Vec<u32> {
+    let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    list.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// A process that runs is taken over with those that come from it, held, and let go however it ends.
+#[test]
+fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: a group needs root");
+        return;
+    }
+    let folder = in_memory();
+    let file = folder.path().join("count");
+    let mut shell = Command::new("sh").args(["-c", &counting(&file)]).spawn().unwrap();
+    until("begun", || count(&file) > 2);
+    let home = fs::read_to_string(format!("/proc/{}/cgroup", shell.id())).unwrap();
+    for (end, exit) in [(Signal::TERM, Some(4)), (Signal::KILL, None)] {
+        let mut child = idlewise(&["run", "--quiet", "--pid", &shell.id().to_string()]).spawn().unwrap();
+        until("taken over", || groups(child.id()).first().is_some_and(|group| members(group).contains(&shell.id())));
+        signal(&child, Signal::TSTP);
+        until("held", || is_held(shell.id()));
+        // A signal to one that is stopped waits until it goes on.
+        if end != Signal::KILL {
+            signal(&child, Signal::CONT);
+        }
+        signal(&child, end);
+        assert_eq!(child.wait().unwrap().code(), exit);
+        until("rid of its group", || groups(child.id()).is_empty());
+        until("free", || !is_held(shell.id()));
+        assert_eq!(fs::read_to_string(format!("/proc/{}/cgroup", shell.id())).unwrap(), home);
+        let before = count(&file);
+        until("going on", || count(&file) > before + 2);
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let root = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap().split(' ').nth(4).unwrap();
+    let unit = format!("idlewise-test-{}.service", std::process::id());
+    let group = Path::new(root).join(&unit);
+    fs::create_dir(&group).unwrap();
+    fs::write(group.join("cgroup.procs"), shell.id().to_string()).unwrap();
+    fs::write(group.join("cgroup.freeze"), "1").unwrap();
+    let output = run(&["run", "--unit", &unit]);
+    let told = stderr(&output);
+    assert!(
+        output.status.code() == Some(125) && told.contains(&format!("{unit}: it is frozen by somebody else")),
+        "{told}"
+    );
+    fs::write(group.join("cgroup.freeze"), "0").unwrap();
+    let mut child = idlewise(&["run", "--quiet", "--unit", &unit]).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&child, Signal::TSTP);
+    until("held", || is_held(shell.id()));
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    until("free", || !is_held(shell.id()));
+    let mut child = idlewise(&["run", "--quiet", "--unit", &unit]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "the unit has ended");
+    until("empty", || fs::remove_dir(&group).is_ok());
+}
+
+/// Without root the processes of one's own are held by signals, which is said, and let go by the guard.
+#[test]
+fn root_another_user_runs_commands_held_by_signals() {
+    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let setpriv = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(user).arg(env!("CARGO_BIN_EXE_idlewise")).arg("run").args(arguments).current_dir("/");
+        command
+    };
+    let reachable = Command::new("setpriv").args(user).args([env!("CARGO_BIN_EXE_idlewise"), "--version"]).output();
+    if !rustix::process::geteuid().is_root() || !reachable.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: another user needs root, setpriv, and a folder that others may enter");
+        return;
+    }
+    let output = ends_within(PATIENCE, &mut setpriv(&["sh", "-c", "echo out; (exit 6)"]));
+    let told = stderr(&output);
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("out\n", Some(6)), "{told}");
+    assert!(told.contains("held by signals and requests are told apart by counters, coarser than by group"), "{told}");
+    // A child whose parent has ended is meant too.
+    let folder = in_memory();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(folder.path(), mode).unwrap();
+    let file = folder.path().join("count");
+    let script = format!("({}) & wait", counting(&file));
+    for end in [Signal::CONT, Signal::KILL] {
+        let mut child = setpriv(&["--quiet", "sh", "-c", &script]).spawn().unwrap();
+        until("begun", || count(&file) > 2);
+        signal(&child, Signal::TSTP);
+        until("stopped", || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T "));
+        std::thread::sleep(Duration::from_millis(50));
+        let before = count(&file);
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(count(&file) <= before + 1, "held");
+        signal(&child, end);
+        let before = count(&file);
+        until("going on", || count(&file) > before + 2);
+        // Whose parent was killed goes on, as it would without idlewise.
+        let _ = Command::new("pkill").args(["-KILL", "-u", "65534", "-f", &file.display().to_string()]).status();
+        child.wait().unwrap();
+        fs::remove_file(&file).unwrap();
+    }
+}
