@@ -4,6 +4,8 @@
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
 # make promise   whether the goal is kept beside loads of many kinds, on three kinds of emulated disks, in about two hours: docs/promise.md;
 #                OPTIONS=--resume goes on with one that was interrupted
+# make commands   tar, rsync and fio beside foreground loads on a file system, held back in several ways, in about 70 minutes:
+#                docs/commands.md; OPTIONS="--fs xfs" or "--seconds 10" for another file system or a shorter time
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it
@@ -19,8 +21,10 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BUILD_PACKAGES := clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev
 # What the emulated disk needs besides.
 DISK_PACKAGES := e2fsprogs mount util-linux
+# What is run in the background beside it.
+COMMAND_PACKAGES := $(DISK_PACKAGES) fio rsync xfsprogs
 # What the tests need besides: the emulated machine, and file systems.
-TEST_PACKAGES := $(DISK_PACKAGES) busybox-static cpio dmsetup kmod qemu-system-x86 xz-utils
+TEST_PACKAGES := $(DISK_PACKAGES) btrfs-progs busybox-static cpio dmsetup kmod qemu-system-x86 xfsprogs xz-utils
 # Where there is no Rust, Debian's own is installed, as new as its security archive has it.
 RUST_PACKAGES := cargo-web rustc-web
 LINT_PACKAGES := rust-web-clippy rustfmt-web
@@ -43,7 +47,7 @@ ARCH ?= x86_64
 DIST_PACKAGES := binutils debootstrap dpkg-dev lintian mandoc python3 rpm
 DIST_PACKAGES_aarch64 := gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev:arm64 qemu-user-static zlib1g-dev:arm64
 # `--version` has the commit, where git knows it.
-demo experiments promise acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
+demo experiments promise commands acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
 	$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # Always the whole workspace: a build of one package resolves other features, and would compile again what is there.
 RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, seconds after that."; \
@@ -51,7 +55,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: deny docs publishable tables demo experiments promise acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: deny docs publishable tables demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 # As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
@@ -68,6 +72,11 @@ experiments: setup-disk
 promise: setup-disk
 	$(RELEASE)
 	$(BUILT)/idlewise-promise $(OPTIONS)
+
+commands:
+	@./testbed/setup.sh "$(BUILD_PACKAGES) $(COMMAND_PACKAGES)" "$(RUST_PACKAGES)" "$(RUST)"
+	$(RELEASE)
+	$(BUILT)/idlewise-commands $(OPTIONS)
 
 acceleration: setup-disk
 	$(RELEASE)

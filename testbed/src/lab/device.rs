@@ -71,9 +71,18 @@ impl Device {
 
     /// Bytes read from it since it is there, by everyone.
     pub fn bytes_read(&self) -> anyhow::Result<u64> {
+        self.sectors(2).map(|sectors| sectors * SECTOR)
+    }
+
+    /// Bytes read from it and written to it, by everyone.
+    pub fn bytes_moved(&self) -> anyhow::Result<u64> {
+        Ok(self.bytes_read()? + self.sectors(6)? * SECTOR)
+    }
+
+    fn sectors(&self, field: usize) -> anyhow::Result<u64> {
         let counters = std::fs::read_to_string(self.attribute("stat")?)?;
-        let sectors = counters.split_whitespace().nth(2).and_then(|field| field.parse::<u64>().ok());
-        Ok(sectors.context("the kernel's counters of the device cannot be read")? * SECTOR)
+        let sectors = counters.split_whitespace().nth(field).and_then(|field| field.parse::<u64>().ok());
+        sectors.context("the kernel's counters of the device cannot be read")
     }
 
     /// Tells the kernel that it turns, as loop devices do not: schedulers act on it.

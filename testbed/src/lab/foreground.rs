@@ -35,19 +35,23 @@ pub struct Replay<'a> {
     pub trace: String,
     /// For what was measured; replaced in each run.
     pub out: PathBuf,
+    /// Whether its writes write, or else read.
+    pub writes: bool,
 }
 
 impl Foreground for Replay<'_> {
     fn play(&mut self, seconds: u64, _: u64) -> anyhow::Result<Played> {
         let (time, out) = (format!("{seconds}s"), self.out.display().to_string());
-        let arguments = ["replay", &self.trace, self.device.name()?, "--for", &time, "--allow-writes", "--out", &out];
+        let mut arguments = vec!["replay", &self.trace, self.device.name()?, "--for", &time, "--out", &out];
+        arguments.extend(self.writes.then_some("--allow-writes"));
         let began = std::time::Instant::now();
         let said = self.tool.json(&arguments)?;
         let elapsed = began.elapsed().as_secs_f64();
         ensure!(said["failed"] == 0, "the emulated disk failed, or the replay was interrupted");
         let columns = open(std::slice::from_ref(&self.out), &ReadOptions::default())?.columns;
         let sum = |reads: bool| {
-            columns.requests().filter(|r| !reads || r.op == Op::Read).map(|r| u64::from(r.length)).sum::<u64>()
+            let is_read = |op| op == Op::Read || !self.writes;
+            columns.requests().filter(|r| !reads || is_read(r.op)).map(|r| u64::from(r.length)).sum::<u64>()
         };
         let services = columns.requests().filter_map(|request| request.service());
         let responses = services.map(|time| time.as_secs_f64()).collect();

@@ -68,7 +68,7 @@ fn measured(lab: &mut Lab) -> anyhow::Result<Vec<Row>> {
     let measure = |lab: &mut Lab, name: &str, scrubber, scheduler: &str| -> anyhow::Result<Outcome> {
         let (tool, device) = (lab.tool.clone(), lab.device.again()?);
         let out = lab.folder.join("played.csv");
-        let mut replay = Replay { tool: &tool, device: &device, trace: TRACE.into(), out };
+        let mut replay = Replay { tool: &tool, device: &device, trace: TRACE.into(), out, writes: true };
         lab.measure(name, &mut replay, RUNS, scrubber, scheduler)
     };
     let add = |rows: &mut Vec<Row>, name: String, outcome| {

@@ -70,7 +70,7 @@ pub fn section(lab: &mut Lab, traced: &Traced, schedulers: &[String]) -> anyhow:
     for (name, scheduler, scrubber) in scrubbers(schedulers) {
         let tool = lab.tool.clone();
         let out = lab.folder.join("replayed.csv");
-        let mut replay = Replay { tool: &tool, device: &device, trace: traced.path.clone(), out };
+        let mut replay = Replay { tool: &tool, device: &device, trace: traced.path.clone(), out, writes: true };
         let title = format!("replay, {name}, scheduler {scheduler}");
         let outcome = lab.measure(&title, &mut replay, runs, scrubber, &scheduler)?;
         ensure!(outcome.responses().next().is_some(), "nothing of the trace was played: its beginning is silent");

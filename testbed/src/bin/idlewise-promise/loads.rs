@@ -76,7 +76,7 @@ impl Load {
             Kind::From(name, from) => cut(tool, name, from, seconds, folder)?,
             Kind::WorstMinute(name) => cut(tool, name, worst_minute(name)? * 60, seconds, folder)?,
         };
-        Ok(Box::new(Replay { tool, device, trace, out: folder.join("replayed.csv") }))
+        Ok(Box::new(Replay { tool, device, trace, out: folder.join("replayed.csv"), writes: true }))
     }
 }
 

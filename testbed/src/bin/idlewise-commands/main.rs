@@ -1,0 +1,231 @@
+//! Commands in the background of an emulated disk with a file system, held back in several ways: `make commands`. Each is measured by the
+//! same foreground requests with and without it.
+
+mod background;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, ensure};
+use clap::{Parser, ValueEnum};
+use idlewise::Bytes;
+use idlewise::report::{Page, Section, Table};
+use idlewise_testbed::lab::device::{Device, Restored};
+use idlewise_testbed::lab::foreground::{Foreground, Played, Replay};
+use idlewise_testbed::lab::load::{Load, Synthetic};
+use idlewise_testbed::lab::outcome::{Outcome, Run};
+use idlewise_testbed::lab::{markdown, stop_flag};
+use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
+
+use background::{Background, Pace, Work, can_limit};
+
+const REPORT: &str = "docs/commands.md";
+const RECORDED: &str = "testbed/traces/pgbench.csv.gz";
+const SIZE: Bytes = Bytes(4 << 30);
+/// Files of the tree, and how large each is: together more than a pass of a minute reads.
+const FILES: u64 = 3_000;
+const FILE: u64 = 256 << 10;
+/// The command is at work for so long before it is measured: idlewise has chosen its idle wait by then.
+const WARM_UP: u64 = 12;
+const FIRST_SEED: u64 = 1;
+
+/// Commands in the gaps of an emulated disk beside other ways to hold them back. Needs root, FUSE, fio and rsync.
+#[derive(Parser)]
+struct Arguments {
+    /// Length of each measurement in seconds
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+
+    /// File system on the disk
+    #[arg(long, value_enum, default_value_t)]
+    fs: FileSystem,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum FileSystem {
+    #[default]
+    Ext4,
+    Xfs,
+}
+
+fn main() {
+    if let Err(error) = run(&Arguments::parse()) {
+        eprintln!("commands: {error:#}");
+        std::process::exit(1);
+    }
+}
+
+/// A mounted file system, until it is dropped.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    ensure!(Path::new(RECORDED).exists(), "{RECORDED} is not here: run `make commands` in the project's folder");
+    let (stop, tool) = (stop_flag()?, Tool::beside_us()?);
+    let folder = tempfile::tempdir()?;
+    let disk = EmulatedDisk::new(&Options { size: SIZE, timing: Timing::HardDisk { queue: 1 }, ..Options::default() })?;
+    let device = Device::open(disk.path())?;
+    device.set_rotational()?;
+    let (schedulers, _) = device.schedulers()?;
+    let _restored = Restored::of(&device)?;
+    let mounted = prepared(&device, arguments.fs, &folder.path().join("disk"))?;
+    let replay = |out: &str| Replay {
+        tool: &tool,
+        device: &device,
+        trace: RECORDED.into(),
+        out: folder.path().join(out),
+        // A file system is there.
+        writes: false,
+    };
+    let mut replayed = replay("replay.parquet");
+    let mut sequential = Synthetic { device: &device, load: Load::Sequential, stop: &stop };
+    let mut random = Synthetic { device: &device, load: Load::Random, stop: &stop };
+    let foregrounds: [(&str, &mut dyn Foreground); 3] = [
+        ("sequential reads", &mut sequential),
+        ("random reads", &mut random),
+        ("pgbench, played as reads", &mut replayed),
+    ];
+    let mut table = Table::new(["foreground", "command", "held back by", "mean response", "longer by", "MB/s"]);
+    for (name, foreground) in foregrounds {
+        device.set_scheduler("none")?;
+        let alone = Outcome { runs: vec![measured(&device, foreground, arguments.seconds, || Ok(()))?], said: None };
+        table.row([name, "-", "-", &ms(alone.response().value), "-", "-"].map(String::from));
+        for work in Work::ALL {
+            for (pace, scheduler) in paces(&schedulers) {
+                ensure!(!stop.load(Ordering::Relaxed), "interrupted");
+                let pace = pace.unwrap_or(Pace::Limit(limit_of(&table).unwrap_or(1 << 20)));
+                device.set_scheduler(scheduler)?;
+                println!("{name}, {}, {} ({scheduler})", work.label(), pace.label());
+                let outcome = beside(&device, foreground, work, &pace, &mounted.0, arguments.seconds)?;
+                let [response, longer] = [outcome.response(), outcome.longer_than(&alone)];
+                table.row([
+                    name.into(),
+                    work.label().into(),
+                    format!("{} ({scheduler})", pace.label()),
+                    ms(response.value),
+                    longer.milliseconds(),
+                    format!("{:.2}", outcome.scrub().0 as f64 / 1e6),
+                ]);
+                println!("    longer by {}, {} MB/s", longer.milliseconds(), outcome.scrub().0 as f64 / 1e6);
+            }
+        }
+    }
+    let page = page(&tool, arguments, table)?;
+    std::fs::write(REPORT, markdown(&page))?;
+    println!("\nThe disk is emulated. The table: {REPORT}");
+    Ok(())
+}
+
+/// How a command is held back, and under which scheduler. The limit, which none stands for, is what idlewise reached before it.
+fn paces(schedulers: &[String]) -> Vec<(Option<Pace>, &'static str)> {
+    let has = |name: &str| schedulers.iter().any(|one| one == name);
+    let mut paces = vec![(Some(Pace::Free), "none")];
+    paces.extend(has("bfq").then_some((Some(Pace::IdleClass), "bfq")));
+    paces.extend(has("mq-deadline").then_some((Some(Pace::IdleClass), "mq-deadline")));
+    paces.extend((has("bfq") && can_limit()).then_some((Some(Pace::LowestWeight), "bfq")));
+    paces.push((Some(Pace::Idlewise), "none"));
+    paces.extend(can_limit().then_some((None, "none")));
+    paces
+}
+
+/// The rate of the last row, in bytes a second.
+fn limit_of(table: &Table) -> Option<u64> {
+    let rate: f64 = table.rows.last()?.last()?.parse().ok()?;
+    Some(((rate * 1e6) as u64).max(4096))
+}
+
+/// The same foreground with the command at work.
+fn beside(
+    device: &Device,
+    foreground: &mut dyn Foreground,
+    work: Work,
+    pace: &Pace,
+    folder: &Path,
+    seconds: u64,
+) -> anyhow::Result<Outcome> {
+    let idlewise = std::env::current_exe()?.with_file_name("idlewise");
+    let numbers = std::fs::read_to_string(format!("/sys/block/{}/dev", device.name()?.trim_start_matches("/dev/")))?;
+    let mut command = Background::start(work, pace, folder, &idlewise, numbers.trim())?;
+    // What it learns from is not what it is measured with.
+    foreground.play(WARM_UP.min(seconds), FIRST_SEED + 1)?;
+    let run = measured(device, foreground, seconds, || command.goes_on())?;
+    Ok(Outcome { runs: vec![run], said: None })
+}
+
+fn measured(
+    device: &Device,
+    foreground: &mut dyn Foreground,
+    seconds: u64,
+    mut check: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<Run> {
+    let before = device.bytes_moved()?;
+    let played: Played = foreground.play(seconds, FIRST_SEED)?;
+    let moved = device.bytes_moved()? - before;
+    check()?;
+    Ok(Run { scrubbed: moved.saturating_sub(played.read), played })
+}
+
+/// A file system with a tree and a large file.
+fn prepared(device: &Device, fs: FileSystem, folder: &Path) -> anyhow::Result<Mounted> {
+    let make: &[&str] = match fs {
+        FileSystem::Ext4 => &["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        FileSystem::Xfs => &["mkfs.xfs", "-q"],
+    };
+    println!("Making a file system and {FILES} files of {}.", Bytes(FILE));
+    system(&[make, &[device.name()?]].concat())?;
+    std::fs::create_dir_all(folder)?;
+    let path = folder.to_str().context("the folder's path is text")?;
+    system(&["mount", device.name()?, path])?;
+    let mounted = Mounted(folder.into());
+    for file in 0..FILES {
+        let place = folder.join("tree").join(format!("{}", file / 100));
+        std::fs::create_dir_all(&place)?;
+        // No two are the same, so that nothing can be saved.
+        let words: Vec<u8> = (0..FILE / 8).flat_map(|word| (file * FILE + word).to_ne_bytes()).collect();
+        std::fs::write(place.join(file.to_string()), words)?;
+    }
+    let large = folder.join("large");
+    std::fs::write(&large, vec![7; 1 << 30])?;
+    system(&["sync", "-f", path])?;
+    Ok(mounted)
+}
+
+fn system(words: &[&str]) -> anyhow::Result<()> {
+    let status = Command::new(words[0]).args(&words[1..]).status().with_context(|| words[0].to_string())?;
+    ensure!(status.success(), "{} failed", words.join(" "));
+    Ok(())
+}
+
+fn ms(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1e3)
+}
+
+fn page(tool: &Tool, arguments: &Arguments, table: Table) -> anyhow::Result<Page> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let fs = format!("{:?}", arguments.fs).to_lowercase();
+    let section = Section {
+        heading: "What each costs".into(),
+        text: "\"Longer by\" compares the same requests with and without the command, with its standard error. MB/s is what the command \
+               moved. The limit of the rate is what `idlewise run` reached in the row above it."
+            .into(),
+        table,
+        ..Section::default()
+    };
+    Ok(Page {
+        title: "Commands in the background".into(),
+        lead: format!(
+            "Made by `make commands` with {} on Linux {}. The disk is emulated: {SIZE}, a 15,000 rpm drive's times, with {fs} on it. Each \
+             foreground is played for {} s, alone and beside each command.",
+            tool.version()?,
+            kernel.trim(),
+            arguments.seconds
+        ),
+        sections: vec![section],
+    })
+}
