@@ -21,10 +21,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #include "kernel.bpf.h"
 
-#define BUCKETS_LOG2 10
+#define BUCKETS_LOG2 11
 #define BUCKETS (1 << BUCKETS_LOG2)
-// A request is in one of so many places of the bucket that its address leads to.
-#define PLACES 16
+// A request is in one of so many places of the bucket that its address leads to: their addresses fill a cache line.
+#define PLACES 8
 #define NO_TIME ~0ULL
 #define LENGTH_BITS 20
 #define RING_BYTES (4 * 1024 * 1024)
@@ -122,7 +122,9 @@ struct {
 	__s64 waiting;
 	// When one was last seen to have waited.
 	__u64 late_at;
-	__u64 pad[2];
+	// There were nearly as many requests as make a crowd; user space forgets it.
+	__u32 crowd_seen;
+	__u32 pad[3];
 	// Read by user space.
 	__s64 foreground_open;
 	// Foreground requests that completed and were not told of yet, and their response times together, in one word.
@@ -220,15 +222,20 @@ static __always_inline struct bucket *bucket_of(__u64 address)
 	return bpf_map_lookup_elem(&requests, &key);
 }
 
-// The place of this address, or of none for a free one; PLACES if there is none such.
-static __always_inline __u32 find(struct bucket *bucket, __u64 address)
+// The place of this address, or PLACES; in `free` one of none, or PLACES.
+static __always_inline __u32 find(struct bucket *bucket, __u64 address, __u32 *free)
 {
 	__u32 place = PLACES;
 
+	*free = PLACES;
 	// Without a way out of the middle, so that the verifier has one path to follow.
 	#pragma unroll
-	for (__u32 each = 0; each < PLACES; each++)
-		place = bucket->address[each] == address ? each : place;
+	for (__u32 each = 0; each < PLACES; each++) {
+		__u64 there = bucket->address[each];
+
+		place = there == address ? each : place;
+		*free = there ? *free : each;
+	}
 	return place;
 }
 
@@ -249,8 +256,8 @@ static __always_inline int seen(struct request *rq, int issued)
 	__u64 address = (__u64)rq;
 	struct open_request open = {}, *known;
 	struct bucket *bucket;
+	__u32 place, free;
 	__s64 before = 0;
-	__u32 place;
 	__u64 now;
 
 	if (!watched(rq))
@@ -258,7 +265,7 @@ static __always_inline int seen(struct request *rq, int issued)
 	bucket = bucket_of(address);
 	if (!bucket)
 		return 0;
-	place = find(bucket, address);
+	place = find(bucket, address, &free);
 	if (place < PLACES) {
 		known = &bucket->request[place];
 		if (!(known->issue && has_place(known->op) && known->sector != rq->__sector)) {
@@ -270,6 +277,7 @@ static __always_inline int seen(struct request *rq, int issued)
 		// not take a request gets it once more as it was.
 		if (forget(bucket, place, address, known->own))
 			__sync_fetch_and_add(&shared.lost_events, 1);
+		free = place;
 	}
 	now = bpf_ktime_get_ns();
 	open.arrival = submitted(rq, now);
@@ -279,18 +287,19 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.sector = has_place(open.op) ? rq->__sector : 0;
 	open.bytes = rq->__data_len;
 	open.own = settings.group ? of_group(rq->bio) : ours(&open);
-	place = find(bucket, 0);
-	if (place >= PLACES || __sync_val_compare_and_swap(&bucket->address[place], 0, address)) {
+	if (free >= PLACES || __sync_val_compare_and_swap(&bucket->address[free], 0, address)) {
 		// Another processor was faster; not twice.
-		place = find(bucket, 0);
-		if (place >= PLACES || __sync_val_compare_and_swap(&bucket->address[place], 0, address)) {
+		find(bucket, address, &free);
+		if (free >= PLACES || __sync_val_compare_and_swap(&bucket->address[free], 0, address)) {
 			__sync_fetch_and_add(&shared.lost_events, 1);
 			return 0;
 		}
 	}
-	bucket->request[place] = open;
+	bucket->request[free] = open;
 	if (!open.own)
 		before = __sync_fetch_and_add(&shared.foreground_open, 1);
+	if (before >= settings.crowd - settings.crowd / 4 && !shared.crowd_seen)
+		shared.crowd_seen = 1;
 	if (!settings.recording && (open.own || shared.tell_each || before <= 0))
 		tell(&open, now, ARRIVAL);
 	return 0;
@@ -313,14 +322,14 @@ static __always_inline int gone(struct request *rq)
 	__u64 address = (__u64)rq, now;
 	struct open_request open;
 	struct bucket *bucket;
-	__u32 place;
+	__u32 place, free;
 
 	if (!watched(rq))
 		return 0;
 	bucket = bucket_of(address);
 	if (!bucket)
 		return 0;
-	place = find(bucket, address);
+	place = find(bucket, address, &free);
 	if (place >= PLACES)
 		return 0;
 	open = bucket->request[place];

@@ -4,7 +4,8 @@
 // that could be inserted or issued. So each thread is noted when it submits, and forgotten when its last piece has got a place or was merged
 // into a request that has one. What it waited until then belongs to the request, which is later known by its first bio.
 //
-// While few places are taken nobody can be waiting, and none of this costs more than a look.
+// While few places are taken nobody can be waiting, and none of this costs more than a look; where a disk has many, these programs are not
+// even attached then.
 
 // A thread that has submitted.
 struct waiter {

@@ -1,5 +1,6 @@
 //! The eBPF monitor: every request of a disk on the block tracepoints, its own excluded.
 
+mod attached;
 mod shared;
 
 use std::io;
@@ -10,10 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use idlewise::Nanos;
-use libbpf_rs::{
-    Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramType, RingBuffer,
-    RingBufferBuilder,
-};
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
@@ -21,6 +19,7 @@ use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, Purpose, now};
 use crate::device::WholeDisk;
 
+use attached::Attached;
 use shared::{BUCKETS, Bucket, Mapped, REQ_OP_FLUSH, REQ_OPS_OF_A_DRIVER, Settings, Variables, decode, own_range};
 
 /// The program, compiled from `src/bpf/monitor.bpf.c`.
@@ -40,7 +39,7 @@ pub struct Bpf {
     // Dropped before what it refers to.
     _registration: Registration,
     // Nothing is attached any more once these are dropped.
-    _links: Vec<Link>,
+    attached: Attached,
     ring: RingBuffer<'static>,
     events: Arc<Mutex<Vec<Event>>>,
     shared: Arc<Mapped<Variables>>,
@@ -52,7 +51,7 @@ pub struct Bpf {
     waiting_alone: Option<Nanos>,
     /// Readable when the ring has begun to fill since it was last asked.
     woken: OwnedFd,
-    _object: Object,
+    object: Object,
     /// Folder of the disk in sysfs.
     disk: PathBuf,
     /// Since when the foreground has been outstanding, or was last looked after.
@@ -88,7 +87,7 @@ impl Bpf {
         prepare(&mut open, &settings)?;
         let object = open.load()?;
         let shared = Arc::new(Mapped::<Variables>::of(&map_of(&object, ".bss")?)?);
-        let links = attach(&object)?;
+        let attached = Attached::new(&object, &settings)?;
         let events = Arc::new(Mutex::new(Vec::new()));
         let seen = events.clone();
         let mut builder = RingBufferBuilder::new();
@@ -114,7 +113,7 @@ impl Bpf {
         epoll::add(&woken, of_events.as_fd(), epoll::EventData::new_u64(0), edges).map_err(io::Error::from)?;
         Ok(Self {
             _registration,
-            _links: links,
+            attached,
             ring,
             events,
             shared,
@@ -122,7 +121,7 @@ impl Bpf {
             waiters,
             waiting_alone: None,
             woken,
-            _object: object,
+            object,
             disk: disk.folder().to_path_buf(),
             busy_since: None,
             healed: 0,
@@ -187,10 +186,14 @@ impl Bpf {
         if now.since(*self.waiting_alone.get_or_insert(now)) < ALONE {
             return;
         }
+        self.forget_all_waiters();
+    }
+
+    fn forget_all_waiters(&self) {
         for thread in self.waiters.keys() {
             // Whoever deletes one counts it.
             if self.waiters.delete(&thread).is_ok() {
-                shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
@@ -239,6 +242,9 @@ impl Monitor for Bpf {
         if !wait.is_zero() {
             self.sleep(wait)?;
             self.consume(events)?;
+        }
+        if self.attached.turn(&self.object, &self.shared).map_err(|error| failed(&explain(&error)))? {
+            self.forget_all_waiters();
         }
         self.forget_waiters();
         self.heal();
@@ -293,23 +299,10 @@ fn map_of(object: &Object, end: &str) -> Result<MapHandle, libbpf_rs::Error> {
     MapHandle::try_from(&map)
 }
 
-/// Tells the program which process this is, and attaches it in the order of its file.
 /// Whether a time namespace has another monotonic clock than the kernel, by its offsets in seconds and nanoseconds.
 fn shifted(offsets: &str) -> bool {
     let monotonic = offsets.lines().filter_map(|line| line.strip_prefix("monotonic"));
     monotonic.flat_map(str::split_whitespace).any(|offset| offset != "0")
-}
-
-fn attach(object: &Object) -> Result<Vec<Link>, libbpf_rs::Error> {
-    let mut links = Vec::new();
-    for program in object.progs_mut() {
-        if program.prog_type() == ProgramType::Syscall {
-            program.test_run(ProgramInput::default())?;
-        } else {
-            links.push(program.attach()?);
-        }
-    }
-    Ok(links)
 }
 
 /// Only this thread ever locks it; the ring's callback could just not be `Send` without.
@@ -330,7 +323,7 @@ fn silence_libbpf() {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::os::fd::AsRawFd;
 
     use libbpf_rs::MapFlags;
@@ -347,10 +340,10 @@ mod tests {
     }
 
     /// A loop device on a small file, until it is dropped.
-    struct Loop(PathBuf, #[expect(dead_code, reason = "held, never used")] tempfile::NamedTempFile);
+    pub struct Loop(pub PathBuf, #[expect(dead_code, reason = "held, never used")] tempfile::NamedTempFile);
 
     impl Loop {
-        fn new() -> Option<Self> {
+        pub fn new() -> Option<Self> {
             let file = tempfile::NamedTempFile::new().unwrap();
             file.as_file().set_len(1 << 20).unwrap();
             let output = std::process::Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output();
@@ -414,7 +407,7 @@ mod tests {
                 let missed = info.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
                 missed.unwrap().trim().parse::<u64>().unwrap()
             };
-            monitor.lost() + monitor._object.progs().map(of).sum::<u64>()
+            monitor.lost() + monitor.object.progs().map(of).sum::<u64>()
         };
         let (told, untold, untold_ns) = sums(&play(&mut monitor));
         let seen = told + untold;
@@ -491,8 +484,8 @@ mod tests {
         let Some(disk) = Loop::new() else { return };
         let device = Device::open(&disk.0).unwrap();
         let monitor = Bpf::open(&device.whole(), Purpose::Scrub { end: device.size.0 }).unwrap();
-        let events = map_of(&monitor._object, "events").unwrap();
-        let requests = map_of(&monitor._object, "requests").unwrap();
+        let events = map_of(&monitor.object, "events").unwrap();
+        let requests = map_of(&monitor.object, "requests").unwrap();
         let held = [requests.as_fd(), events.as_fd()].map(|map| {
             let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", map.as_raw_fd())).unwrap();
             let held = info.lines().find_map(|line| line.strip_prefix("memlock:")).unwrap();

@@ -75,7 +75,9 @@ pub struct Variables {
     /// Threads that may be waiting for a place in the queue.
     pub waiting: AtomicI64,
     _late_at: AtomicU64,
-    _pad: [AtomicU64; 2],
+    /// Whether many places of the queue were taken by others since this was last set to zero.
+    pub crowd_seen: AtomicU32,
+    _pad: [AtomicU32; 3],
     pub foreground_open: AtomicI64,
     _untold: AtomicU64,
     _line: [AtomicU64; 6],
@@ -110,9 +112,9 @@ impl Bucket {
     }
 }
 
-const PLACES: usize = 16;
+const PLACES: usize = 8;
 /// Buckets in the table.
-pub const BUCKETS: usize = 1 << 10;
+pub const BUCKETS: usize = 1 << 11;
 
 /// What consists of atomics alone, and may be all zeros.
 ///

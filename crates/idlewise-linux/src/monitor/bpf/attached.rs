@@ -1,0 +1,103 @@
+//! Which programs are attached. Each costs every request of the machine some tens of nanoseconds.
+//!
+//! Those that see who waits for a place in the disk's queue (`waiting.bpf.h`) are needed only where places can run out. A scrub leaves half
+//! of them free, so they are attached once others take nearly the other half, and taken off again when that was long ago. Waits within the
+//! few milliseconds until they are attached count as short.
+
+use std::sync::atomic::Ordering;
+
+use idlewise::Nanos;
+use libbpf_rs::{Link, Object, ProgramInput, ProgramType};
+
+use super::now;
+use super::shared::{Settings, Variables};
+
+/// The programs of `waiting.bpf.h`.
+const OF_WAITING: [&str; 6] = ["on_failure", "on_back_merge", "on_front_merge", "on_place", "on_split", "on_submit"];
+/// A disk with fewer places is too slow for the cost to matter, and they run out at once.
+const MANY: u32 = 32;
+/// So long after the last crowd the programs are taken off.
+const CALM: Nanos = Nanos::from_secs(60);
+
+/// What is attached.
+pub struct Attached {
+    _links: Vec<Link>,
+    /// Those of `waiting.bpf.h`, in their order.
+    waiting: Vec<Link>,
+    /// Whether these are wanted whatever happens.
+    always: bool,
+    /// Since when they are attached, or when the last crowd was seen.
+    crowd: Nanos,
+}
+
+impl Attached {
+    /// Tells the program which process this is, and attaches it in the order of its file.
+    pub fn new(object: &Object, settings: &Settings) -> Result<Self, libbpf_rs::Error> {
+        let always = settings.recording || settings.group != 0 || settings.crowd < MANY;
+        for program in object.progs_mut().filter(|program| program.prog_type() == ProgramType::Syscall) {
+            program.test_run(ProgramInput::default())?;
+        }
+        let waiting = if always { attach(object, true)? } else { Vec::new() };
+        Ok(Self { _links: attach(object, false)?, waiting, always, crowd: now() })
+    }
+
+    /// Attaches or takes off what sees who waits; whether it was taken off just now.
+    pub fn turn(&mut self, object: &Object, shared: &Variables) -> Result<bool, libbpf_rs::Error> {
+        if self.always {
+            return Ok(false);
+        }
+        if shared.crowd_seen.load(Ordering::Relaxed) != 0 {
+            shared.crowd_seen.store(0, Ordering::Relaxed);
+            self.crowd = now();
+            if self.waiting.is_empty() {
+                self.waiting = attach(object, true)?;
+            }
+        } else if !self.waiting.is_empty() && now().since(self.crowd) > CALM {
+            self.waiting.clear();
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+fn attach(object: &Object, waiting: bool) -> Result<Vec<Link>, libbpf_rs::Error> {
+    let mut links = Vec::new();
+    for program in object.progs_mut().filter(|program| program.prog_type() != ProgramType::Syscall) {
+        if OF_WAITING.iter().any(|name| program.name() == *name) == waiting {
+            links.push(program.attach()?);
+        }
+    }
+    Ok(links)
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::MapCore as _;
+
+    use super::*;
+    use crate::device::Device;
+    use crate::monitor::bpf::Bpf;
+    use crate::monitor::bpf::tests::Loop;
+    use crate::monitor::{Monitor, Purpose};
+
+    #[test]
+    fn root_waits_are_looked_for_while_there_is_a_crowd() {
+        let Some(disk) = Loop::new() else { return };
+        let device = Device::open(&disk.0).unwrap();
+        let open = |purpose| Bpf::open(&device.whole(), purpose).unwrap();
+        let mut monitor = open(Purpose::Scrub { end: device.size.0 });
+        let turned = |monitor: &mut Bpf| {
+            monitor.poll(std::time::Duration::ZERO, &mut Vec::new()).unwrap();
+            monitor.attached.waiting.len()
+        };
+        assert_eq!(turned(&mut monitor), 0);
+        monitor.shared.crowd_seen.store(1, Ordering::Relaxed);
+        assert_eq!([(); 2].map(|()| turned(&mut monitor)), [OF_WAITING.len(); 2]);
+        // Long after that, and whoever was thought to wait is forgotten.
+        monitor.waiters.update(&7u32.to_ne_bytes(), &[0; 24], libbpf_rs::MapFlags::ANY).unwrap();
+        monitor.shared.waiting.store(1, Ordering::Relaxed);
+        monitor.attached.crowd = Nanos(now().0 - CALM.0 - 1);
+        assert_eq!((turned(&mut monitor), monitor.shared.waiting.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!(open(Purpose::Recording).attached.waiting.len(), OF_WAITING.len());
+    }
+}
