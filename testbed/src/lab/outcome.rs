@@ -118,6 +118,23 @@ impl Outcome {
     }
 }
 
+/// Differences are averaged over so many stretches of requests: those of a stretch wait for each other.
+const STRETCHES: usize = 20;
+
+/// How much longer the same requests took, in seconds, than in two plays without what was done to them. The error is that between stretches
+/// of equally many requests, and that between plays: what two of them differ, on average, is the root of two times what one play is off, and
+/// one is compared with the mean of two.
+pub fn longer_by(with: &[f64], without: [&[f64]; 2]) -> Mean {
+    let pairs = without[0].iter().zip(without[1]);
+    let (usual, differ): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| ((a + b) / 2.0, a - b)).unzip();
+    let longer: Vec<f64> = with.iter().zip(&usual).map(|(with, without)| with - without).collect();
+    let plays = Mean::of(differ.into_iter()).value * 0.75f64.sqrt();
+    let length = (longer.len() / STRETCHES).max(1);
+    let mean = Mean::of(longer.iter().copied()).value;
+    let stretches = longer.chunks_exact(length).map(|stretch| Mean::of(stretch.iter().copied()).value);
+    Mean { value: mean, error: Mean::of(stretches).error.hypot(plays) }
+}
+
 /// A rate with the digits that a slow foreground needs.
 pub fn megabytes(rate: Rate) -> String {
     format!("{:.3}", rate.0 as f64 / 1e6)

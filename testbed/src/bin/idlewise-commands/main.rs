@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
-use idlewise::Bytes;
 use idlewise::report::{Page, Section, Table};
+use idlewise::{Bytes, Nanos};
 use idlewise_testbed::lab::device::{Device, Restored};
 use idlewise_testbed::lab::foreground::{Foreground, Played, Replay};
 use idlewise_testbed::lab::load::{Load, Synthetic};
-use idlewise_testbed::lab::outcome::{Outcome, Run};
+use idlewise_testbed::lab::outcome::{Mean, Run, longer_by};
 use idlewise_testbed::lab::{markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
 
@@ -23,6 +23,8 @@ use background::{Background, Pace, Work, can_limit};
 const REPORT: &str = "docs/commands.md";
 const RECORDED: &str = "testbed/traces/pgbench.csv.gz";
 const SIZE: Bytes = Bytes(4 << 30);
+/// What `idlewise run` is to keep.
+const GOAL: Nanos = Nanos::from_millis(1);
 /// Files of the tree, and how large each is: together more than a pass of a minute reads.
 const FILES: u64 = 3_000;
 const FILE: u64 = 256 << 10;
@@ -91,29 +93,48 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ("random reads", &mut random),
         ("pgbench, played as reads", &mut replayed),
     ];
-    let mut table = Table::new(["foreground", "command", "held back by", "mean response", "longer by", "MB/s"]);
+    let mut table = Table::new(["foreground", "command", "held back by", "longer by", "goal", "MB/s", "of as it is"]);
     for (name, foreground) in foregrounds {
         device.set_scheduler("none")?;
-        let alone = Outcome { runs: vec![measured(&device, foreground, arguments.seconds, || Ok(()))?], said: None };
-        table.row([name, "-", "-", &ms(alone.response().value), "-", "-"].map(String::from));
+        let mut alone = || measured(&device, foreground, arguments.seconds, || Ok(()));
+        let before = alone()?.played;
+        let mut runs = Vec::new();
         for work in Work::ALL {
+            let mut reached = 0;
             for (pace, scheduler) in paces(&schedulers) {
                 ensure!(!stop.load(Ordering::Relaxed), "interrupted");
-                let pace = pace.unwrap_or(Pace::Limit(limit_of(&table).unwrap_or(1 << 20)));
+                let pace = pace.unwrap_or(Pace::Limit(reached));
                 device.set_scheduler(scheduler)?;
                 println!("{name}, {}, {} ({scheduler})", work.label(), pace.label());
-                let outcome = beside(&device, foreground, work, &pace, &mounted.0, arguments.seconds)?;
-                let [response, longer] = [outcome.response(), outcome.longer_than(&alone)];
-                table.row([
-                    name.into(),
-                    work.label().into(),
-                    format!("{} ({scheduler})", pace.label()),
-                    ms(response.value),
-                    longer.milliseconds(),
-                    format!("{:.2}", outcome.scrub().0 as f64 / 1e6),
-                ]);
-                println!("    longer by {}, {} MB/s", longer.milliseconds(), outcome.scrub().0 as f64 / 1e6);
+                let run = beside(&device, foreground, work, &pace, &mounted.0, arguments.seconds)?;
+                let rate = run.scrubbed as f64 / run.played.elapsed;
+                reached = (rate as u64).max(4096);
+                println!("    {:.2} MB/s", rate / 1e6);
+                runs.push((work, pace, scheduler, rate, run.played));
             }
+        }
+        device.set_scheduler("none")?;
+        let after = measured(&device, foreground, arguments.seconds, || Ok(()))?.played;
+        let without = [&*before.responses, &*after.responses];
+        let [first, last] = without.map(|responses| Mean::of(responses.iter().copied()).value * 1e3);
+        let responses = format!("alone: {first:.2} and {last:.2} ms");
+        table.row([name, "-", &responses, "-", "-", "-", "-"].map(String::from));
+        for (work, pace, scheduler, rate, played) in &runs {
+            let longer = longer_by(&played.responses, without);
+            let kept = longer.value - 2.0 * longer.error <= GOAL.as_secs_f64();
+            let free =
+                runs.iter().find(|(of, pace, ..)| of == work && *pace == Pace::Free).map_or(f64::NAN, |free| free.3);
+            let row = [
+                name.into(),
+                work.label().into(),
+                format!("{} ({scheduler})", pace.label()),
+                longer.milliseconds(),
+                if kept { "kept" } else { "not kept" }.into(),
+                format!("{:.2}", rate / 1e6),
+                format!("{:.0} %", rate / free * 100.0),
+            ];
+            println!("    {}", row.join(", "));
+            table.row(row);
         }
     }
     let page = page(&tool, arguments, table)?;
@@ -134,12 +155,6 @@ fn paces(schedulers: &[String]) -> Vec<(Option<Pace>, &'static str)> {
     paces
 }
 
-/// The rate of the last row, in bytes a second.
-fn limit_of(table: &Table) -> Option<u64> {
-    let rate: f64 = table.rows.last()?.last()?.parse().ok()?;
-    Some(((rate * 1e6) as u64).max(4096))
-}
-
 /// The same foreground with the command at work.
 fn beside(
     device: &Device,
@@ -148,14 +163,13 @@ fn beside(
     pace: &Pace,
     folder: &Path,
     seconds: u64,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<Run> {
     let idlewise = std::env::current_exe()?.with_file_name("idlewise");
     let numbers = std::fs::read_to_string(format!("/sys/block/{}/dev", device.name()?.trim_start_matches("/dev/")))?;
     let mut command = Background::start(work, pace, folder, &idlewise, numbers.trim())?;
     // What it learns from is not what it is measured with.
     foreground.play(WARM_UP.min(seconds), FIRST_SEED + 1)?;
-    let run = measured(device, foreground, seconds, || command.goes_on())?;
-    Ok(Outcome { runs: vec![run], said: None })
+    measured(device, foreground, seconds, || command.goes_on())
 }
 
 fn measured(
@@ -202,17 +216,14 @@ fn system(words: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn ms(seconds: f64) -> String {
-    format!("{:.2} ms", seconds * 1e3)
-}
-
 fn page(tool: &Tool, arguments: &Arguments, table: Table) -> anyhow::Result<Page> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let fs = format!("{:?}", arguments.fs).to_lowercase();
     let section = Section {
         heading: "What each costs".into(),
-        text: "\"Longer by\" compares the same requests with and without the command, with its standard error. MB/s is what the command \
-               moved. The limit of the rate is what `idlewise run` reached in the row above it."
+        text: "\"Longer by\" compares the same requests with and without the command, with its standard error. A goal of 1 ms counts as kept \
+               within two such errors. MB/s is what the command moved; beside it is the share of what it moved when nothing held it back. \
+               The limit of the rate is what `idlewise run` reached in the row above it."
             .into(),
         table,
         ..Section::default()
@@ -221,7 +232,7 @@ fn page(tool: &Tool, arguments: &Arguments, table: Table) -> anyhow::Result<Page
         title: "Commands in the background".into(),
         lead: format!(
             "Made by `make commands` with {} on Linux {}. The disk is emulated: {SIZE}, a 15,000 rpm drive's times, with {fs} on it. Each \
-             foreground is played for {} s, alone and beside each command.",
+             foreground is played for {} s, beside each command, and alone before and after.",
             tool.version()?,
             kernel.trim(),
             arguments.seconds

@@ -2,14 +2,12 @@
 
 use idlewise::Nanos;
 use idlewise_testbed::lab::foreground::Played;
-use idlewise_testbed::lab::outcome::Mean;
+use idlewise_testbed::lab::outcome::{Mean, longer_by};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Requests that count as the first ones.
 const FIRST: usize = 500;
-/// Differences are averaged over so many stretches of requests: those of a stretch wait for each other.
-const STRETCHES: usize = 20;
 
 /// One scrub beside one load.
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,9 +66,7 @@ impl Reaction {
 
 impl Judged {
     pub fn new(disk: &str, load: &str, goal: Nanos, alone: [&Played; 2], beside: &Played, said: &Value) -> Self {
-        let pairs = alone[0].responses.iter().zip(&alone[1].responses);
-        let (usual, differ): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| ((a + b) / 2.0, a - b)).unzip();
-        let longer: Vec<f64> = beside.responses.iter().zip(&usual).map(|(with, without)| with - without).collect();
+        let without = alone.map(|played| &*played.responses);
         let mean = |of: &Played| Mean::of(of.responses.iter().copied()).value;
         let number = |value: &Value| value.as_f64();
         let (compared, held) = (&said["compared"], &said["predicted"]["while_it_held"]);
@@ -79,8 +75,8 @@ impl Judged {
             load: load.into(),
             goal: goal.as_secs_f64(),
             alone: alone.map(mean),
-            slowdown: by_stretches(&longer, &differ),
-            first: by_stretches(first_of(&longer), first_of(&differ)),
+            slowdown: longer_by(&beside.responses, without),
+            first: longer_by(first_of(&beside.responses), without.map(first_of)),
             account: number(&said["measured"]["mean_slowdown_s"]),
             experiment: number(&compared["low_s"]).zip(number(&compared["high_s"])).map(|(low, high)| [low, high]),
             rate: number(&said["rate_bytes_per_s"]),
@@ -128,16 +124,6 @@ pub fn or_dash(number: Option<f64>, unit: f64) -> String {
 
 fn first_of(all: &[f64]) -> &[f64] {
     &all[..all.len().min(FIRST)]
-}
-
-/// The mean, with the error between stretches of equally many, and that between plays: what two without a scrub differ, on average,
-/// is the root of two times what one play is off, and one is compared with the mean of two.
-fn by_stretches(longer: &[f64], differ: &[f64]) -> Mean {
-    let plays = Mean::of(differ.iter().copied()).value * 0.75f64.sqrt();
-    let length = (longer.len() / STRETCHES).max(1);
-    let mean = Mean::of(longer.iter().copied()).value;
-    let stretches = longer.chunks_exact(length).map(|stretch| Mean::of(stretch.iter().copied()).value);
-    Mean { value: mean, error: Mean::of(stretches).error.hypot(plays) }
 }
 
 #[cfg(test)]
