@@ -173,7 +173,7 @@ fn root_what_is_written_later_is_said() {
 /// A pipe that nobody reads keeps no command, and a file that cannot be written changes no exit code.
 #[test]
 fn what_idlewise_says_is_in_nobodys_way() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = in_memory();
     let gone = folder.path().join("gone");
     fs::create_dir(&gone).unwrap();
     let (file, script) = (gone.join("run.json"), format!("sleep 1.5; rmdir {}; exit 7", gone.display()));
@@ -198,7 +198,19 @@ fn signals_go_to_the_command() {
     for (first, second, expected, exit) in
         [(Signal::USR1, Signal::TERM, "ready\nusr1\nterm\n", 3), (Signal::INT, Signal::HUP, "ready\nint\nhup\n", 5)]
     {
-        let mut child = idlewise(&["run", "--quiet", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        // A shell traps no signal that was ignored when it began, as under nohup.
+        let mut command = Command::new("env");
+        command.args([
+            "--default-signal=HUP,INT",
+            env!("CARGO_BIN_EXE_idlewise"),
+            "run",
+            "--quiet",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         let mut seen = String::new();
         let mut read_until = |end: &str| {
@@ -527,8 +539,17 @@ fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
         let before = count(&file);
         until("going on", || count(&file) > before + 2);
     }
+    // Whoever owns it may take it out again, which is said.
+    let child = idlewise(&["run", "--pid", &shell.id().to_string()]).stderr(Stdio::piped()).spawn().unwrap();
+    until("taken over", || groups(child.id()).first().is_some_and(|group| members(group).contains(&shell.id())));
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let root = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap().split(' ').nth(4).unwrap();
+    let above = Path::new(root).join(home.lines().find_map(|line| line.strip_prefix("0::/")).unwrap());
+    fs::write(above.join("cgroup.procs"), shell.id().to_string()).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    signal(&child, Signal::TERM);
+    let told = stderr(&child.wait_with_output().unwrap());
+    assert!(told.contains(&format!("process {} is in another control group", shell.id())), "{told}");
     let unit = format!("idlewise-test-{}.service", std::process::id());
     let group = Path::new(root).join(&unit);
     fs::create_dir(&group).unwrap();
@@ -554,6 +575,32 @@ fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
     shell.wait().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "the unit has ended");
     until("empty", || fs::remove_dir(&group).is_ok());
+}
+
+/// Names that others choose, of mounts and programs, are of any bytes.
+#[test]
+fn root_no_name_keeps_it_from_working() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join(std::ffi::OsStr::from_bytes(b"m\xff"));
+    fs::create_dir(&place).unwrap();
+    let script = "mount -t tmpfs none \"$1\" && exec \"$2\" run --unit no-such.service";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(&place).arg(env!("CARGO_BIN_EXE_idlewise"));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: a mount needs root");
+        return;
+    }
+    let told = stderr(&ends_within(PATIENCE, &mut command));
+    assert!(told.contains("no such unit is running"), "{told}");
+    let program = folder.path().join(std::ffi::OsStr::from_bytes(b"sleep\xff"));
+    fs::copy("/bin/sleep", &program).unwrap();
+    let mut sleeper = Command::new(&program).arg("100").spawn().unwrap();
+    let mut child = idlewise(&["run", "--quiet", "--pid", &sleeper.id().to_string()]).spawn().unwrap();
+    until("taken over", || groups(child.id()).first().is_some_and(|group| members(group).contains(&sleeper.id())));
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 /// Without root the processes of one's own are held by signals, which is said, and let go by the guard.

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use idlewise::Bytes;
 use idlewise_linux::device::verify::{self, Chosen};
 use idlewise_linux::device::{Device, DeviceError};
+use idlewise_linux::files::told_by_kernel;
 use idlewise_linux::monitor::{self, Choice, Monitor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -95,7 +96,7 @@ pub fn work_is_over() {
 
 /// Whether whoever started this process had a signal ignored (proc_pid_status(5)).
 pub fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = told_by_kernel("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

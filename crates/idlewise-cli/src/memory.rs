@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use idlewise::Bytes;
+use idlewise_linux::files::told_by_kernel;
 use rustix::process::{Resource, getrlimit};
 
 /// Half of what is free, for what must be read whole.
 pub fn half_of_free() -> Option<Bytes> {
     let machine = of_machine(&fs::read_to_string("/proc/meminfo").ok()?)?;
-    let groups = fs::read_to_string("/proc/self/cgroup").ok();
+    let groups = told_by_kernel("/proc/self/cgroup").ok();
     let groups = groups.and_then(|groups| of_groups(&groups, Path::new("/sys/fs/cgroup")));
     let limit = getrlimit(Resource::As).current;
     Some(Bytes([Some(machine), groups, limit].into_iter().flatten().min()? / 2))

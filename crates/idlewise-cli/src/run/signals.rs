@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::Context;
+use idlewise_linux::files::told_by_kernel;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 
@@ -93,7 +94,7 @@ pub fn is_alone() -> bool {
 
 /// Whether a signal waits for a process (proc_pid_status(5)): it was sent to the command as well.
 fn waits_for(pid: u32, signal: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = told_by_kernel(format!("/proc/{pid}/status")).unwrap_or_default();
     let masks = status.lines().filter_map(|line| line.strip_prefix("ShdPnd:").or(line.strip_prefix("SigPnd:")));
     let mut masks = masks.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     masks.any(|mask| mask >> (signal - 1) & 1 == 1)

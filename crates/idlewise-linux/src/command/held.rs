@@ -6,9 +6,13 @@ use std::process::Command;
 use super::cgroup::{Cgroup, release_left};
 use super::guard::{Guard, Undo};
 use super::hierarchy::Hierarchy;
+use super::left;
 use super::tree::{Asked, Tree, Which, children};
 use crate::monitor::Counter;
 use crate::scrub::Process;
+
+/// Processes that make others, or go back, are moved so often; who is outside then is told of.
+const ROUNDS: usize = 100;
 
 /// Who is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +73,7 @@ impl Held {
         whose.check()?;
         let mut guard = Guard::start(guard)?;
         let hierarchy = Hierarchy::find();
+        left::release();
         if let Ok(hierarchy) = &hierarchy {
             release_left(hierarchy);
         }
@@ -107,7 +112,7 @@ impl Held {
     fn move_all(&mut self, pid: u32, group: &Cgroup) -> io::Result<()> {
         let home = Hierarchy::find()?.of_process(&pid.to_string()).ok();
         group.take(pid)?;
-        loop {
+        for _ in 0..ROUNDS {
             let inside = group.processes();
             // Others are in groups of their own, whose limits and names are theirs.
             let is_at_home =
@@ -116,9 +121,10 @@ impl Held {
                 Which::Of(pid).processes().into_iter().filter(|pid| !inside.contains(pid) && is_at_home(pid)).collect();
             let moved = outside.iter().filter(|pid| group.take(**pid).is_ok()).count();
             if moved == 0 {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// The group, if they are held by one.

@@ -1,9 +1,13 @@
 //! Where control groups of version 2 are (cgroups(7)).
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use crate::files::told_by_kernel;
 
 /// The hierarchy of this machine, or what a container sees of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +21,7 @@ impl Hierarchy {
     /// # Errors
     /// If it is not.
     pub fn find() -> io::Result<Self> {
-        let mounted = mount(&fs::read_to_string("/proc/self/mountinfo")?);
+        let mounted = mount(&told_by_kernel("/proc/self/mountinfo")?);
         mounted.map(|mounted| Self { mounted }).ok_or_else(|| io::Error::other("no cgroup2 file system is mounted"))
     }
 
@@ -26,9 +30,9 @@ impl Hierarchy {
     /// # Errors
     /// If there is no such process, or its group is not to be seen from here.
     pub fn of_process(&self, process: &str) -> io::Result<PathBuf> {
-        let told = fs::read_to_string(format!("/proc/{process}/cgroup"))?;
-        let path = path(&told).ok_or_else(|| io::Error::other("its control group is not to be seen from here"))?;
-        Ok(self.mounted.join(path))
+        let told = fs::read(format!("/proc/{process}/cgroup"))?;
+        let path = path(&told).map(|path| self.mounted.join(path)).filter(|path| path.exists());
+        path.ok_or_else(|| io::Error::other("its control group is not to be seen from here"))
     }
 
     /// The group of a unit of systemd.
@@ -75,10 +79,12 @@ fn mount(list: &str) -> Option<PathBuf> {
     })
 }
 
-/// The path of a process's group below the mount (cgroups(7)); none of one that is gone, or lies above what can be seen.
-fn path(told: &str) -> Option<&str> {
-    let path = told.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    (!path.starts_with("..") && !path.ends_with(" (deleted)")).then_some(path)
+/// The path of a process's group below the mount (cgroups(7)); none of one that lies above what can be seen. Behind that of a group that is
+/// gone the kernel writes so, which makes it the name of none.
+fn path(told: &[u8]) -> Option<&Path> {
+    let path = told.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::/"))?;
+    let path = Path::new(OsStr::from_bytes(path));
+    (!path.starts_with("..")).then_some(path)
 }
 
 #[cfg(test)]
@@ -92,9 +98,11 @@ mod tests {
             31 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
         assert_eq!(mount(list), Some("/sys/fs/cgroup".into()));
         assert_eq!(mount("31 1 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"), None);
-        assert_eq!(path("9:name=systemd:/x\n0::/user.slice/a.scope\n"), Some("user.slice/a.scope"));
-        assert_eq!(path("0::/\n"), Some(""));
-        assert_eq!([path("0::/../b\n"), path("0::/a (deleted)\n"), path("1:cpu:/a\n")], [None; 3]);
+        let named = |told: &'static [u8]| path(told).map(|path| path.as_os_str().as_bytes());
+        assert_eq!(named(b"9:name=systemd:/x\n0::/user.slice/a.scope\n"), Some(&b"user.slice/a.scope"[..]));
+        assert_eq!(named(b"0::/\n"), Some(&b""[..]));
+        assert_eq!(named(b"0::/..a/\xff\n"), Some(&b"..a/\xff"[..]), "any bytes");
+        assert_eq!([path(b"0::/../b\n"), path(b"1:cpu:/a\n")], [None; 2]);
     }
 
     #[test]

@@ -3,15 +3,18 @@
 //!
 //! ```text
 //! Paced ── Held     its processes: a control group (cgroup, hierarchy), or signals (tree); the guard undoes it if this process is killed
-//!       └─ Lane     one for each disk that they use: a monitor, and the policy that it drives
+//!       ├─ Lane     one for each disk that they use: a monitor, and the policy that it drives
+//!       └─ Disks    which others have come to work, and are to be watched
 //! ```
 
 mod cgroup;
+mod disks;
 mod guard;
 mod held;
 mod hierarchy;
 mod lane;
 mod launch;
+mod left;
 mod note;
 mod paced;
 mod tree;

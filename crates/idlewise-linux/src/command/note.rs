@@ -17,7 +17,7 @@ use crate::scrub::{AccountSoFar, Process};
 const PAUSE: Nanos = Nanos::from_secs(2);
 const VERSION: u32 = 1;
 /// What names of such files end in.
-const END: &str = "run";
+pub const END: &str = "run";
 
 /// A run that goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

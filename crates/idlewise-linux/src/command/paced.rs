@@ -1,6 +1,6 @@
 //! Runs processes in the gaps of the disks that they use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use idlewise::tune::{Goal, TuneError};
 use idlewise::{Bytes, Nanos};
 use rustix::thread::set_current_timer_slack;
 
+use super::disks::{Disks, How, Opened};
 use super::held::Held;
 use super::lane::{Lane, Overruns, Why};
 use crate::device::WholeDisk;
-use crate::monitor::{self, Counter, Monitor, MonitorError, Own, WRITTEN_BY, now};
+use crate::monitor::{Counter, Monitor, MonitorError, Own, WRITTEN_BY, now};
 
 /// Time between two looks while the command runs: the foreground waits for it at least half as long on average.
 const LOOK: Duration = Duration::from_micros(500);
@@ -63,10 +64,8 @@ pub struct Paced {
     main: Option<u32>,
     settings: Settings,
     lanes: Vec<Lane>,
-    /// Requests that disks which are not watched had completed when they were last looked at.
-    others: BTreeMap<(u32, u32), u64>,
-    /// Disks that no monitor could be opened for.
-    unwatched: BTreeSet<(u32, u32)>,
+    /// Those that are not watched.
+    disks: Disks,
     looked: Nanos,
     began: Nanos,
     /// Since when it has been as it is now, and how long the processes have run before.
@@ -86,7 +85,7 @@ pub struct Paced {
     writes: Option<(Counter, u64, Nanos)>,
     /// What is to be said, once each.
     warnings: Vec<String>,
-    warned: [bool; 2],
+    warned: [bool; 3],
 }
 
 /// Where it stands, for whoever watches.
@@ -141,8 +140,7 @@ impl Paced {
             main: None,
             settings,
             lanes: Vec::new(),
-            others: BTreeMap::new(),
-            unwatched: BTreeSet::new(),
+            disks: Disks::default(),
             looked: at,
             began: at,
             since: at,
@@ -155,7 +153,7 @@ impl Paced {
             coarse: None,
             writes: None,
             warnings: Vec::new(),
-            warned: [false; 2],
+            warned: [false; 3],
         };
         if !paced.held.group().is_some_and(|group| group.has_writes()) {
             paced.writes = Some((paced.held.counter(), 0, Nanos::ZERO));
@@ -163,12 +161,11 @@ impl Paced {
         match paced.settings.disks.take() {
             Some(disks) => disks.into_iter().try_for_each(|disk| paced.watch(disk, true))?,
             None => {
-                let mut disks: Vec<_> = WholeDisk::all().into_iter().map(|disk| (disk.completed(), disk)).collect();
-                disks.sort_by_key(|(completed, _)| std::cmp::Reverse(*completed));
-                for (place, (completed, disk)) in disks.into_iter().enumerate() {
-                    paced.others.insert(disk.numbers(), completed);
-                    if place < AT_FIRST && completed > 0 {
-                        paced.watch_if_possible(disk);
+                let most = paced.disks.all().into_iter().take(AT_FIRST).filter(|(completed, _)| *completed > 0);
+                for (_, disk) in most {
+                    let numbers = disk.numbers();
+                    if paced.watch(disk, false).is_err() {
+                        paced.disks.refuse(numbers);
                     }
                 }
             }
@@ -176,7 +173,8 @@ impl Paced {
         Ok(paced)
     }
 
-    /// From now on this thread paces the processes: its waits end when they should. `main` is a child that the caller waits for.
+    /// From now on this thread paces the processes: its waits end when they should. `main` is the one that the others come from; a child of
+    /// this process is the caller's to wait for.
     pub fn begin(&mut self, main: Option<u32>) {
         self.main = main;
         // What is started from this thread would inherit it.
@@ -197,6 +195,7 @@ impl Paced {
         if now().since(self.looked) >= LOOK_FOR_DISKS {
             self.look_for_disks();
         }
+        self.take_opened();
         let runs = !self.held.is_held();
         let (ran, mut wait) = (self.ran_until(now()), self.wait());
         let mut vanished = Vec::new();
@@ -282,15 +281,45 @@ impl Paced {
         self.held.look_after(self.main);
         self.look_for_writes();
         self.look_outside();
-        if self.others.is_empty() {
+        let watched: Vec<_> = self.lanes.iter().map(|lane| lane.disk.numbers()).collect();
+        let mut found = self.disks.at_work(|numbers| watched.contains(&numbers));
+        if found.is_empty() {
             return;
         }
-        for disk in WholeDisk::all() {
-            let (numbers, completed) = (disk.numbers(), disk.completed());
-            let before = self.others.insert(numbers, completed).unwrap_or(0);
-            let is_watched = self.lanes.iter().any(|lane| lane.disk.numbers() == numbers);
-            if completed > before && !is_watched && self.lanes.len() < MOST && !self.unwatched.contains(&numbers) {
-                self.watch_if_possible(disk);
+        let closing = self.make_room(&mut found);
+        let (group, held) = (self.group(), &self.held);
+        self.disks.open(found, closing, || How { group, counter: held.counter() });
+    }
+
+    /// Takes disks out of the watch that the processes were not seen to use, where there are too many; and others out of those found, where
+    /// that leaves no room for them.
+    fn make_room(&mut self, found: &mut Vec<WholeDisk>) -> Vec<Box<dyn Monitor>> {
+        let mut closing = Vec::new();
+        while self.lanes.len() + found.len() > MOST {
+            if !std::mem::replace(&mut self.warned[2], true) {
+                self.warnings.push(format!(
+                    "more than {MOST} disks are at work, and those that it was not seen to use are watched in turn: name its own by --device"
+                ));
+            }
+            match self.lanes.iter().position(|lane| !lane.was_used()) {
+                Some(place) => closing.push(self.lanes.remove(place).watched.monitor),
+                None => found.truncate(MOST.saturating_sub(self.lanes.len())),
+            }
+        }
+        closing
+    }
+
+    /// Watches what was opened beside the pacing.
+    fn take_opened(&mut self) {
+        while let Some((disk, opened)) = self.disks.opened() {
+            // What happened until now is nobody's.
+            let ready = opened.and_then(|(mut monitor, coarse)| {
+                monitor.poll(Duration::ZERO, &mut Vec::new())?;
+                Ok((monitor, coarse))
+            });
+            match ready {
+                Ok(opened) => self.add(disk, opened, false),
+                Err(_) => self.disks.refuse(disk.numbers()),
             }
         }
     }
@@ -316,7 +345,7 @@ impl Paced {
         if let Some(pid) = outside.first()
             && !std::mem::replace(&mut self.warned[1], true)
         {
-            self.warnings.push(format!("process {pid} has left for another control group, and is not held there"));
+            self.warnings.push(format!("process {pid} is in another control group, and is not held there"));
         }
     }
 
@@ -325,15 +354,20 @@ impl Paced {
         std::mem::take(&mut self.warnings)
     }
 
-    fn watch_if_possible(&mut self, disk: WholeDisk) {
-        let numbers = disk.numbers();
-        if self.watch(disk, false).is_err() {
-            self.unwatched.insert(numbers);
-        }
+    fn group(&self) -> Option<u64> {
+        self.held.group().and_then(|group| group.number().ok())
     }
 
     fn watch(&mut self, disk: WholeDisk, named: bool) -> Result<(), RunError> {
-        let mut monitor = self.monitor(&disk)?;
+        let opened = How { group: self.group(), counter: self.held.counter() }.open(&disk)?;
+        self.add(disk, opened, named);
+        Ok(())
+    }
+
+    fn add(&mut self, disk: WholeDisk, (mut monitor, coarse): Opened, named: bool) {
+        if let Some(why) = coarse {
+            self.coarse.get_or_insert(why);
+        }
         if !self.held.is_held() {
             monitor.own(Own::Processes);
         }
@@ -343,19 +377,6 @@ impl Paced {
             self.settings.max_slowdown.unwrap_or(default.max_slowdown),
         );
         self.lanes.push(Lane::new(disk, monitor, goal, self.settings.idle_wait, named));
-        Ok(())
-    }
-
-    /// The best monitor that tells their requests from others.
-    fn monitor(&mut self, disk: &WholeDisk) -> Result<Box<dyn Monitor>, MonitorError> {
-        let number = self.held.group().and_then(|group| group.number().ok());
-        let why = match number.map(|number| monitor::of_group(disk, number)) {
-            Some(Ok(monitor)) => return Ok(monitor),
-            Some(Err(error)) => error.to_string(),
-            None => "their requests are known by their control group only".into(),
-        };
-        self.coarse.get_or_insert(why);
-        monitor::of_counted(disk, self.held.counter())
     }
 
     /// They were asked to end: they run for some seconds, so that they can.

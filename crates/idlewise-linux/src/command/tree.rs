@@ -8,6 +8,7 @@ use std::io;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::guard::{Guard, Undo, resume};
+use super::left::Ledger;
 use crate::monitor::Moved;
 use crate::scrub::Process;
 
@@ -28,6 +29,8 @@ pub struct Tree {
     stopped: BTreeMap<u32, Process>,
     /// Those that the guard was told of.
     told: BTreeMap<u32, Process>,
+    /// For whoever comes when the guard is gone as well.
+    ledger: Option<Ledger>,
 }
 
 impl Which {
@@ -54,7 +57,7 @@ impl Which {
 impl Tree {
     /// None is stopped yet.
     pub fn new(which: Which) -> Self {
-        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new() }
+        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), ledger: Ledger::begin() }
     }
 
     /// Stops them all.
@@ -72,6 +75,7 @@ impl Tree {
                 let Some(process) = Process::of(pid) else { continue };
                 if self.told.get(&pid) != Some(&process) {
                     guard.tell(&Undo::Stopped(process.clone()))?;
+                    self.ledger.iter_mut().for_each(|ledger| ledger.add(&process));
                     self.told.insert(pid, process.clone());
                 }
                 let number = i32::try_from(pid).ok().and_then(Pid::from_raw);

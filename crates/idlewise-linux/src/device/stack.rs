@@ -1,11 +1,11 @@
 //! Which disks a file system writes to, through whatever it lies on.
 
-use std::fs;
 use std::path::Path;
 
 use rustix::fs::{major, minor};
 
 use super::sysfs::Place;
+use crate::files::told_by_kernel;
 
 /// File systems without a disk of this machine.
 const WITHOUT_A_DISK: [&str; 8] = ["tmpfs", "ramfs", "nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph"];
@@ -15,7 +15,7 @@ const LEVELS: usize = 16;
 /// Whether what is written to the file system of this device number may reach the disk with these numbers. Where that cannot be
 /// told, as of btrfs and overlays, it may.
 pub fn shares_disk(file_system: u64, disk: (u32, u32)) -> bool {
-    reaches(Path::new("/sys"), &fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), file_system, disk)
+    reaches(Path::new("/sys"), &told_by_kernel("/proc/self/mountinfo").unwrap_or_default(), file_system, disk)
 }
 
 fn reaches(sys: &Path, mounts: &str, file_system: u64, disk: (u32, u32)) -> bool {
@@ -50,6 +50,8 @@ pub fn has_no_disk(mounts: &str, number: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::device::sysfs::tests::fixture;
 

@@ -26,6 +26,14 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     content_of(File::options().read(true).custom_flags(flags.bits() as i32).open(path)?)
 }
 
+/// Reads what the kernel tells in a file of its own as text. Others choose names in it, of any bytes: those that are no text are replaced.
+///
+/// # Errors
+/// If there is no such file.
+pub fn told_by_kernel(path: impl AsRef<Path>) -> io::Result<String> {
+    std::fs::read(path).map(|told| String::from_utf8_lossy(&told).into_owned())
+}
+
 fn content_of(file: File) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file"));

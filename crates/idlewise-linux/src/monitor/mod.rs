@@ -9,7 +9,7 @@
 //! [`open`] tries them in this order and says why it fell back.
 
 #[cfg(feature = "bpf")]
-mod bpf;
+pub(crate) mod bpf;
 mod counters;
 mod diskstats;
 mod shares;
@@ -29,7 +29,7 @@ pub(crate) use writes::Announcement;
 
 /// What a disk is watched for, and which requests are ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// To scrub: ours are the reads that are announced, which end at this byte of the disk at most.
     Scrub { end: u64 },
     /// To record: only completions are told of, and it is cheaper.

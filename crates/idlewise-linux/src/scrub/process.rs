@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::Hold;
+use crate::files::{Hold, told_by_kernel};
 
 /// A process, as no other is called until the machine has been restarted, nor after it, whatever name spaces it is looked at from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ fn namespace() -> u64 {
 
 /// The fields of /proc/PID/stat (proc(5)) from the state on, behind the name, which may hold anything.
 fn fields(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = told_by_kernel(format!("/proc/{pid}/stat")).ok()?;
     Some(stat.rsplit_once(')')?.1.trim_start().to_string())
 }
 
@@ -134,6 +134,20 @@ mod tests {
         assert!(other.is_alive() == Some(false));
         child.wait().unwrap();
         assert!(other.is_alive() == Some(false));
+    }
+
+    /// The kernel cuts names in the middle of a letter.
+    #[test]
+    fn a_process_may_be_called_anything() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join(OsStr::from_bytes(b"sleep) \xff 1 (\n"));
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        let found = Process::of(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.is_some_and(|found| found.pid == child.id() && found.start_ticks > 0));
     }
 
     /// What other name spaces hide is told by its lock, or else by how long it has been silent.

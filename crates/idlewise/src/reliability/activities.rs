@@ -8,8 +8,9 @@ use crate::policy::Policy;
 use crate::reliability::Protection;
 use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, run_while};
 
-/// Intervals simulated in all before a pass that has not ended is extrapolated.
-const MOST_INTERVALS: u64 = 50_000_000;
+/// Intervals simulated in one run before a pass that has not ended is extrapolated. There are six runs at most: some policies take
+/// microseconds for an interval, and nobody waits for longer than a minute.
+const MOST_INTERVALS: u64 = 8_000_000;
 /// What going once more through a trace costs besides them.
 const AGAIN: u64 = 16;
 /// Runs in which the delay of two lanes is brought close to that of one, how close, and the least that the second may have.

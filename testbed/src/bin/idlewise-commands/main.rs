@@ -39,6 +39,14 @@ struct Arguments {
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
 
+    /// Only foregrounds whose names have this
+    #[arg(long, default_value = "")]
+    foreground: String,
+
+    /// Only commands whose names have this
+    #[arg(long, default_value = "")]
+    command: String,
+
     /// File system on the disk
     #[arg(long, value_enum, default_value_t)]
     fs: FileSystem,
@@ -94,12 +102,12 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ("pgbench, played as reads", &mut replayed),
     ];
     let mut table = Table::new(["foreground", "command", "held back by", "longer by", "goal", "MB/s", "of as it is"]);
-    for (name, foreground) in foregrounds {
+    for (name, foreground) in foregrounds.into_iter().filter(|(name, _)| name.contains(&arguments.foreground)) {
         device.set_scheduler("none")?;
         let mut alone = || measured(&device, foreground, arguments.seconds, || Ok(()));
         let before = alone()?.played;
         let mut runs = Vec::new();
-        for work in Work::ALL {
+        for work in Work::ALL.into_iter().filter(|work| work.label().contains(&arguments.command)) {
             let mut reached = 0;
             for (pace, scheduler) in paces(&schedulers) {
                 ensure!(!stop.load(Ordering::Relaxed), "interrupted");

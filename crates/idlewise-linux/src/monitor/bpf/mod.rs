@@ -323,7 +323,7 @@ fn silence_libbpf() {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::os::fd::AsRawFd;
 
     use libbpf_rs::MapFlags;
