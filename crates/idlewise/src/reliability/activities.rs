@@ -8,9 +8,10 @@ use crate::policy::Policy;
 use crate::reliability::Protection;
 use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, run_while};
 
-/// Intervals simulated in one run before a pass that has not ended is extrapolated. There are six runs at most: some policies take
-/// microseconds for an interval, and nobody waits for longer than a minute.
-const MOST_INTERVALS: u64 = 8_000_000;
+/// Intervals simulated in all before a pass that has not ended is extrapolated.
+const MOST_INTERVALS: u64 = 50_000_000;
+/// So often through the same trace, and more of it says nothing new.
+const MOST_TIMES: u64 = 1_000;
 /// What going once more through a trace costs besides them.
 const AGAIN: u64 = 16;
 /// Runs in which the delay of two lanes is brought close to that of one, how close, and the least that the second may have.
@@ -189,6 +190,7 @@ impl Activities {
                 let stuck = matches!(until, Until::Passes(_)) && std::mem::replace(&mut before, scrubbed) == scrubbed;
                 done < 1.0
                     && !stuck
+                    && times < MOST_TIMES
                     && times * (disk.intervals.len() as u64 + AGAIN) < MOST_INTERVALS / disks.len() as u64
             };
             let run = run_while(disk, lanes(disk), again);
@@ -342,6 +344,12 @@ mod tests {
 
     #[test]
     fn what_never_ends_is_extrapolated_or_infinite() {
+        let mut large = activities();
+        large.capacity = Bytes(1 << 50);
+        let lanes = |disk: &Idleness| vec![Lane::new(waiting(), large.scrub(disk))];
+        let long = large.run(&[disk()], Running::Scrub, Until::Passes(1), &lanes, &|_| ());
+        let rate = large.capacity.0 as f64 / long.passes.unwrap().mean_s;
+        assert!(long.times == MOST_TIMES && (rate / 89_000.0 - 1.0).abs() < 0.02, "{rate}");
         let (mut activities, disks) = (activities(), [disk()]);
         let never = Box::new(Waiting { idle_wait: Nanos::from_secs(9), request_size: Bytes(1_000) });
         let lanes = |disk: &Idleness| vec![Lane::new(never.clone(), activities.scrub(disk))];

@@ -23,8 +23,10 @@ impl WorkingSet {
     /// Adds a request.
     #[inline]
     pub fn push(&mut self, offset: u64, length: u32) {
-        let end = offset.saturating_add(u64::from(length)).div_ceil(SECTOR);
-        self.waiting.push((offset / SECTOR, end));
+        let first = offset / SECTOR;
+        // Nothing touches no sector, wherever it begins.
+        let end = if length == 0 { first } else { offset.saturating_add(u64::from(length)).div_ceil(SECTOR) };
+        self.waiting.push((first, end));
         if self.waiting.len() >= WAITING && self.waiting.len() >= self.starts.len() + self.extents.len() {
             self.settle();
         }
@@ -78,7 +80,7 @@ mod tests {
     #[test]
     fn a_sector_touched_in_part_counts_once() {
         let mut set = WorkingSet::default();
-        for (offset, length) in [(0, 1), (100, 100), (511, 2), (4096, 0), (u64::MAX - 10, 4096)] {
+        for (offset, length) in [(0, 1), (100, 100), (511, 2), (4096, 0), (9_000, 0), (u64::MAX - 10, 4096)] {
             set.push(offset, length);
         }
         assert_eq!(set.finish(), 3);
