@@ -155,7 +155,6 @@ fn pairs(text: &mut String, model: &DiskModel) {
                 work: &work,
                 amount,
                 service,
-                steady: false,
                 size: Bytes::from_kib(64),
                 relative_delay: 0.07,
             };

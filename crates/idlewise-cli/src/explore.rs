@@ -115,7 +115,6 @@ impl Arguments {
             work: &work,
             amount: self.amount(disks, input),
             service,
-            steady: self.work.mean_service().is_none(),
             size: self.request_size,
             relative_delay: self.relative_delay,
         };

@@ -203,7 +203,7 @@ impl<P: Policy> Driver<P> {
             interval.wanted = match self.policy.decide(elapsed) {
                 Decision::Issue { size, count } => (count, size),
                 // It is asked again behind each.
-                Decision::Paced { size, .. } => (1, size),
+                Decision::IssueUntil { size, .. } | Decision::Paced { size, .. } => (1, size),
                 Decision::Wait { until } => {
                     let at = Nanos(since.0.saturating_add(until.0));
                     interval.ask_at = at;

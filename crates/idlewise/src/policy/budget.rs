@@ -72,7 +72,7 @@ impl<P: Policy> Policy for Budget<P> {
             return Decision::Wait { until: self.account.may_go_on_at() };
         }
         let decision = self.inner.decide(elapsed);
-        if matches!(decision, Decision::Issue { .. } | Decision::Paced { .. }) {
+        if matches!(decision, Decision::Issue { .. } | Decision::IssueUntil { .. } | Decision::Paced { .. }) {
             self.account.used(elapsed);
         }
         decision

@@ -58,6 +58,9 @@ impl Growing {
 
     /// Rounded to whole blocks, but for the first and the largest size.
     fn rounded(&self, size: f64) -> Bytes {
+        if size >= self.largest.0 as f64 {
+            return self.largest;
+        }
         let blocks = (size / BLOCK as f64).round() * BLOCK as f64;
         Bytes(blocks as u64).max(self.first).min(self.largest)
     }
@@ -73,11 +76,16 @@ impl Policy for Growing {
             return Decision::Wait { until: self.idle_wait };
         }
         let exact = self.last.map_or(self.first.min(self.largest).0 as f64, |last| self.grown(last, elapsed));
-        // A size that stays is issued for as long as the device is idle.
-        let stays = matches!(self.growth, Growth::Each { .. }) && self.last == Some(exact);
-        self.last = Some(exact);
+        let stays = self.last.replace(exact) == Some(exact);
         let size = self.rounded(exact);
-        Decision::Issue { size, count: if stays || size == self.largest { u64::MAX } else { 1 } }
+        match self.growth {
+            // A size that stays is issued for as long as the device is idle.
+            _ if size == self.largest => Decision::Issue { size, count: u64::MAX },
+            Growth::Each { .. } if stays => Decision::Issue { size, count: u64::MAX },
+            Growth::Each { .. } => Decision::Issue { size, count: 1 },
+            // The first request is never a large one, so its growth may be due already.
+            Growth::Once { at } => Decision::IssueUntil { size, until: at.max(Nanos(elapsed.0.saturating_add(1))) },
+        }
     }
 }
 
@@ -155,8 +163,10 @@ mod tests {
         assert_eq!(policy.decide(Nanos::ZERO), Decision::Wait { until: Nanos(10 * MS) });
         let mut issued = Vec::new();
         for step in 0.. {
-            let Decision::Issue { size, count } = policy.decide(Nanos((10 + 5 * step) * MS)) else {
-                panic!("it waits")
+            let (size, count) = match policy.decide(Nanos((10 + 5 * step) * MS)) {
+                Decision::Issue { size, count } => (size, count),
+                Decision::IssueUntil { size, until } => (size, until.0.div_ceil(5 * MS) - 2 - step),
+                other => panic!("{other:?}"),
             };
             issued.push((size.0 >> 10, count));
             if count == u64::MAX {
@@ -173,7 +183,11 @@ mod tests {
         assert_eq!(sizes(exponential), [(64, 1), (128, 1), (256, 1), (512, last)]);
         let linear = Growth::Each { factor: 1.0, increment: Bytes::from_kib(200) };
         assert_eq!(sizes(linear), [(64, 1), (264, 1), (464, 1), (512, last)]);
-        assert_eq!(sizes(Growth::Once { at: Nanos(18 * MS) }), [(64, 1), (64, 1), (512, last)]);
+        // Asked again behind each, as it is live: two are left, then one.
+        assert_eq!(sizes(Growth::Once { at: Nanos(18 * MS) }), [(64, 2), (64, 1), (512, last)]);
+        let mut odd = Growing::new(Nanos(0), Bytes(10), Bytes(5_000), Growth::Once { at: Nanos(1) });
+        odd.decide(Nanos(0));
+        assert_eq!(odd.decide(Nanos(1)), Decision::Issue { size: Bytes(5_000), count: last });
         let slowly: Vec<_> = sizes(Growth::Each { factor: 1.03, increment: Bytes(0) });
         assert_eq!((slowly[1], slowly[2], slowly.last()), ((64, 1), (68, 1), Some(&(512, last))));
         let never = Growth::Each { factor: 1.0, increment: Bytes(0) };

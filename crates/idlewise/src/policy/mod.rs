@@ -51,6 +51,14 @@ pub enum Decision {
         /// How many, at least one; [`u64::MAX`] for as long as the device stays idle.
         count: u64,
     },
+    /// Issue requests of `size` back to back, each of which begins before the device has been idle for `until`, then ask again.
+    /// The policy may be asked again whenever one has completed.
+    IssueUntil {
+        /// Size of each request.
+        size: Bytes,
+        /// Elapsed idle time, which is later than now.
+        until: Nanos,
+    },
     /// Issue one request of `size` after the other, each `pause` after the one before completed, as long as the device stays idle.
     /// The policy may be asked again whenever one has completed, and is after the last.
     Paced {

@@ -131,6 +131,10 @@ mod tests {
                         assert!(size > Bytes(0) && count > 0, "{} issues nothing", entry.name);
                         elapsed.0 += 1_000_000;
                     }
+                    Decision::IssueUntil { size, until } => {
+                        assert!(size > Bytes(0) && until > elapsed, "{} issues nothing", entry.name);
+                        elapsed.0 += 1_000_000;
+                    }
                     Decision::Paced { size, pause } => {
                         assert!(size > Bytes(0), "{} issues nothing", entry.name);
                         elapsed.0 += 1_000_000 + pause.0;

@@ -65,6 +65,10 @@ impl<P: Policy> Policy for Checked<P> {
         match decision {
             Decision::Wait { until } => assert!(until > elapsed, "it waits until {until} when {elapsed} are over"),
             Decision::Issue { size, count } => assert!(size > Bytes(0) && count > 0, "it issues {count} of {size}"),
+            Decision::IssueUntil { size, until } => assert!(
+                size > Bytes(0) && until > elapsed,
+                "it issues requests of {size} until {until} when {elapsed} are over"
+            ),
             Decision::Paced { size, .. } => assert!(size > Bytes(0), "it issues requests of {size}"),
             Decision::Stop => self.phase = Phase::Stopped,
         }
@@ -158,6 +162,10 @@ impl History {
                     continue;
                 }
                 Decision::Issue { count, .. } => (count.min(1 + self.random.random_range(0..100)), Nanos::ZERO),
+                Decision::IssueUntil { until, .. } => {
+                    let fit = until.since(elapsed).0.div_ceil(service.0);
+                    (fit.min(1 + self.random.random_range(0..100)), Nanos::ZERO)
+                }
                 Decision::Paced { pause, .. } => (1, pause),
             };
             let worked = elapsed.0.saturating_add(service.0.saturating_mul(count));
@@ -223,6 +231,7 @@ mod tests {
             Decision::Wait { until: Nanos::ZERO },
             Decision::Issue { size: Bytes(0), count: 1 },
             Decision::Issue { size: Bytes(1), count: 0 },
+            Decision::IssueUntil { size: Bytes(1), until: Nanos::ZERO },
             Decision::Paced { size: Bytes(0), pause: Nanos(1) },
         ];
         for decision in wrong {

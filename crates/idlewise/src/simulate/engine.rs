@@ -181,12 +181,18 @@ impl Simulation {
                         awaited = true;
                         continue;
                     }
-                    Decision::Issue { size, .. } | Decision::Paced { size, .. } if awaited => {
+                    Decision::Issue { size, .. } | Decision::IssueUntil { size, .. } | Decision::Paced { size, .. }
+                        if awaited =>
+                    {
                         work.serve(now, size, 1, room)
                     }
                     // A number of requests is of the policy's own work, which they need not be.
                     Decision::Issue { size, count } if several && count < u64::MAX => work.serve(now, size, 1, room),
                     Decision::Issue { size, count } => work.serve(now, size, count, room),
+                    Decision::IssueUntil { size, until } => {
+                        debug_assert!(until.0 > elapsed, "a policy issues until the past");
+                        work.serve_until(now, size, Nanos(until.0.saturating_sub(elapsed).max(1)), room)
+                    }
                     Decision::Paced { size, pause } => work.serve_paced(now, size, pause, room),
                 };
                 self.outcome.background_requests = self.outcome.background_requests.saturating_add(served.requests);
@@ -346,6 +352,13 @@ mod tests {
             HOLE / 25
         );
         assert_eq!(under(boxed(waiting(0)), Service::OfSize(DiskModel::in_proportion(10))), HOLE / 10);
+        let growth = Growth::Once { at: Nanos(HOLE / 2) };
+        let swapping = || boxed(Growing::new(Nanos(0), Bytes(10), Bytes(20), growth));
+        assert_eq!(under(swapping(), Service::OfSize(DiskModel::in_proportion(10))), HOLE / 10);
+        let pair = Pair { idle_wait: Nanos(0), busy_period: Nanos(HOLE / 2), probability: 1.0, work: 0.0 };
+        let choice = Choice { after_short: Some(pair), after_long: None };
+        let restrained = || boxed(Restrained::fixed(choice, Bytes(1_000), Nanos(10)));
+        assert_eq!(under(restrained(), Service::OfSize(DiskModel::in_proportion(10))), HOLE / 20);
         for (policy, each) in [(boxed(fixed()), 1_015), (boxed(waiting(0)), 1_000)] {
             let requests = under(policy, Service::exponential(Nanos(1_000)));
             assert!(requests.abs_diff(HOLE / each) < 1_000_000_000, "{requests}");

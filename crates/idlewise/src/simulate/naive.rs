@@ -80,7 +80,7 @@ fn background(from: u64, arrival: u64, lanes: &mut [Lane], outcome: &mut Outcome
                     continue;
                 }
                 Decision::Issue { size, count } => (size, if several { 1 } else { count }),
-                Decision::Paced { size, .. } => (size, 1),
+                Decision::IssueUntil { size, .. } | Decision::Paced { size, .. } => (size, 1),
             };
             for _ in 0..count {
                 if now >= arrival || !work.waits() {

@@ -28,8 +28,6 @@ pub struct Question<'a> {
     pub amount: Amount,
     /// Mean service time of one request.
     pub service: Nanos,
-    /// Whether every request takes just that.
-    pub steady: bool,
     /// Its size.
     pub size: Bytes,
     /// D, the relative delay allowed.
@@ -170,9 +168,8 @@ impl Question<'_> {
     /// Simulates a pair; with what a collision cost all requests, over those of a mean busy period.
     fn run(&self, pair: Pair) -> (Run, Option<Nanos>) {
         let choice = Choice { after_short: Some(pair), after_long: Some(pair) };
-        let fixed = || Restrained::fixed(choice, self.size, self.service);
-        let policy = || Box::new(if self.steady { fixed().steady() } else { fixed() });
-        let run = run(self.disks, |_| vec![Lane::new(policy(), (self.work)())]);
+        let policy = || Restrained::fixed(choice, self.size, self.service);
+        let run = run(self.disks, |_| vec![Lane::new(Box::new(policy()), (self.work)())]);
         let requests: u64 = self.disks.iter().map(|disk| disk.requests).sum();
         let intervals: usize = self.disks.iter().map(|disk| disk.intervals.len()).sum();
         let shared = u128::from(run.outcome.collisions) * u128::from(requests);
@@ -234,7 +231,6 @@ mod tests {
             work: &|| Box::new(Scrub::new(Service::exponential(Nanos::from_millis(6)))),
             amount: Amount::Infinite,
             service,
-            steady: false,
             size: Bytes::from_kib(64),
             relative_delay: 0.07,
         };

@@ -25,8 +25,6 @@ const SIZES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 /// The factor a of exponential and linear growth, and the constant b of linear growth.
 const FACTORS: [f64; 3] = [1.1, 1.5, 2.0];
 const INCREMENTS: [Bytes; 2] = [Bytes::from_kib(64), Bytes::from_kib(256)];
-/// Swapping is played request by request until it swaps: where gaps are of months, that would take hours, and is left out.
-const MOST_BEFORE_THE_SWAP: u64 = 3_000_000;
 /// Elapsed idle times t' at which swapping takes the largest size, as multiples of the wait.
 const SWAPS: [u64; 3] = [2, 8, 32];
 
@@ -106,10 +104,6 @@ pub fn frontier(
         runs.extend(grown.iter().map(|(policy, growth, name)| (*policy, *growth, name.clone(), wait)));
         for swap in SWAPS {
             let at = Nanos(wait.0.saturating_mul(swap));
-            if before(disks, wait, at, model.verify_time(first)) > MOST_BEFORE_THE_SWAP {
-                tick();
-                continue;
-            }
             runs.push(("swapping", Growth::Once { at }, format!("largest from {at} on"), wait));
         }
     }
@@ -121,13 +115,6 @@ pub fn frontier(
         point(policy, first, *wait, name, &outcome)
     }));
     points
-}
-
-/// How many requests that take so long are issued between a wait and a later time of each interval.
-fn before(disks: &[Idleness], wait: Nanos, at: Nanos, service: Nanos) -> u64 {
-    let intervals = disks.iter().flat_map(|disk| &disk.intervals);
-    let each = intervals.map(|interval| interval.length.min(at).since(wait).0 / service.0.max(1));
-    each.fold(0, u64::saturating_add)
 }
 
 /// The points of which no other has more throughput at no more slowdown, by slowdown.

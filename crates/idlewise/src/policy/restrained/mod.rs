@@ -28,8 +28,6 @@ pub struct Restrained {
     request_size: Bytes,
     /// S_BG, the mean service time of a background request; none starts that would end after I + T on average.
     service: Nanos,
-    /// Whether every request takes just that, so that the end of T is known beforehand.
-    steady: bool,
     choice: Choice,
     monitor: Option<Monitor>,
     /// The pair of this interval, if it is used.
@@ -68,12 +66,7 @@ impl Restrained {
     /// Works by these pairs.
     pub fn fixed(choice: Choice, request_size: Bytes, service: Nanos) -> Self {
         let random = Pcg64Mcg::seed_from_u64(73);
-        Self { request_size, service, steady: false, choice, monitor: None, pair: None, after_long: false, random }
-    }
-
-    /// The same where every request takes exactly the service time: then it asks for all requests of T at once.
-    pub fn steady(self) -> Self {
-        Self { steady: true, ..self }
+        Self { request_size, service, choice, monitor: None, pair: None, after_long: false, random }
     }
 
     /// Chooses pairs for the target from the idle times and penalties that it sees, and again as it sees more. It does nothing
@@ -130,11 +123,10 @@ impl Policy for Restrained {
             Decision::Wait { until: pair.idle_wait }
         } else if pair.busy_period == NO_END {
             Decision::Issue { size: self.request_size, count: u64::MAX }
-        } else if elapsed.0.saturating_add(self.service.0) <= end {
-            let fit = (end - elapsed.0) / self.service.0.max(1);
-            Decision::Issue { size: self.request_size, count: if self.steady { fit } else { 1 } }
         } else {
-            Decision::Stop
+            // The first moment from which one would end after I + T.
+            let until = Nanos(end.saturating_add(1).saturating_sub(self.service.0));
+            if elapsed < until { Decision::IssueUntil { size: self.request_size, until } } else { Decision::Stop }
         }
     }
 
@@ -179,9 +171,8 @@ mod tests {
             policy
         };
         assert_eq!(policy(12).decide(Nanos(3)), Decision::Wait { until: Nanos(10) });
-        assert_eq!(policy(12).decide(Nanos(16)), Decision::Issue { size: SIZE, count: 1 });
+        assert_eq!(policy(12).decide(Nanos(16)), Decision::IssueUntil { size: SIZE, until: Nanos(17) });
         assert_eq!(policy(12).decide(Nanos(17)), Decision::Stop);
-        assert_eq!(policy(20).steady().decide(Nanos(11)), Decision::Issue { size: SIZE, count: 3 });
         assert_eq!(policy(NO_END.0).decide(Nanos(17)), Decision::Issue { size: SIZE, count: u64::MAX });
         let seldom = Pair { probability: 0.25, ..pair(12) };
         let mut policy = Restrained::fixed(Choice { after_short: Some(seldom), after_long: None }, SIZE, Nanos(6));

@@ -40,6 +40,12 @@ pub trait Work {
     /// none starts after `room`, at least 1, but one that started completes.
     fn serve(&mut self, began: Nanos, size: Bytes, count: u64, room: Nanos) -> Served;
 
+    /// The same for as many as begin before `until`, counted from `began`; it may end after any.
+    fn serve_until(&mut self, began: Nanos, size: Bytes, until: Nanos, room: Nanos) -> Served {
+        let _ = until;
+        self.serve(began, size, 1, room)
+    }
+
     /// The same with a `pause` between a request and the next; it may end after any.
     fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: Nanos) -> Served {
         let _ = pause;

@@ -85,6 +85,10 @@ impl Work for Scrub {
         self.spaced(began, size, count, Nanos::ZERO, room)
     }
 
+    fn serve_until(&mut self, began: Nanos, size: Bytes, until: Nanos, room: Nanos) -> Served {
+        self.spaced(began, size, u64::MAX, Nanos::ZERO, room.min(until))
+    }
+
     fn serve_paced(&mut self, began: Nanos, size: Bytes, pause: Nanos, room: Nanos) -> Served {
         self.spaced(began, size, u64::MAX, pause, room)
     }
