@@ -1,6 +1,7 @@
 //! What a trace asks of its disks, counted while its requests stream by in flat memory.
 
 mod depth;
+mod extents;
 mod histogram;
 mod timeline;
 mod working_set;
