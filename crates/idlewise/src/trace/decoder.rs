@@ -32,7 +32,7 @@ pub trait Batches {
     /// The next ones, at least one; none at the end.
     fn next(&mut self) -> Result<Option<Columns>, TraceError>;
     /// Records left out so far.
-    fn bad(&self) -> BadRecords;
+    fn bad(&self) -> &BadRecords;
 }
 
 /// Records that were left out because they could not be read.
@@ -225,14 +225,17 @@ impl Batches for Decoder<'_> {
         }
     }
 
-    fn bad(&self) -> BadRecords {
-        self.bad.clone()
+    fn bad(&self) -> &BadRecords {
+        &self.bad
     }
 }
 
 impl BadRecords {
     /// How many are kept as samples.
     pub const SAMPLES: usize = 10;
+
+    /// Of what leaves nothing out.
+    pub const NONE: &Self = &Self { count: 0, samples: Vec::new() };
 
     fn add(&mut self, bad: Bad) {
         self.count += 1;

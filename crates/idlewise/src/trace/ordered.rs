@@ -82,7 +82,7 @@ impl<'a> Ordered<'a> {
         self.was_sorted
     }
 
-    pub fn bad(&self) -> BadRecords {
+    pub fn bad(&self) -> &BadRecords {
         self.batches.bad()
     }
 
@@ -204,8 +204,8 @@ mod tests {
             }))
         }
 
-        fn bad(&self) -> BadRecords {
-            BadRecords::default()
+        fn bad(&self) -> &BadRecords {
+            BadRecords::NONE
         }
     }
 

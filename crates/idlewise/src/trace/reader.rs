@@ -193,18 +193,16 @@ impl<'a> Reader<'a> {
     /// How the trace has been read so far; complete at its end.
     pub fn provenance(&self) -> Provenance {
         let inputs = &self.merged.inputs;
-        let bad: Vec<BadRecords> = inputs.iter().map(Ordered::bad).collect();
         let several = inputs.len() > 1;
-        let samples = inputs.iter().zip(&bad).flat_map(|(input, bad)| {
-            bad.samples
-                .iter()
-                .map(move |bad| if several { format!("{}: {bad}", input.name()) } else { bad.to_string() })
+        let samples = inputs.iter().flat_map(|input| {
+            let bad = input.bad().samples.iter();
+            bad.map(move |bad| if several { format!("{}: {bad}", input.name()) } else { bad.to_string() })
         });
         let observed = if self.requests >= SURE && self.step >= COARSE.0 { Nanos(self.step) } else { Nanos::ZERO };
         Provenance {
             resolution: self.provenance.resolution.max(observed),
             was_sorted: inputs.iter().all(Ordered::was_sorted),
-            bad_records: bad.iter().map(|bad| bad.count).sum(),
+            bad_records: inputs.iter().map(|input| input.bad().count).sum(),
             bad_samples: samples.take(BadRecords::SAMPLES).collect(),
             unmatched: self.matcher.as_ref().map(|matcher| matcher.unmatched).unwrap_or_default(),
             ..self.provenance.clone()

@@ -197,8 +197,8 @@ impl Batches for ParquetBatches {
         guarded(|| self.batch()).map_err(|problem| TraceError::Parquet { path: self.name.clone(), problem })
     }
 
-    fn bad(&self) -> BadRecords {
-        BadRecords::default()
+    fn bad(&self) -> &BadRecords {
+        BadRecords::NONE
     }
 }
 
