@@ -14,6 +14,8 @@ const MOST_INTERVALS: u64 = 50_000_000;
 const MOST_TIMES: u64 = 1_000;
 /// What going once more through a trace costs besides them.
 const AGAIN: u64 = 16;
+/// WRITEs kept that wait for an update: some 200 MB. Where more do, updates do not keep up, and more of it says nothing new.
+const MOST_WAITING: u64 = 1 << 23;
 /// Runs in which the delay of two lanes is brought close to that of one, how close, and the least that the second may have.
 const TRIES: u32 = 4;
 const CLOSE: f64 = 0.02;
@@ -188,8 +190,11 @@ impl Activities {
                 most = most.max(times);
                 // A scrub that verifies nothing in a whole trace never will.
                 let stuck = matches!(until, Until::Passes(_)) && std::mem::replace(&mut before, scrubbed) == scrubbed;
+                let waiting: u64 =
+                    simulation.tallies().iter().map(|tally| tally.came.saturating_sub(tally.completed)).sum();
                 done < 1.0
                     && !stuck
+                    && waiting < MOST_WAITING
                     && times < MOST_TIMES
                     && times * (disk.intervals.len() as u64 + AGAIN) < MOST_INTERVALS / disks.len() as u64
             };
