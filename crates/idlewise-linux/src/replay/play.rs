@@ -270,7 +270,8 @@ fn as_played(
     };
     let (mut origin, mut last) = (None, Nanos::ZERO);
     for part in runs.iter().flat_map(|run| &run.parts) {
-        let schedule = schedules.iter().find(|schedule| schedule.stretch().contains(&part.requests.start));
+        let behind = schedules.partition_point(|schedule| schedule.stretch().end <= part.requests.start);
+        let schedule = schedules.get(behind).filter(|schedule| schedule.stretch().contains(&part.requests.start));
         match (part.phase, schedule) {
             (Phase::Measured(number), Some(schedule)) => {
                 for index in part.requests.clone().filter(issued) {

@@ -61,7 +61,9 @@ impl ReplayRun {
             if measured.is_empty() {
                 continue;
             }
-            let warm_up = warm_up_from(requests, measured.start, cache);
+            // Further back all has been played.
+            let played = runs.last().map_or(0, Self::end);
+            let warm_up = warm_up_from(requests, played..measured.start, cache);
             let ends = measured.clone().filter_map(|index| requests.request(index).end());
             let last_end = ends.max().unwrap_or_default();
             let mut cool_down = index_of(last_end).max(measured.end);
@@ -109,11 +111,11 @@ impl ReplayRun {
     }
 }
 
-/// The first of the requests before `end` that together touch as much as the cache holds, or all there are.
-fn warm_up_from(requests: &Columns, end: usize, cache: Bytes) -> usize {
+/// The first of the last of these requests that together touch as much as the cache holds, or of all.
+fn warm_up_from(requests: &Columns, among: Range<usize>, cache: Bytes) -> usize {
     let mut footprint = Footprint::default();
-    let mut from = end;
-    while from > 0 && footprint.size() < cache {
+    let mut from = among.end;
+    while from > among.start && footprint.size() < cache {
         from -= 1;
         footprint.touch(requests.offset[from], requests.length[from]);
     }
