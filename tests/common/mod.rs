@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod bench;
+pub mod held;
 pub mod zfs_label;
 
 use std::path::{Path, PathBuf};

@@ -21,9 +21,10 @@ const TRIES: usize = 100;
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cgroup {
+    #[serde(with = "as_bytes")]
     folder: PathBuf,
-    /// Where its processes go in the end, of a group of our own; nobody's place changes in one that was there before.
-    home: Option<PathBuf>,
+    /// Whether we made it: then its processes go to the group above in the end. Nobody's place changes in one that was there before.
+    is_ours: bool,
 }
 
 impl Cgroup {
@@ -41,7 +42,7 @@ impl Cgroup {
             let _ = fs::write(home.join("cgroup.subtree_control"), controller);
         }
         fs::create_dir(&folder)?;
-        let group = Self { folder, home: Some(home) };
+        let group = Self { folder, is_ours: true };
         // Processes can be put there from a group that may be written to as well.
         let above = || OpenOptions::new().write(true).open(folder_above(&group.folder).join("cgroup.procs"));
         let usable = group.freeze(false).and_then(|()| group.entry()).and_then(|_| above());
@@ -53,7 +54,7 @@ impl Cgroup {
     /// # Errors
     /// If it cannot be held, or somebody else holds it.
     pub fn existing(folder: PathBuf) -> io::Result<Self> {
-        let group = Self { folder, home: None };
+        let group = Self { folder, is_ours: false };
         if fs::read_to_string(group.folder.join("cgroup.freeze"))?.trim() == "1" {
             return Err(io::Error::other("it is frozen by somebody else"));
         }
@@ -125,12 +126,15 @@ impl Cgroup {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other,
         };
-        let Some(home) = &self.home else { return freed };
+        if !self.is_ours {
+            return freed;
+        }
+        let home = folder_above(&self.folder);
         let mut removed = Ok(());
         for again in 0..TRIES {
             let groups = below(&self.folder);
             for process in groups.iter().flat_map(|group| members(group)) {
-                let _ = move_to(home, process);
+                let _ = move_to(&home, process);
             }
             removed = groups.iter().rev().try_for_each(fs::remove_dir);
             match &removed {
@@ -145,11 +149,28 @@ impl Cgroup {
     }
 }
 
+/// A path in JSON, whatever its name is made of.
+mod as_bytes {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().as_bytes().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        Ok(OsString::from_vec(Vec::deserialize(deserializer)?).into())
+    }
+}
+
 /// Lets go what earlier runs have left behind that were killed together with their guards: groups of ours whose maker is gone.
 pub fn release_left(hierarchy: &Hierarchy) {
     for folder in hierarchy.groups() {
         if maker(&folder).is_some_and(|maker| maker.is_alive() == Some(false)) {
-            let _ = Cgroup { home: Some(folder_above(&folder)), folder }.release();
+            let _ = Cgroup { folder, is_ours: true }.release();
         }
     }
 }

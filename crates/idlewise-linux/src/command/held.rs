@@ -84,7 +84,7 @@ impl Held {
         });
         let (how, coarse) = match (group, whose) {
             (Ok(group), _) => {
-                guard.tell(&Undo::Group(group.clone()))?;
+                guard.tell(&Undo::Group(group.clone())).inspect_err(|_| drop(group.release()))?;
                 (How::Group(group), None)
             }
             (Err(error), Whose::Unit(_)) => return Err(error),
