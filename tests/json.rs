@@ -62,7 +62,7 @@ fn the_page_about_json_is_what_the_types_say() {
          end in the unit: `_s` is seconds, `_bytes` bytes, `_unix_s` seconds since 1970; what has no unit is a number of things, a\n\
          share from 0 to 1, or a text. Members are added in later versions; they are neither renamed nor removed without a line in the\n\
          change log. In the lists below, `[]` stands for each element of a list, and *may be left out* for a member that is only there when\n\
-         there is something to say.\n",
+         there is something to say. A number without end, such as the time to data loss where none is ever lost, is null.\n",
     );
     let mut unsaid = Vec::new();
     for (command, file, name, how) in PRINTED {

@@ -31,6 +31,7 @@ struct Report {
     bad_records: u64,
     without_completion: u64,
     completions_without_arrival: u64,
+    /// From the first arrival to the last completion, or arrival where that is not known.
     span_s: f64,
     resolution_s: f64,
     has_response_times: bool,
