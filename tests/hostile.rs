@@ -50,12 +50,16 @@ const COMMANDS: &[&str] = &[
     "simulate F --policy fixed-delay --delay 16ms --request-size 64KiB --budget 1ms",
     "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --service 1ms",
     "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --parity",
+    "simulate F --policy restrained --idle-wait 1ms --busy-period 9000d --request-size 64KiB",
     "compare F",
+    "compare F --policies swapping,restrained",
     "explore F --report O.html",
+    "explore F --service 1ms",
     "tune F --mean-slowdown 1ms --max-slowdown 50ms",
     "tune F --mean-slowdown 1ns --max-slowdown 50ms",
     "reliability F",
     "reliability F --policy waiting --idle-wait 1ms --request-size 64KiB",
+    "reliability F --policy waiting --idle-wait 5s --request-size 64KiB",
     "sample F -o O.toml",
     "sample F --interval 1ns",
 ];
@@ -245,6 +249,23 @@ fn srt() -> Vec<u8> {
     bytes
 }
 
+/// A pause of ten seconds behind more WRITEs than parities can be updated in it.
+fn more_writes_than_updates() -> Vec<u8> {
+    gzip(|out| {
+        (0..80_000u64).for_each(|k| writeln!(out, "{},{},4096,W", k * 20_000_000, k * 40_960_000).unwrap());
+        writeln!(out, "{},0,4096,R", 80_000 * 20_000_000u64 + 10_000_000_000).unwrap();
+    })
+}
+
+/// Lines that are no records among few that are, in as many files as may be merged.
+fn bad_together() -> Vec<u8> {
+    let member = |k: u64| {
+        let records = (0..3).map(|j| format!("{},0,4096,R\n", (3 * k + j) * 1_000));
+        (format!("{k}.csv"), ("x,y\n".repeat(12) + &records.collect::<String>()).into_bytes())
+    };
+    tar((0..4_096).map(member))
+}
+
 fn files() -> Vec<Hostile> {
     const AS_TABLE: &[&str] = &["--columns", TABLE];
     const SKIPPING: &[&str] = &["--columns", TABLE, "--skip-bad"];
@@ -253,6 +274,10 @@ fn files() -> Vec<Hostile> {
     vec![
         file("gap.csv", table(1_000_000_000_000_000_000), AS_TABLE, ""),
         file("clock-from-1970.csv", table(1_700_000_000_000_000_000), AS_TABLE, ""),
+        file("gaps.csv", b"0,0,4096,R\n1000000,0,4096,W\n1700000000000000000,4096,4096,R\n".to_vec(), AS_TABLE, ""),
+        file("long-requests.csv.gz", repeated(b"0,0,4294967295,R\n", 1_000_000), AS_TABLE, ""),
+        file("writes.csv.gz", more_writes_than_updates(), AS_TABLE, ""),
+        file("bad-together.tar", bad_together(), SKIPPING, ""),
         file("end-of-time.csv", table(u64::MAX), AS_TABLE, ""),
         file("largest.csv", format!("1,hm,0,Write,0,0,0\n{largest}").into_bytes(), &[], ""),
         file("long-names.csv.gz", names(1_000, |at| format!("{at}{}", "n".repeat(30_000))), &[], "at most 255 bytes"),
