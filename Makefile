@@ -3,7 +3,7 @@
 # make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
 # make promise   whether the goal is kept beside loads of many kinds, on three kinds of emulated disks, in about two hours: docs/promise.md;
-#                OPTIONS=--resume goes on with one that was interrupted
+#                OPTIONS=--resume goes on with one that was interrupted, OPTIONS="--together 3" plays on all disks at the same time
 # make commands   tar, rsync and fio beside foreground loads on a file system, held back in several ways, in about 70 minutes:
 #                docs/commands.md; OPTIONS="--fs xfs" or "--seconds 10" for another file system or a shorter time
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace

@@ -5,19 +5,21 @@ mod judged;
 mod loads;
 mod page;
 
-use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::thread;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
 use idlewise::{Bytes, Nanos};
 use idlewise_testbed::lab::device::Device;
 use idlewise_testbed::lab::{markdown, stop_flag};
-use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
+use idlewise_testbed::{EmulatedDisk, Options, Running, Timing, Tool};
 
 use found::Found;
 use judged::Judged;
-use loads::LOADS;
+use loads::{LOADS, Load};
 
 const REPORT: &str = "docs/promise.md";
 const SIZE: Bytes = Bytes(8 << 30);
@@ -52,6 +54,10 @@ struct Arguments {
     #[arg(long, default_value = "0s")]
     observe: Nanos,
 
+    /// So many disks at a time: each takes a part of a processor
+    #[arg(long, default_value_t = 1)]
+    together: usize,
+
     /// Go on with the runs of one that was interrupted, or had other loads, disks or goals
     #[arg(long)]
     resume: bool,
@@ -78,66 +84,102 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     missing.iter().for_each(|load| println!("{}: its trace is not here", load.name));
     let disks: Vec<_> = DISKS.into_iter().filter(|(name, _)| name.contains(&arguments.disk)).collect();
     let (runs, seconds) = (disks.len() * loads.len() * (2 + arguments.goals.len()), arguments.seconds);
+    let rows = arguments.together.min(disks.len()).max(1);
     println!(
-        "{runs} runs of {seconds} s: about {} min. Seed {}.",
-        runs as u64 * (seconds + 3) / 60 + 1,
+        "{runs} runs of {seconds} s, {rows} at a time: about {} min. Seed {}.",
+        runs as u64 * (seconds + 3) / 60 / rows as u64 + 1,
         arguments.seed
     );
-    let setting =
-        format!("{}: {seconds} s, watched for {}, seed {}", tool.version()?, arguments.observe, arguments.seed);
+    let setting = format!(
+        "{}: {seconds} s, {rows} at a time, watched for {}, seed {}",
+        tool.version()?,
+        arguments.observe,
+        arguments.seed
+    );
     let open = if arguments.resume { Found::resume } else { Found::begin };
-    let mut found = open(&folder.join("promise.jsonl"), &setting)?;
-    for (disk, timing) in disks {
-        for load in &loads {
-            let goals = arguments.goals.iter().filter(|goal| !found.has(disk, load.name, goal.as_secs_f64()));
-            let goals: Vec<_> = goals.copied().collect();
-            if goals.is_empty() {
-                continue;
+    let found = Mutex::new(open(&folder.join("promise.jsonl"), &setting)?);
+    let trials = Trials { arguments, tool, loads, found, stop: &stop };
+    let next = AtomicUsize::new(0);
+    thread::scope(|threads| {
+        let on_disks = || {
+            while let Some(&(disk, timing)) = disks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                // Nothing else is done once one has failed.
+                trials.on(disk, timing, &folder.join(disk)).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             }
-            let emulated = EmulatedDisk::new(&Options { size: SIZE, timing, ..Options::default() })?;
-            let device = Device::open(emulated.path())?;
-            let mut foreground = load.make(&tool, &device, &folder, seconds, &stop)?;
-            let before = foreground.play(seconds, arguments.seed)?;
-            let mut runs = Vec::new();
-            for goal in goals {
-                ensure!(!stop.load(Ordering::Relaxed), "interrupted");
-                let state = folder.join("state").display().to_string();
-                let (goal_text, observe) = (format!("{}ns", goal.0), format!("{}ns", arguments.observe.0));
-                let scrub = tool.start(&[
-                    "scrub",
-                    device.name()?,
-                    "--mean-slowdown",
-                    &goal_text,
-                    "--max-slowdown",
-                    "50ms",
-                    "--observe",
-                    &observe,
-                    "--state-dir",
-                    &state,
-                    "--restart",
-                    "--quiet",
-                    "--json",
-                ])?;
-                let beside = foreground.play(seconds, arguments.seed)?;
-                scrub.interrupt()?;
-                let said = scrub.finish().context(load.name)?;
-                runs.push((goal, beside, said));
-            }
-            let after = foreground.play(seconds, arguments.seed)?;
-            for (goal, beside, said) in runs {
-                let row = Judged::new(disk, load.name, goal, [&before, &after], &beside, &said);
-                println!("    {}", row.line());
-                found.add(row)?;
-            }
-        }
-    }
+            Ok(())
+        };
+        let rows: Vec<_> = (0..rows).map(|_| threads.spawn(on_disks)).collect();
+        let ended = rows.into_iter().map(|row| row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.collect::<Vec<anyhow::Result<()>>>().into_iter().collect::<anyhow::Result<()>>()
+    })?;
+    let mut rows = trials.found.into_inner().expect("nobody panicked").rows;
     let place = |row: &Judged| {
         let disk = DISKS.iter().position(|(name, _)| *name == row.disk);
         (disk, LOADS.iter().position(|load| load.name == row.load))
     };
-    found.rows.sort_by(|a, b| place(a).cmp(&place(b)).then(a.goal.total_cmp(&b.goal)));
-    let page = page::page(&found.rows, arguments.seconds, arguments.observe)?;
+    rows.sort_by(|a, b| place(a).cmp(&place(b)).then(a.goal.total_cmp(&b.goal)));
+    let page = page::page(&rows, arguments)?;
     std::fs::write(REPORT, markdown(&page))?;
     println!("\nThe disks are emulated. Tables: {REPORT}");
     Ok(())
+}
+
+/// Everything that the trials share.
+struct Trials<'a> {
+    arguments: &'a Arguments,
+    tool: Tool,
+    loads: Vec<&'static Load>,
+    found: Mutex<Found>,
+    stop: &'a AtomicBool,
+}
+
+impl Trials<'_> {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().expect("nobody panicked")
+    }
+
+    /// All loads on a disk, beside scrubs with each goal that is not there yet.
+    fn on(&self, disk: &str, timing: Timing, folder: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        for load in &self.loads {
+            let is_new = |goal: &&Nanos| !self.found().has(disk, load.name, goal.as_secs_f64());
+            let goals: Vec<_> = self.arguments.goals.iter().filter(is_new).copied().collect();
+            if !goals.is_empty() {
+                self.beside(disk, timing, load, &goals, folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One load on a new disk: alone, beside a scrub with each goal, and alone again.
+    fn beside(&self, disk: &str, timing: Timing, load: &Load, goals: &[Nanos], folder: &Path) -> anyhow::Result<()> {
+        let Arguments { seconds, seed, observe, .. } = *self.arguments;
+        let emulated = EmulatedDisk::new(&Options { size: SIZE, timing, ..Options::default() })?;
+        let device = Device::open(emulated.path())?;
+        let mut foreground = load.make(&self.tool, &device, folder, seconds, self.stop)?;
+        let before = foreground.play(seconds, seed)?;
+        let mut runs = Vec::new();
+        for &goal in goals {
+            ensure!(!self.stop.load(Ordering::Relaxed), "interrupted");
+            let scrub = self.scrub(&device, goal, observe, &folder.join("state"))?;
+            let beside = foreground.play(seconds, seed)?;
+            scrub.interrupt()?;
+            runs.push((goal, beside, scrub.finish().context(load.name)?));
+        }
+        let after = foreground.play(seconds, seed)?;
+        for (goal, beside, said) in runs {
+            let row = Judged::new(disk, load.name, goal, [&before, &after], &beside, &said);
+            println!("    {}", row.line());
+            self.found().add(row)?;
+        }
+        Ok(())
+    }
+
+    fn scrub(&self, device: &Device, goal: Nanos, observe: Nanos, state: &Path) -> anyhow::Result<Running> {
+        let (goal, observe) = (format!("{}ns", goal.0), format!("{}ns", observe.0));
+        let state = state.to_str().context("the folder's path is text")?;
+        let goals = ["--mean-slowdown", &goal, "--max-slowdown", "50ms", "--observe", &observe];
+        let others = ["--state-dir", state, "--restart", "--quiet", "--json"];
+        self.tool.start(&[&["scrub", device.name()?], &goals[..], &others].concat())
+    }
 }

@@ -3,15 +3,18 @@
 use idlewise::Nanos;
 use idlewise::report::{Page, Section, Table, percent};
 
+use crate::Arguments;
 use crate::judged::{Judged, or_dash};
 
 /// Everything.
-pub fn page(rows: &[Judged], seconds: u64, observe: Nanos) -> anyhow::Result<Page> {
+pub fn page(rows: &[Judged], arguments: &Arguments) -> anyhow::Result<Page> {
+    let Arguments { seconds, observe, together, .. } = *arguments;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
     let lead = format!(
         "Each load runs on an emulated disk for {seconds} s beside `idlewise scrub` with a goal, and alone before and after that. Each time \
-         it is the same requests. The slowdown is what they took longer than alone, on average of before and after. Written by `make promise`, on Linux {kernel}."
+         it is the same requests.{} The slowdown is what they took longer than alone, on average of before and after. Written by `make promise`, on Linux {kernel}.",
+        if together > 1 { " Loads on different disks run at the same time." } else { "" }
     );
     let mut disks: Vec<_> = rows.iter().map(|row| &*row.disk).collect();
     disks.dedup();
