@@ -136,7 +136,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { mean_slowdown, max_slowdown, idle_wait, .. } = *arguments;
     let mut paced = Paced::new(held, Settings { mean_slowdown, max_slowdown, idle_wait, disks })?;
     if !arguments.quiet {
-        arguments.say_what_is_coarse(by_signals.as_deref(), paced.coarse.as_deref());
+        arguments.say_what_is_coarse(by_signals.as_deref(), paced.coarse());
     }
     let mut child = None;
     if whose == Whose::Command {

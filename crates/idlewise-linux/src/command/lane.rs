@@ -253,6 +253,22 @@ fn model(overruns: &Overruns) -> DiskModel {
     DiskModel { name: "overruns".into(), verify: vec![point(1), point(2)], read: None, write: None }
 }
 
+impl Why {
+    /// Its name, as in `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Foreground => "foreground-active",
+            Self::IdleWait { .. } => "idle-wait",
+            Self::Overdrawn { .. } => "overdrawn",
+            Self::Control => "control",
+            Self::Finishing => "finishing",
+            Self::PolicyStopped => "policy-stopped",
+            Self::Paused => "paused",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

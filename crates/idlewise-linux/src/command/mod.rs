@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! Paced ── Held     its processes: a control group (cgroup, hierarchy), or signals (tree); the guard undoes it if this process is killed
-//!       ├─ Lane     one for each disk that they use: a monitor, and the policy that it drives
-//!       └─ Disks    which others have come to work, and are to be watched
+//!       └─ Lanes    the disks that are watched
+//!          ├─ Lane   one for each: a monitor, and the policy that it drives
+//!          └─ Disks  which others have come to work, and are to be watched
 //! ```
 
 mod cgroup;
@@ -13,10 +14,12 @@ mod guard;
 mod held;
 mod hierarchy;
 mod lane;
+mod lanes;
 mod launch;
 mod left;
 mod note;
 mod paced;
+mod progress;
 mod tree;
 
 pub use guard::stand;
@@ -24,4 +27,5 @@ pub use held::{Held, Whose};
 pub use lane::{Overruns, Why};
 pub use launch::launch;
 pub use note::{DiskNote, Noted, RunNote, running};
-pub use paced::{DiskSoFar, Paced, Progress, RunError, Settings};
+pub use paced::{Paced, RunError, Settings};
+pub use progress::{DiskSoFar, Progress};
