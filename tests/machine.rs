@@ -222,9 +222,12 @@ fn redundancy_repairs_and_privileges_are_few() {
         "{differs:?}"
     );
     assert!(differs.errors.contains("holds something else at block 1040"), "{differs:?}");
-    // A killed repair leaves a check that stands at its limit: scrubs do not wait for that, and the next repair ends it.
+    // A killed repair leaves a check that stands at its limit, and a note: the next scrub puts it back. Without a note it is nobody's.
     let said = |name: &str| (steps[name].exit, steps[name].output.split_whitespace().collect::<Vec<_>>());
-    assert_eq!((said("md-stands"), said("md-stands-over")), ((0, vec!["check"]), (0, vec!["idle", "max"])));
+    let unknown = &steps["md-stands-unknown"];
+    assert!(unknown.exit == 1 && unknown.errors.contains("md1: is busy (check)"), "{unknown:?}");
+    assert_eq!((said("md-stands"), said("md-stands-again")), ((0, vec!["check"]), (0, vec!["idle", "max"])));
+    assert_eq!(said("md-stands-over"), (0, vec!["idle", "max"]));
     assert_eq!(
         (steps["md-stands-scrub"].exit, steps["md-stands-repair"].exit),
         (0, 0),

@@ -37,7 +37,7 @@ scrub md-odd "$odd"
 step md-differs idlewise repair "$odd" --md --allow-writes --state-dir /tmp/states
 step md-differs-writes grep -E '^(2a|8a) ' /tmp/odd.log
 cmp /tmp/odd.img /tmp/odd.before; tell md-differs-same $?
-# As it was: the same on both. Now a check is left as a killed repair leaves it.
+# As it was: the same on both. Now a check is left as a killed repair leaves it: a limit, and a note of what was there before.
 dd if=/tmp/even.img of="$odd" bs=512 skip=1040 seek=1040 count=1 oflag=direct 2>/dev/null
 array=/sys/block/md1/md
 echo 0 > $array/sync_min
@@ -45,7 +45,17 @@ echo 128 > $array/sync_max
 echo check > $array/sync_action
 sleep 2
 step md-stands cat $array/sync_action
+# Nobody's, as far as can be told: it is left alone.
+step md-stands-unknown idlewise repair "$odd" --md --allow-writes --state-dir /tmp/states
+namespace=$(readlink /proc/self/ns/pid | tr -dc 0-9)
+cat > /run/idlewise/99999-1.knobs <<END
+{"version": 2, "process": {"pid": 99999, "start_ticks": 1, "pid_namespace": $namespace,
+ "boot_id": "$(cat /proc/sys/kernel/random/boot_id)"}, "done": [{"folder": "/sys/block/md1/md",
+ "found": ["idle", "0", "max"], "set": ["check", "0", "128"]}]}
+END
+chmod 600 /run/idlewise/99999-1.knobs
 scrub md-stands-scrub "$even"
+step md-stands-again cat $array/sync_action $array/sync_max
 step md-stands-repair idlewise repair "$odd" --md --allow-writes --state-dir /tmp/states
 step md-stands-over cat $array/sync_action $array/sync_max
 

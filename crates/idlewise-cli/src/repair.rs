@@ -8,7 +8,8 @@ use idlewise::Bytes;
 use idlewise::report::Table;
 use idlewise_linux::device::Device;
 use idlewise_linux::repair::{
-    Fate, Outcome, RepairLog, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium, through_array,
+    Fate, Outcome, RepairLog, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium,
+    put_back_what_is_left, through_array,
 };
 use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
@@ -69,6 +70,7 @@ struct Repaired {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    put_back_what_is_left();
     let device = open_device(&arguments.device)?;
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();

@@ -193,6 +193,7 @@ enum Pace {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.check()?;
+    idlewise_linux::repair::put_back_what_is_left();
     // While files are read that may never end, Ctrl-C still ends the process.
     let pace = arguments.pace()?;
     let stop = stop_flag(Second::Ends)?;

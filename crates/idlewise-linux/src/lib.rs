@@ -13,6 +13,7 @@ pub mod device;
 pub mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod ledger;
 mod memory;
 pub mod monitor;
 pub mod probe;

@@ -8,7 +8,7 @@ use std::io;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::guard::{Guard, Undo, resume};
-use super::left::Ledger;
+use crate::ledger::Ledger;
 use crate::monitor::Moved;
 use crate::scrub::Process;
 
@@ -30,7 +30,7 @@ pub struct Tree {
     /// Those that the guard was told of.
     told: BTreeMap<u32, Process>,
     /// For whoever comes when the guard is gone as well.
-    ledger: Option<Ledger>,
+    ledger: Option<Ledger<Process>>,
 }
 
 impl Which {
@@ -57,7 +57,7 @@ impl Which {
 impl Tree {
     /// None is stopped yet.
     pub fn new(which: Which) -> Self {
-        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), ledger: Ledger::begin() }
+        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), ledger: Ledger::begin().ok() }
     }
 
     /// Stops them all.
@@ -75,7 +75,8 @@ impl Tree {
                 let Some(process) = Process::of(pid) else { continue };
                 if self.told.get(&pid) != Some(&process) {
                     guard.tell(&Undo::Stopped(process.clone()))?;
-                    self.ledger.iter_mut().for_each(|ledger| ledger.add(&process));
+                    // That it cannot be written down is no reason not to: the guard knows as well.
+                    let _ = self.ledger.as_mut().map(|ledger| ledger.add(process.clone()));
                     self.told.insert(pid, process.clone());
                 }
                 let number = i32::try_from(pid).ok().and_then(Pid::from_raw);

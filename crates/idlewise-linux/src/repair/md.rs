@@ -18,6 +18,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 use idlewise::report::printable::one_line;
 
+use super::knobs::{KnobLedger, Knobs};
 use super::{Fate, Outcome, RepairError, RepairLog, note};
 use crate::device::Device;
 use crate::device::verify::Verifier;
@@ -46,6 +47,8 @@ pub fn through_array(
 ) -> Result<Vec<Outcome>, RepairError> {
     let array = Array::of(device)?;
     array.is_redundant()?;
+    let unnoted = |error| array.problem(format!("what its check is told cannot be written down: {error}"));
+    let mut ledger = KnobLedger::begin().map_err(unnoted)?;
     let others = array.others(device)?;
     let mut outcomes = Vec::new();
     for run in bad {
@@ -67,7 +70,7 @@ pub fn through_array(
             // md rewrites all of it: what it could not read, and on a mirror the rest too.
             let count = lbas.end - lbas.start;
             log.say("will-check", lbas.start, count, &array.name)?;
-            let checked = array.check(begin, end, stop)?;
+            let checked = array.check(begin, end, &mut ledger, stop)?;
             log.say(if checked { "checked" } else { "stopped" }, lbas.start, count, &array.name)?;
             if !checked {
                 break;
@@ -151,8 +154,7 @@ impl Array {
         if missing < spare {
             return Ok(());
         }
-        let problem = format!("lacks {missing} of its members: nothing is left to rewrite from");
-        Err(RepairError::Array { array: self.name.clone(), problem })
+        Err(self.problem(format!("lacks {missing} of its members: nothing is left to rewrite from")))
     }
 
     /// The other members that are in use, and where its data begin on them, in sectors.
@@ -211,10 +213,9 @@ impl Array {
 
     fn differs(&self, device: &Device, lba: u64) -> RepairError {
         let device = device.path.display();
-        let problem = format!(
+        self.problem(format!(
             "holds something else at block {lba} of {device} than its other members tell: md would overwrite it, though it can be read"
-        );
-        RepairError::Array { array: self.name.clone(), problem }
+        ))
     }
 
     /// The sectors of the member's data that a check of these sectors of the member covers; `None` if they are no data.
@@ -228,20 +229,17 @@ impl Array {
     }
 
     /// Checks the data between two sectors of each member, and waits until that is done; whether it was before `stop` was set.
-    fn check(&self, begin: u64, end: u64, stop: &AtomicBool) -> Result<bool, RepairError> {
-        let mut action = self.read("sync_action")?;
-        if action == "check" && self.stands()? {
-            // A repair that was killed has left it so.
-            drop(Reset(self));
-            sleep(LOOK);
-            action = self.read("sync_action")?;
-        }
+    fn check(&self, begin: u64, end: u64, ledger: &mut KnobLedger, stop: &AtomicBool) -> Result<bool, RepairError> {
+        let action = self.read("sync_action")?;
         if action != "idle" {
-            return Err(RepairError::Array { array: self.name.clone(), problem: format!("is busy ({action})") });
+            return Err(self.problem(format!("is busy ({action})")));
         }
-        let _reset = Reset(self);
         // The last window may be cut off by the end of the data, where "max" is the only limit that fits.
         let limit = if end >= self.data.1 { "max".into() } else { end.to_string() };
+        let knobs = Knobs::of_check(&self.folder, begin, &limit).map_err(|error| self.problem(error.to_string()))?;
+        let unnoted = |error| self.problem(format!("what its check is told cannot be written down: {error}"));
+        ledger.add(knobs.clone()).map_err(unnoted)?;
+        let _reset = Reset { array: self, knobs, ledger };
         self.write("sync_min", "0")?;
         self.write("sync_max", &limit)?;
         self.write("sync_min", &begin.to_string())?;
@@ -259,17 +257,9 @@ impl Array {
                 return Ok(false);
             }
             if Instant::now() > until {
-                let problem = format!("its check did not get past sector {completed}");
-                return Err(RepairError::Array { array: self.name.clone(), problem });
+                return Err(self.problem(format!("its check did not get past sector {completed}")));
             }
         }
-    }
-
-    /// Whether a check is at its limit, and so never goes on.
-    fn stands(&self) -> Result<bool, RepairError> {
-        let [at, limit] = ["sync_completed", "sync_max"].map(|file| self.read(file));
-        let first = |text: &str| text.split_whitespace().next().and_then(|first| first.parse::<u64>().ok());
-        Ok(first(&at?).zip(first(&limit?)).is_some_and(|(at, limit)| at >= limit))
     }
 
     fn read(&self, file: &str) -> Result<String, RepairError> {
@@ -279,8 +269,7 @@ impl Array {
 
     fn number(&self, file: &str) -> Result<u64, RepairError> {
         let text = self.read(file)?;
-        let strange = || RepairError::Array { array: self.name.clone(), problem: format!("{file} is {text}") };
-        text.parse().map_err(|_| strange())
+        text.parse().map_err(|_| self.problem(format!("{file} is {text}")))
     }
 
     fn write(&self, file: &str, value: &str) -> Result<(), RepairError> {
@@ -288,19 +277,29 @@ impl Array {
     }
 
     fn error(&self, file: &str, error: &std::io::Error) -> RepairError {
-        RepairError::Array { array: self.name.clone(), problem: format!("md/{file}: {error}") }
+        self.problem(format!("md/{file}: {error}"))
+    }
+
+    fn problem(&self, problem: String) -> RepairError {
+        RepairError::Array { array: self.name.clone(), problem }
     }
 }
 
-/// Ends a check and lifts its limits, whatever happened.
-struct Reset<'a>(&'a Array);
+/// Ends a check and puts its limits back, whatever happened.
+struct Reset<'a> {
+    array: &'a Array,
+    knobs: Knobs,
+    ledger: &'a mut KnobLedger,
+}
 
 impl Drop for Reset<'_> {
     fn drop(&mut self) {
-        for (file, value) in [("sync_action", "idle"), ("sync_min", "0"), ("sync_max", "max")] {
-            if let Err(error) = self.0.write(file, value) {
-                // The other files count more than who hears of it.
-                let _ = writeln!(std::io::stderr(), "idlewise: {}", one_line(&error.to_string()));
+        match self.knobs.put_back() {
+            Ok(()) => drop(self.ledger.take_back()),
+            // Whoever comes next tries again.
+            Err(error) => {
+                let problem = self.array.problem(error.to_string()).to_string();
+                let _ = writeln!(std::io::stderr(), "idlewise: {}", one_line(&problem));
             }
         }
     }
@@ -328,36 +327,24 @@ mod tests {
         assert_eq!(aligned.pages(&run(300, 1), 8), 300..301);
     }
 
-    /// A repair that was killed left a check that never ends: the next one ends it.
-    #[test]
-    fn a_check_that_stands_at_its_limit_is_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str| folder.path().join(name);
-        for (name, value) in
-            [("sync_action", "check"), ("sync_completed", "2176 / 65408"), ("sync_min", "2048"), ("sync_max", "2176")]
-        {
-            fs::write(file(name), value).unwrap();
-        }
-        let array = Array { name: "md0".into(), folder: folder.path().into(), data: (2048, 100_000), chunk: 0 };
-        assert!(array.check(1024, 2048, &AtomicBool::new(false)).unwrap());
-        fs::write(file("sync_action"), "check").unwrap();
-        let busy = array.check(1024, 2048, &AtomicBool::new(false)).unwrap_err().to_string();
-        assert_eq!(busy, "md0: is busy (check)", "without a limit it goes on");
-    }
-
     /// Whoever stops a repair leaves no limit behind, at which every later check would end.
     #[test]
     fn a_check_that_is_stopped_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         for (name, value) in
-            [("sync_action", "idle"), ("sync_completed", "none"), ("sync_min", "0"), ("sync_max", "max")]
+            [("sync_action", "idle"), ("sync_completed", "none"), ("sync_min", "0"), ("sync_max", "4096")]
         {
             fs::write(file(name), value).unwrap();
         }
         let array = Array { name: "md0".into(), folder: folder.path().into(), data: (2048, 100_000), chunk: 1024 };
-        assert!(!array.check(128, 256, &AtomicBool::new(true)).unwrap());
+        let mut ledger = KnobLedger::within(folder.path()).unwrap();
+        assert!(!array.check(128, 256, &mut ledger, &AtomicBool::new(true)).unwrap());
         let left = ["sync_action", "sync_min", "sync_max"].map(|name| fs::read_to_string(file(name)).unwrap());
-        assert_eq!(left, ["idle", "0", "max"]);
+        assert_eq!(left, ["idle", "0", "4096"]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing is left written down");
+        fs::write(file("sync_action"), "check").unwrap();
+        let busy = array.check(1024, 2048, &mut ledger, &AtomicBool::new(false)).unwrap_err().to_string();
+        assert_eq!(busy, "md0: is busy (check)");
     }
 }

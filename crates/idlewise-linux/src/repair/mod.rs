@@ -2,10 +2,12 @@
 //! data on a device; it does so only when told to, on devices that nobody uses or through md's own machinery.
 
 mod alike;
+mod knobs;
 mod log;
 mod md;
 mod mirror;
 
+pub use knobs::put_back_what_is_left;
 pub use log::RepairLog;
 pub use md::{check_array, through_array};
 pub use mirror::{check_mirror, from_mirror};
