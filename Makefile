@@ -5,7 +5,7 @@
 # make promise   whether the goal is kept beside loads of many kinds, on three kinds of emulated disks, in about two hours: docs/promise.md;
 #                OPTIONS=--resume goes on with one that was interrupted, OPTIONS="--together 3" plays on all disks at the same time
 # make commands   tar, rsync and fio beside foreground loads on a file system, held back in several ways, in about 70 minutes:
-#                docs/commands.md; OPTIONS="--fs xfs" or "--seconds 10" for another file system or a shorter time
+#                docs/commands.md; OPTIONS="--fs xfs --resume" adds another file system, "--seconds 10" takes a shorter time
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it

@@ -3,6 +3,7 @@
 pub mod closed;
 pub mod device;
 pub mod foreground;
+pub mod found;
 pub mod load;
 mod markdown;
 pub mod outcome;

@@ -13,10 +13,12 @@ use idlewise::report::{Page, Section, Table};
 use idlewise::{Bytes, Nanos};
 use idlewise_testbed::lab::device::{Device, Restored};
 use idlewise_testbed::lab::foreground::{Foreground, Played, Replay};
+use idlewise_testbed::lab::found::Found;
 use idlewise_testbed::lab::load::{Load, Synthetic};
 use idlewise_testbed::lab::outcome::{Mean, Run, longer_by};
 use idlewise_testbed::lab::{markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
+use serde::{Deserialize, Serialize};
 
 use background::{Background, Pace, Work, can_limit};
 
@@ -50,6 +52,17 @@ struct Arguments {
     /// File system on the disk
     #[arg(long, value_enum, default_value_t)]
     fs: FileSystem,
+
+    /// Add to the tables of an earlier run, which had another file system, foreground or command
+    #[arg(long)]
+    resume: bool,
+}
+
+/// A row of the table of a file system.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    fs: String,
+    cells: [String; 7],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -101,7 +114,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ("random reads", &mut random),
         ("pgbench, played as reads", &mut replayed),
     ];
-    let mut table = Table::new(["foreground", "command", "held back by", "longer by", "goal", "MB/s", "of as it is"]);
+    let fs = format!("{:?}", arguments.fs).to_lowercase();
+    let setting = format!("{}: {} s", tool.version()?, arguments.seconds);
+    std::fs::create_dir_all("experiments")?;
+    let mut found = Found::open(Path::new("experiments/commands.jsonl"), &setting, arguments.resume)?;
     for (name, foreground) in foregrounds.into_iter().filter(|(name, _)| name.contains(&arguments.foreground)) {
         device.set_scheduler("none")?;
         let mut alone = || measured(&device, foreground, arguments.seconds, || Ok(()));
@@ -126,13 +142,13 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let without = [&*before.responses, &*after.responses];
         let [first, last] = without.map(|responses| Mean::of(responses.iter().copied()).value * 1e3);
         let responses = format!("alone: {first:.2} and {last:.2} ms");
-        table.row([name, "-", &responses, "-", "-", "-", "-"].map(String::from));
+        found.add(Row { fs: fs.clone(), cells: [name, "-", &responses, "-", "-", "-", "-"].map(String::from) })?;
         for (work, pace, scheduler, rate, played) in &runs {
             let longer = longer_by(&played.responses, without);
             let kept = longer.value - 2.0 * longer.error <= GOAL.as_secs_f64();
             let free =
                 runs.iter().find(|(of, pace, ..)| of == work && *pace == Pace::Free).map_or(f64::NAN, |free| free.3);
-            let row = [
+            let cells = [
                 name.into(),
                 work.label().into(),
                 format!("{} ({scheduler})", pace.label()),
@@ -141,11 +157,11 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 format!("{:.2}", rate / 1e6),
                 format!("{:.0} %", rate / free * 100.0),
             ];
-            println!("    {}", row.join(", "));
-            table.row(row);
+            println!("    {}", cells.join(", "));
+            found.add(Row { fs: fs.clone(), cells })?;
         }
     }
-    let page = page(&tool, arguments, table)?;
+    let page = page(&tool, arguments, found.rows)?;
     std::fs::write(REPORT, markdown(&page))?;
     println!("\nThe disk is emulated. The table: {REPORT}");
     Ok(())
@@ -224,27 +240,32 @@ fn system(words: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn page(tool: &Tool, arguments: &Arguments, table: Table) -> anyhow::Result<Page> {
+fn page(tool: &Tool, arguments: &Arguments, mut rows: Vec<Row>) -> anyhow::Result<Page> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let fs = format!("{:?}", arguments.fs).to_lowercase();
-    let section = Section {
-        heading: "What each costs".into(),
+    rows.sort_by(|a, b| a.fs.cmp(&b.fs));
+    let sections = rows.chunk_by(|a, b| a.fs == b.fs).map(|rows| {
+        let mut table =
+            Table::new(["foreground", "command", "held back by", "longer by", "goal", "MB/s", "of as it is"]);
+        rows.iter().for_each(|row| table.row(row.cells.clone()));
+        Section { heading: format!("On {}", rows[0].fs), table, ..Section::default() }
+    });
+    let about = Section {
+        heading: "What the tables say".into(),
         text: "\"Longer by\" compares the same requests with and without the command, with its standard error. A goal of 1 ms counts as kept \
                within two such errors. MB/s is what the command moved; beside it is the share of what it moved when nothing held it back. \
                The limit of the rate is what `idlewise run` reached in the row above it."
             .into(),
-        table,
         ..Section::default()
     };
     Ok(Page {
         title: "Commands in the background".into(),
         lead: format!(
-            "Made by `make commands` with {} on Linux {}. The disk is emulated: {SIZE}, a 15,000 rpm drive's times, with {fs} on it. Each \
+            "Made by `make commands` with {} on Linux {}. The disk is emulated: {SIZE}, a 15,000 rpm drive's times, with a file system on it. Each \
              foreground is played for {} s, beside each command, and alone before and after.",
             tool.version()?,
             kernel.trim(),
             arguments.seconds
         ),
-        sections: vec![section],
+        sections: std::iter::once(about).chain(sections).collect(),
     })
 }

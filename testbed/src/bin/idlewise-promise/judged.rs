@@ -88,6 +88,11 @@ impl Judged {
         }
     }
 
+    /// Whether it is of this disk, load and goal.
+    pub fn is_of(&self, disk: &str, load: &str, goal: Nanos) -> bool {
+        self.disk == disk && self.load == load && (self.goal - goal.as_secs_f64()).abs() < 1e-9
+    }
+
     /// Whether the goal was kept within two standard errors, over all requests and over the first ones.
     pub fn kept(&self) -> [bool; 2] {
         [self.slowdown, self.first].map(|mean| mean.value - 2.0 * mean.error <= self.goal)
@@ -149,6 +154,7 @@ mod tests {
         let judged = Judged::new("d", "l", Nanos(1_000_000), [&played(0.0); 2], &played(0.003), &said);
         assert!((judged.slowdown.value - 0.0015).abs() < 1e-9 && judged.slowdown.error < 1e-9, "{:?}", judged.slowdown);
         assert_eq!((judged.kept(), judged.covered()), ([false; 2], Some(true)));
+        assert!(judged.is_of("d", "l", Nanos(1_000_000)) && !judged.is_of("d", "l", Nanos(2_000_000)));
         // Two plays without a scrub that differ by 1 ms on average.
         let differ = Judged::new("d", "l", Nanos(1_000_000), [&played(0.001), &played(0.003)], &played(0.005), &said);
         assert!((differ.slowdown.value - 0.0015).abs() < 1e-9, "{:?}", differ.slowdown);

@@ -1,6 +1,5 @@
 //! Is the promise kept? Loads of many kinds on disks of three kinds, with and without a scrub that knows nothing of them: `make promise`.
 
-mod found;
 mod judged;
 mod loads;
 mod page;
@@ -14,10 +13,10 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use idlewise::{Bytes, Nanos};
 use idlewise_testbed::lab::device::Device;
+use idlewise_testbed::lab::found::Found;
 use idlewise_testbed::lab::{markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Running, Timing, Tool};
 
-use found::Found;
 use judged::Judged;
 use loads::{LOADS, Load};
 
@@ -96,8 +95,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.observe,
         arguments.seed
     );
-    let open = if arguments.resume { Found::resume } else { Found::begin };
-    let found = Mutex::new(open(&folder.join("promise.jsonl"), &setting)?);
+    let found = Mutex::new(Found::open(&folder.join("promise.jsonl"), &setting, arguments.resume)?);
     let trials = Trials { arguments, tool, loads, found, stop: &stop };
     let next = AtomicUsize::new(0);
     thread::scope(|threads| {
@@ -129,12 +127,12 @@ struct Trials<'a> {
     arguments: &'a Arguments,
     tool: Tool,
     loads: Vec<&'static Load>,
-    found: Mutex<Found>,
+    found: Mutex<Found<Judged>>,
     stop: &'a AtomicBool,
 }
 
 impl Trials<'_> {
-    fn found(&self) -> MutexGuard<'_, Found> {
+    fn found(&self) -> MutexGuard<'_, Found<Judged>> {
         self.found.lock().expect("nobody panicked")
     }
 
@@ -142,7 +140,7 @@ impl Trials<'_> {
     fn on(&self, disk: &str, timing: Timing, folder: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(folder)?;
         for load in &self.loads {
-            let is_new = |goal: &&Nanos| !self.found().has(disk, load.name, goal.as_secs_f64());
+            let is_new = |goal: &&Nanos| !self.found().rows.iter().any(|row| row.is_of(disk, load.name, **goal));
             let goals: Vec<_> = self.arguments.goals.iter().filter(is_new).copied().collect();
             if !goals.is_empty() {
                 self.beside(disk, timing, load, &goals, folder)?;
