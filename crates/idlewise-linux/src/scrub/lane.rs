@@ -21,6 +21,10 @@ use crate::watched::Watched;
 
 /// How often a wait looks up: for signals and for whoever watches.
 pub const TICK: Duration = Duration::from_millis(100);
+/// A wait ends awake, from so long before its end on: a sleeper runs again within this, nearly always. That takes one in so many parts of the
+/// time at most.
+const AWAKE: Nanos = Nanos::from_micros(80);
+const AWAKE_SHARE: u64 = 100;
 /// A request in service for longer is reported, and given up when asked to stop.
 const HUNG: Nanos = Nanos::from_secs(10);
 /// A request in service for longer is given up: the kernel has long aborted any that it can.
@@ -71,6 +75,8 @@ pub struct Lane<'a> {
     /// When it began, and on what its time went before the first request of the scrub.
     began: Nanos,
     pub spent: Spent,
+    /// For how long it was awake only in order not to be late.
+    awake: Nanos,
     /// How soon it knows and acts.
     pub reaction: Reaction,
     /// From which tenth of the device on its times are measured.
@@ -98,6 +104,7 @@ impl<'a> Lane<'a> {
             waited: Nanos::ZERO,
             began: now(),
             spent: Spent::new(&Doing::Calibrating, now()),
+            awake: Nanos::ZERO,
             reaction: Reaction::default(),
             measured_from: 1,
         }
@@ -138,6 +145,25 @@ impl<'a> Lane<'a> {
         self.told |= !events.is_empty();
         events.iter().for_each(|event| self.reaction.told(event));
         Ok(())
+    }
+
+    /// Waits until the policy may run, awake for the last of it: whoever sleeps wakes up late. A foreground request ends it, and others that
+    /// want the processor have it meanwhile.
+    pub fn poll_until(&mut self, due: Nanos) -> Result<(), ScrubError> {
+        self.poll(Duration::from(due.since(now()).since(AWAKE)))?;
+        let began = now();
+        let left = due.since(began);
+        if left > AWAKE {
+            return Ok(());
+        }
+        if self.awake.0 > self.elapsed().0 / AWAKE_SHARE {
+            return self.poll(Duration::from(left));
+        }
+        while now() < due && self.watched.monitor.outstanding() == 0 {
+            rustix::thread::sched_yield();
+        }
+        self.awake = self.awake + now().since(began);
+        self.poll(Duration::ZERO)
     }
 
     /// Since when the disk has been idle, by the events and by the monitor's own count.

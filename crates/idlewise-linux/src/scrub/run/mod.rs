@@ -28,8 +28,10 @@ pub use forecast::Foretold;
 /// Time between two looks for others that check the same disk.
 const LOOK_FOR_OTHERS: Nanos = Nanos::from_secs(10);
 
-/// While the foreground is active, it is looked no more often than this whether the disk is idle.
-const SHORTEST_WAIT: Duration = Duration::from_millis(2);
+/// While the foreground is active, it is looked no more often than this whether the disk is idle. Where it is found busy again and again, it is
+/// looked less and less often, until the looks cost a processor next to nothing.
+const SHORTEST_WAIT: Duration = Duration::from_micros(250);
+const BUSY_WAIT: Duration = Duration::from_millis(2);
 
 /// One run.
 pub struct Run<'r, 'a> {
@@ -57,6 +59,8 @@ pub struct Run<'r, 'a> {
     resumed_at: u64,
     /// How long it waits before it looks again, where nothing is due.
     rest: Duration,
+    /// The same where the disk was busy at the last look.
+    busy: Duration,
     /// No request is longer: others are to find room in the disk's queue.
     longest: Bytes,
     began: Nanos,
@@ -94,6 +98,7 @@ impl<'r, 'a> Run<'r, 'a> {
             watch,
             resumed_at: settled.verified(),
             rest: SHORTEST_WAIT,
+            busy: Duration::ZERO,
             kept: settled.clone(),
             settled,
             last_good: None,
@@ -214,9 +219,12 @@ impl<'r, 'a> Run<'r, 'a> {
         let shortest = shortest.clamp(SHORTEST_WAIT, TICK);
         self.rest = if self.lane.was_quiet() { (2 * self.rest).clamp(shortest, TICK) } else { shortest };
         if self.lane.idle_since().is_none() {
-            self.wait(Doing::ForegroundActive, shortest)?;
+            let busy = self.busy.clamp(shortest, shortest.max(BUSY_WAIT));
+            self.busy = 2 * busy;
+            self.wait(Doing::ForegroundActive, busy)?;
             return Ok(None);
         }
+        self.busy = Duration::ZERO;
         let at = now();
         let left = |until: Nanos| Duration::from_nanos(until.since(at).0);
         let (doing, time, due) = match self.lane.watched.driver.next(at) {
@@ -238,7 +246,10 @@ impl<'r, 'a> Run<'r, 'a> {
     fn wait_until(&mut self, doing: Doing, time: Duration, due: Option<Nanos>) -> Result<(), ScrubError> {
         self.lane.reaction.waits_until(due);
         self.tell(doing);
-        self.lane.poll(time)
+        match due {
+            Some(due) => self.lane.poll_until(due),
+            None => self.lane.poll(time),
+        }
     }
 
     /// The next stretch: of a failed one first.
