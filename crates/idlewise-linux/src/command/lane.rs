@@ -67,6 +67,8 @@ pub struct Overruns {
     sum: Nanos,
     longest: Nanos,
     uses: u64,
+    /// What is assumed as long as there was none.
+    assumed: Option<Nanos>,
 }
 
 /// One disk.
@@ -120,7 +122,12 @@ impl Overruns {
 
     /// Their mean, or what is assumed as long as there was none.
     pub fn mean(&self) -> Nanos {
-        self.sum.0.checked_div(self.count()).map_or(UNKNOWN_OVERRUN, Nanos)
+        self.sum.0.checked_div(self.count()).map_or(self.assumed.unwrap_or(UNKNOWN_OVERRUN), Nanos)
+    }
+
+    /// What was assumed has let the command use no gap: a quarter of that is assumed from now on, as it would else never be measured.
+    fn assume_less(&mut self) {
+        self.assumed = Some(Nanos(self.mean().0 / 4).max(SHORTEST_OVERRUN));
     }
 }
 
@@ -168,9 +175,14 @@ impl Lane {
             }
         }
         if !self.watched.driver.clock().is_stepping() {
-            self.own_open = 0;
+            self.forget_missed();
         }
         Ok(())
+    }
+
+    /// None of its requests is outstanding: those whose end was missed are not, and nobody waits for them.
+    fn forget_missed(&mut self) {
+        (self.own_open, self.awaited) = (0, None);
     }
 
     /// Whether the command uses this disk. What the kernel writes there may be written for it, where `writes` of its own are due.
@@ -199,6 +211,7 @@ impl Lane {
                 return Why::Finishing;
             }
             self.watched.driver.steps_are_over();
+            self.forget_missed();
         }
         match self.watched.driver.next(at) {
             Next::Step(_) => Why::Runs,
@@ -224,6 +237,9 @@ impl Lane {
             let policy = Budget::with_account(self.waiting, account).expecting(self.overruns.mean());
             driver.set_policy(Box::new(policy));
         } else if driver.clock().undisturbed().intervals.len() >= ENOUGH && retune.is_due(now()) {
+            if self.overruns.uses() == 0 {
+                self.overruns.assume_less();
+            }
             retune.model = model(&self.overruns);
             retune.begin(driver.clock(), now());
         }
@@ -279,6 +295,8 @@ mod tests {
         use EventKind::{Arrival, Completion};
         let (mut open, mut awaited, mut overruns) = (0, None, Overruns::default());
         assert_eq!(overruns.mean(), UNKNOWN_OVERRUN);
+        overruns.assume_less();
+        assert_eq!(overruns.mean(), Nanos(UNKNOWN_OVERRUN.0 / 4));
         let mut tell = |at: u64, kind, own| {
             let (at, op, untold) = (Nanos(at), EventOp::Read, Untold::default());
             let event = Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 512, op, own, untold };
@@ -305,5 +323,55 @@ mod tests {
         assert_eq!((overruns.count(), overruns.mean(), overruns.longest()), (1, Nanos(20), Nanos(20)));
         assert_eq!(overruns.quantile(0.5), Nanos(20));
         assert_eq!(model(&overruns).verify_time(STEP), Nanos(200_000), "holding takes time");
+    }
+
+    /// Sees what it is given, and nothing outstanding.
+    struct Given(Vec<Vec<Event>>);
+
+    impl Monitor for Given {
+        fn name(&self) -> &'static str {
+            "given"
+        }
+
+        fn poll(&mut self, _wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
+            events.append(&mut self.0.pop().unwrap_or_default());
+            Ok(())
+        }
+
+        fn outstanding(&mut self) -> u64 {
+            0
+        }
+
+        fn own(&mut self, _own: crate::monitor::Own) {}
+
+        fn lost(&self) -> u64 {
+            0
+        }
+    }
+
+    /// A request whose end was missed keeps nobody waiting until the next one's.
+    #[test]
+    fn a_completion_that_was_missed_is_no_overrun() {
+        use EventKind::{Arrival, Completion};
+        let Some(disk) = WholeDisk::all().pop() else {
+            eprintln!("SKIPPED: there is no disk");
+            return;
+        };
+        let began = now().0;
+        let event = |after: u64, kind, own| {
+            let (at, op, untold) = (Nanos(began + after), EventOp::Read, Untold::default());
+            Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 512, op, own, untold }
+        };
+        // The last first: ours, to which the foreground comes, and whose end is missed; much later another one of ours.
+        let later = vec![event(5_000_000_000, Arrival, true), event(5_000_001_000, Completion, true)];
+        let missed = vec![event(10, Arrival, true), event(20, Arrival, false), event(30, Completion, false)];
+        let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
+        let mut lane = Lane::new(disk, Box::new(Given(vec![later, missed])), goal, Some(Nanos(1)), true);
+        lane.poll(Duration::ZERO, Nanos::ZERO).unwrap();
+        assert_eq!((lane.own_open, lane.awaited), (1, Some(Nanos(began + 20))));
+        lane.own_seen = Nanos(began.saturating_sub(2 * MISSED.0));
+        lane.decide(false);
+        lane.poll(Duration::ZERO, Nanos::ZERO).unwrap();
+        assert_eq!((lane.overruns.count(), lane.own_open, lane.awaited), (0, 0, None));
     }
 }
