@@ -99,7 +99,7 @@ impl<'a> Reducer<'a> {
     pub fn memory(&self) -> Bytes {
         /// Of an idle interval, a WRITE and a response time.
         const INTERVAL: u64 = 256;
-        const WRITE: u64 = 64;
+        const WRITE: u64 = 200;
         const RESPONSE: u64 = 16;
         let of = |disk: &Idleness| {
             let [intervals, writes] = [disk.intervals.len(), disk.writes.len()].map(|length| length as u64);

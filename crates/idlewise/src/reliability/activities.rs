@@ -8,7 +8,7 @@ use crate::policy::Policy;
 use crate::reliability::Protection;
 use crate::simulate::{Detail, Lane, ParityUpdates, Run, Scrub, Service, Simulation, Tally, Work, run_while};
 
-/// Intervals simulated in all before a pass that has not ended is extrapolated.
+/// Intervals, and WRITEs, simulated in all before a pass that has not ended is extrapolated.
 const MOST_INTERVALS: u64 = 50_000_000;
 /// So often through the same trace, and more of it says nothing new.
 const MOST_TIMES: u64 = 1_000;
@@ -180,6 +180,7 @@ impl Activities {
         let (mut all, mut most, mut means, mut never) = (Run::default(), 0, Vec::new(), Vec::new());
         for (index, disk) in disks.iter().enumerate() {
             let mut before = 0;
+            let round = disk.intervals.len() as u64 + disk.writes.len() as u64 + AGAIN;
             let again = |simulation: &Simulation, times: u64| {
                 let scrubbed = simulation.outcome.scrubbed.0;
                 let done = match until {
@@ -196,7 +197,7 @@ impl Activities {
                     && !stuck
                     && waiting < MOST_WAITING
                     && times < MOST_TIMES
-                    && times * (disk.intervals.len() as u64 + AGAIN) < MOST_INTERVALS / disks.len() as u64
+                    && times * round < MOST_INTERVALS / disks.len() as u64
             };
             let run = run_while(disk, lanes(disk), again);
             means.push(self.mean_pass_s(&run));
