@@ -92,8 +92,10 @@ impl fmt::Display for Table {
         for line in self.lines() {
             let mut text = String::new();
             for (column, cell) in line.iter().enumerate() {
-                let (width, cell) = (widths[column], one_line(cell));
-                text += &if column == 0 { format!("{cell:<width$}") } else { format!("{:GAP$}{cell:>width$}", "") };
+                let cell = one_line(cell);
+                // The formatter takes no more than 65,535.
+                let blanks = " ".repeat(widths[column] - cell.chars().count());
+                text += &if column == 0 { format!("{cell}{blanks}") } else { format!("{:GAP$}{blanks}{cell}", "") };
             }
             writeln!(f, "{}", text.trim_end())?;
         }
@@ -122,5 +124,7 @@ mod tests {
         hostile.row(["a\nb\u{1b}[2J".into()]);
         assert_eq!(hostile.to_string(), "name\na\\nb\\u{1b}[2J\n");
         assert_eq!(Table::of_pairs([("a", "1".into())]).to_string(), "a  1\n");
+        let long = "n".repeat(70_000);
+        assert_eq!(Table::of_pairs([(&long, "1".into()), ("a", "2".into())]).to_string().lines().count(), 2);
     }
 }
