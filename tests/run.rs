@@ -36,6 +36,12 @@ fn what_ends_it_is_said_as_a_shell_does() {
     };
     let (exit, told) = code(&["no-such-command-here"]);
     assert!(exit == Some(127) && told.ends_with("idlewise: no-such-command-here: no such command\n"), "{told}");
+    // Where a folder of PATH may not be searched, or has another file of that name that is none.
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("no-such-command-here")).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let output = idlewise(&["run", "--quiet", "no-such-command-here"]).env("PATH", path).output().unwrap();
+    assert_eq!(output.status.code(), Some(127), "{}", stderr(&output));
     let (exit, told) = code(&["/etc/passwd"]);
     assert!(exit == Some(126) && told.contains("/etc/passwd: it cannot be executed: Permission denied"), "{told}");
     assert_eq!(code(&["--", "sh", "-c", "kill -9 $$"]).0, Some(128 + 9));
@@ -46,8 +52,15 @@ fn what_ends_it_is_said_as_a_shell_does() {
     assert!(exit == Some(125) && told.contains("does not tell on which disks it lies"), "{told}");
     // Options of the command are its own, also without the dashes.
     assert_eq!(code(&["sh", "-c", "exit 9", "--quiet"]).0, Some(9));
-    for wrong in [vec![], vec!["--pid", "1", "true"], vec!["--unit", "a", "--pid", "1"], vec!["--mean", "1ms", "true"]]
-    {
+    for wrong in [
+        vec![],
+        vec!["--pid", "1", "true"],
+        vec!["--unit", "a", "--pid", "1"],
+        vec!["--mean", "1ms", "true"],
+        vec!["--mean-slowdown", "0ms", "true"],
+        vec!["--mean-slowdown", "2ms", "--max-slowdown", "1ms", "true"],
+        vec!["--json", "-", "true"],
+    ] {
         assert_eq!(code(&wrong).0, Some(64), "{wrong:?}");
     }
     assert_eq!(code(&["--unit", "a", "--memory-high", "1GiB"]).0, Some(64));
@@ -109,7 +122,7 @@ fn root_what_is_written_later_is_said() {
     let told = stderr(&output);
     assert!(output.status.success() && report["disks"].as_array().unwrap().len() == 1, "{report} {told}");
     let known = report["writes_later_known"] == true;
-    assert!(known || told.contains("what that costs others is in no account"), "{told}");
+    assert!(known || told.contains("what they cost others is in no account"), "{told}");
 }
 
 /// A pipe that nobody reads keeps no command, and a file that cannot be written changes no exit code.
@@ -247,6 +260,9 @@ fn it_pauses_as_a_scrub_does() {
     let before = count(&file);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(count(&file), before);
+    let runs: Value = serde_json::from_slice(&run(&["status", "--runs", "--json"]).stdout).unwrap();
+    let ours = runs.as_array().unwrap().iter().find(|one| one["process"]["pid"] == child.id());
+    assert!(ours.map_or(!is_root, |one| one["doing"] == "paused"), "{runs}");
     signal(&child, Signal::CONT);
     until("going on", || count(&file) > before + 2);
     signal(&child, Signal::TERM);

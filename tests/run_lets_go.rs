@@ -267,7 +267,10 @@ fn root_another_user_runs_commands_held_by_signals() {
     let output = ends_within(PATIENCE, &mut setpriv(&["sh", "-c", "echo out; (exit 6)"]));
     let told = stderr(&output);
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("out\n", Some(6)), "{told}");
-    assert!(told.contains("held by signals and requests are told apart by counters, coarser than by group"), "{told}");
+    assert!(
+        told.contains("held by signals and requests are told apart by counters, coarser than by a control group"),
+        "{told}"
+    );
     // A child whose parent has ended is meant too.
     let folder = in_memory();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);

@@ -6,8 +6,8 @@ mod signals;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::Context;
@@ -65,8 +65,10 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME")]
     mean_slowdown: Option<Nanos>,
 
-    /// Added response time of which idlewise says when a foreground request had more, such as 50ms [default: 50ms for a hard disk, 5ms
-    /// for an SSD, 1ms for an NVMe disk]
+    /// Say so when a foreground request was delayed by more than this, such as 50ms [default: 50ms for a hard disk, 5ms for an SSD, 1ms
+    /// for an NVMe disk]
+    ///
+    /// It is watched, not enforced: a foreground request waits for what the command has already asked the disk for.
     #[arg(long, value_name = "TIME")]
     max_slowdown: Option<Nanos>,
 
@@ -114,6 +116,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// The process that lets the others go when this one is gone.
 pub fn guard() {
+    let _ = rustix::thread::set_name(c"idlewise-guard");
     idlewise_linux::command::stand();
 }
 
@@ -125,7 +128,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     let signals = Signals::new()?;
     let no_children = signals::hear_of_children();
     let mut guard = Command::new("/proc/self/exe");
-    guard.arg("run-guard");
+    guard.arg0("idlewise").arg("run-guard");
     let whose = arguments.whose();
     let held = Held::new(&whose, guard).with_context(|| arguments.name())?;
     let by_signals = held.coarse.clone();
@@ -146,6 +149,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
             Err(error) => {
                 let missing = error.kind() == io::ErrorKind::NotFound;
                 match missing {
+                    true if arguments.name().is_empty() => say!("idlewise: '': no such command"),
                     true => say!("idlewise: {}: no such command", arguments.name()),
                     false => say!("idlewise: {}: it cannot be executed: {error}", arguments.name()),
                 }
@@ -211,6 +215,7 @@ fn until_over(
                 (Told::Pause { by_terminal: true }, _) if signals::is_alone() => {}
                 (Told::Pause { .. }, _) => {
                     paced.pause(true)?;
+                    noted.iter_mut().for_each(|noted| noted.tell_at_once(&paced.progress()));
                     signals::stop_here();
                     paced.pause(false)?;
                 }
@@ -254,8 +259,13 @@ fn code(status: ExitStatus) -> u8 {
 
 impl Arguments {
     fn check(&self) -> anyhow::Result<()> {
-        let zero = self.idle_wait == Some(Nanos::ZERO) && self.mean_slowdown == Some(Nanos::ZERO);
-        let wrong = [(zero, "--idle-wait 0 with --mean-slowdown 0: the command could never run")];
+        let zero = self.mean_slowdown == Some(Nanos::ZERO);
+        let less = self.max_slowdown.zip(self.mean_slowdown).is_some_and(|(max, mean)| max < mean);
+        let wrong = [
+            (zero, "--mean-slowdown 0: nothing could run; say what others may suffer, such as 1ms"),
+            (less, "--max-slowdown is less than --mean-slowdown"),
+            (self.json.as_deref() == Some(Path::new("-")), "--json takes a file: standard output is the command's"),
+        ];
         let wrong = wrong.into_iter().find(|(is, _)| *is);
         wrong.map_or(Ok(()), |(_, text)| Err(UsageError(text.into()).into()))
     }
@@ -292,7 +302,10 @@ impl Arguments {
         let counters = "requests are told apart by counters";
         match (by_signals, by_counters) {
             (Some(why), _) => {
-                say!("idlewise: {} is held by signals and {counters}, coarser than by group: {why}", self.name())
+                say!(
+                    "idlewise: {} is held by signals and {counters}, coarser than by a control group, which cannot be made here: {why}",
+                    self.name()
+                )
             }
             (None, Some(why)) => say!("idlewise: {counters}, so slowdowns are rough: {why}"),
             (None, None) => {}

@@ -89,9 +89,12 @@ impl Drop for Line {
 /// The most important first.
 fn pieces(progress: &Progress) -> Vec<String> {
     let moved = progress.disks.iter().fold(Bytes(0), |sum, disk| sum + disk.moved());
-    let mut pieces = vec![doing(progress), format!("ran {} of the time", percent(share_run(progress)))];
+    let mut pieces = vec![doing(progress), format!("ran {}", percent(share_run(progress)))];
     let worst = progress.disks.iter().max_by_key(|disk| disk.measured.mean_slowdown());
-    pieces.extend(worst.map(slowdown));
+    let of = |disk: &DiskSoFar| {
+        format!("slowdown of {} {} (goal {})", disk.name, disk.measured.mean_slowdown(), disk.goal.mean_slowdown)
+    };
+    pieces.extend(worst.map(of));
     pieces.push(moved.to_string());
     pieces
 }
@@ -99,10 +102,10 @@ fn pieces(progress: &Progress) -> Vec<String> {
 /// Why it does not run, by the names of [`Why`].
 const WORDS: [(&str, &str); 8] = [
     ("runs", "running"),
-    ("foreground-active", "waiting for the foreground"),
+    ("foreground-active", "waiting for others' requests"),
     ("idle-wait", "waiting for idle time"),
     ("overdrawn", "paused for the goal"),
-    ("control", "leaving this idle interval unused, to compare the others with"),
+    ("control", "leaving this gap unused, to measure the slowdown"),
     ("finishing", "held until its last requests are over"),
     ("policy-stopped", "waiting for the next idle interval"),
     ("paused", "paused until SIGCONT"),
@@ -115,7 +118,7 @@ pub fn named(name: &str) -> &str {
 
 /// Whether it runs, and why not.
 fn doing(progress: &Progress) -> String {
-    let of = progress.disk.as_ref().map(|disk| format!(" of {disk}")).unwrap_or_default();
+    let of = progress.disk.as_ref().map(|disk| format!(", {disk}")).unwrap_or_default();
     match progress.why {
         Why::IdleWait { wait, .. } => idle_wait(Some(wait)) + &of,
         why => named(why.name()).to_owned() + &of,
@@ -132,11 +135,12 @@ pub fn summary(progress: &Progress) {
     if elapsed < WORTH_SAYING {
         return;
     }
-    say!("idlewise: ran for {ran} of {elapsed} ({})", percent(share_run(progress)));
+    let moved = progress.disks.iter().fold(Bytes(0), |sum, disk| sum + disk.moved());
+    say!("idlewise: ran for {ran} of {elapsed} ({}), read and wrote {moved}", percent(share_run(progress)));
     for disk in progress.disks.iter().filter(|disk| disk.measured.foreground_requests > 0) {
         let (max, goal) = (disk.measured.max_slowdown, disk.goal.max_slowdown);
         let requests = disk.measured.foreground_requests;
-        say!("idlewise: {}, max {max} (goal {goal}), {requests} foreground requests", slowdown(disk));
+        say!("idlewise: {}, max {max} (limit {goal}), {requests} foreground requests", slowdown(disk));
     }
 }
 
@@ -156,8 +160,8 @@ mod tests {
             spent: BTreeMap::new(),
             disks: Vec::new(),
         };
-        assert_eq!(pieces(&progress), ["waiting for the foreground of sda", "ran 25.0 % of the time", "0 B"]);
+        assert_eq!(pieces(&progress), ["waiting for others' requests, sda", "ran 25.0 %", "0 B"]);
         progress.why = Why::IdleWait { wait: Nanos::from_millis(20), until: Nanos::ZERO };
-        assert_eq!(doing(&progress), "waiting for 20.0 ms of idle time of sda");
+        assert_eq!(doing(&progress), "waiting for 20.0 ms of idle time, sda");
     }
 }

@@ -15,7 +15,7 @@ pub struct Report {
     name: String,
     /// The exit code of idlewise.
     exit_code: u8,
-    /// For how long there was anything to run.
+    /// Time from the start to the end.
     elapsed_s: f64,
     /// For how long it ran.
     ran_s: f64,

@@ -30,9 +30,9 @@ struct Overruns {
     percentiles_s: Vec<f64>,
 }
 
-/// The file, if it is one.
+/// The file, if it is one: what reads as times is times, whatever the folder has.
 pub fn file(given: &str) -> Option<PathBuf> {
-    Some(PathBuf::from(given)).filter(|path| path.exists())
+    Some(PathBuf::from(given)).filter(|path| times(given).is_none() && path.exists())
 }
 
 /// The overruns, each as likely as the others.
@@ -46,7 +46,7 @@ pub fn read(given: &str) -> anyhow::Result<Vec<Nanos>> {
     // Where it used several disks, the one of which most is known.
     let disk = run.disks.into_iter().map(|disk| disk.overruns).max_by_key(|overruns| overruns.count);
     let overruns = disk.filter(|overruns| overruns.count > 0 && !overruns.percentiles_s.is_empty());
-    drawn(&overruns.with_context(|| format!("{given}: no foreground request came while the command used a disk"))?)
+    drawn(&overruns.with_context(|| format!("{given}: no foreground request came while the command used a disk, so nothing was delayed: measure for longer, or give times"))?)
         .with_context(|| format!("{given}: its overruns are no times"))
 }
 

@@ -8,6 +8,7 @@ use super::guard::{Guard, Undo};
 use super::hierarchy::Hierarchy;
 use super::left;
 use super::tree::{Asked, Tree, Which, children};
+use crate::files::told_by_kernel;
 use crate::monitor::Counter;
 use crate::scrub::Process;
 
@@ -53,6 +54,10 @@ impl Whose {
             Self::Process(pid) => {
                 let is_there = Process::of(*pid).is_some();
                 is_there.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such process"))?;
+                // It has no memory of its own.
+                if told_by_kernel(format!("/proc/{pid}/status")).is_ok_and(|status| !status.contains("\nVmSize:")) {
+                    return Err(io::Error::other("a thread of the kernel cannot be held"));
+                }
                 Which::Of(*pid).processes().contains(&me)
             }
             Self::Unit(name) => Cgroup::existing(Hierarchy::find()?.of_unit(name)?)?.processes().contains(&me),
@@ -97,7 +102,10 @@ impl Held {
                     // Whose parent ends is this process's from then on, and stays among those that come from it.
                     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
                 }
-                (How::Tree(Tree::new(which), which), Some(error.to_string()))
+                let tree = Tree::new(which);
+                let unnoted = "; XDG_RUNTIME_DIR is not set: if idlewise and its guard were both killed, kill -CONT would have to let it go";
+                let coarse = error.to_string() + if tree.is_noted() { "" } else { unnoted };
+                (How::Tree(tree, which), Some(coarse))
             }
         };
         let pid = if let Whose::Process(pid) = whose { Some(*pid) } else { None };

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command};
 
 /// Starts a command with this process's standard streams, folder and environment; `entry` is that of its group. `no_children`: it ignores
@@ -28,5 +29,18 @@ pub fn launch(command: &[OsString], entry: Option<File>, no_children: bool) -> i
         // SAFETY: between the fork and the program nothing is done but this system call.
         unsafe { command.pre_exec(ignore) };
     }
-    command.spawn()
+    command.spawn().map_err(|error| match error.kind() {
+        // Some folder of PATH may not be searched; a shell says that too only where it found the command.
+        io::ErrorKind::PermissionDenied if !is_found(Path::new(program)) => io::ErrorKind::NotFound.into(),
+        _ => error,
+    })
+}
+
+/// Whether there is such a file, in a folder of PATH where the name has none.
+fn is_found(program: &Path) -> bool {
+    if program.components().count() > 1 || program.is_absolute() {
+        return true;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

@@ -82,8 +82,13 @@ impl Noted {
         if now().since(self.told) < PAUSE {
             return;
         }
+        self.tell_at_once(&progress());
+    }
+
+    /// Says it now.
+    pub fn tell_at_once(&mut self, progress: &Progress) {
         self.told = now();
-        let text = serde_json::to_vec_pretty(&self.note(&progress())).expect("a note has only text and numbers");
+        let text = serde_json::to_vec_pretty(&self.note(progress)).expect("a note has only text and numbers");
         let _ = self.folder.replace(&self.file, &text, Mode::from_raw_mode(0o644), false);
     }
 

@@ -204,8 +204,9 @@ impl Paced {
             *last = now();
         }
         if written > WORTH_SAYING && !std::mem::replace(&mut self.warned[0], true) {
-            let text = "it writes, and here the kernel does not say for whom it writes later: that holds it back, but what that costs others \
-                        is in no account";
+            let text = "it writes, and this kernel writes its pages later without saying for whom (no io and memory controllers of control \
+                        groups, version 2): those writes hold it back as others' do, and what they cost others is in no account, so the \
+                        goal may be missed";
             self.warnings.push(text.into());
         }
     }

@@ -16,7 +16,7 @@ pub struct Progress {
     pub why: Why,
     /// Name of the disk that keeps them from it.
     pub disk: Option<String>,
-    /// For how long there was anything to run.
+    /// Time from the start to now, or to the end.
     pub elapsed: Nanos,
     /// For how long they ran.
     pub ran: Nanos,

@@ -60,6 +60,11 @@ impl Tree {
         Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), ledger: Ledger::begin().ok() }
     }
 
+    /// Whether whoever comes next learns whom it has stopped.
+    pub fn is_noted(&self) -> bool {
+        self.ledger.is_some()
+    }
+
     /// Stops them all.
     ///
     /// # Errors

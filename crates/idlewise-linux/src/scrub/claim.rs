@@ -171,8 +171,10 @@ pub(crate) fn own_folder() -> Option<PathBuf> {
     if geteuid().is_root() {
         return Some(PathBuf::from(SYSTEM));
     }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
-    runtime.map(|folder| PathBuf::from(folder).join("idlewise"))
+    let named = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    // Where systemd makes it; `su` and `cron` do not say so.
+    let usual = || Some(PathBuf::from(format!("/run/user/{}", geteuid().as_raw()))).filter(|folder| folder.is_dir());
+    named.or_else(usual).map(|folder| folder.join("idlewise"))
 }
 
 #[cfg(test)]

@@ -88,12 +88,12 @@ impl From<Compared> for ComparedSoFar {
 pub struct AccountSoFar {
     /// The mean slowdown to keep.
     pub goal_mean_slowdown_s: f64,
-    /// Foreground requests that it is of; version 4 did not say.
+    /// Foreground requests that it is of.
     #[serde(default)]
     pub requests: u64,
     /// What they have earned less what they were delayed; below zero it is overdrawn.
     pub balance_s: f64,
-    /// What one more collision may cost: the scrub goes on while the account holds as much.
+    /// What one more collision may cost: work goes on while the account holds as much.
     #[serde(default)]
     pub reserve_s: f64,
     /// How much less it holds.
