@@ -26,10 +26,18 @@ pub fn page(rows: &[Judged], arguments: &Arguments) -> anyhow::Result<Page> {
 fn summary(rows: &[Judged], observe: Nanos) -> Section {
     let count = |is: &dyn Fn(&Judged) -> bool| rows.iter().filter(|row| is(row)).count();
     let [all, first] = [0, 1].map(|which| count(&|row| row.kept()[which]));
+    let sharp = count(&|row| row.slowdown.error < row.goal);
     let (covered, compared) = (count(&|row| row.covered() == Some(true)), count(&|row| row.covered().is_some()));
     let notes = [
         ("goal kept", format!("in {all} of {} runs, within two standard errors", rows.len())),
         ("goal kept over the first 500 requests", format!("in {first} of {}", rows.len())),
+        (
+            "how much that says",
+            format!(
+                "in {sharp} runs the standard error is smaller than the goal. Where the disk is saturated, the same requests differ by far \
+                 more than the goal from one play to the next, and nothing can be told"
+            ),
+        ),
         (
             "experiment",
             format!(
