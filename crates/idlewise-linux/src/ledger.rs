@@ -19,8 +19,8 @@ pub trait Undo: Serialize + DeserializeOwned {
     /// What names of files with such end in.
     const END: &'static str;
 
-    /// Undoes it, where it still is as it was left.
-    fn undo(&self);
+    /// Undoes it, where it still is as it was left; whether nothing is left to undo.
+    fn undo(&self) -> bool;
 }
 
 /// What this process has done, in a file.
@@ -81,18 +81,17 @@ impl<T: Undo> Ledger<T> {
         if self.list.done.is_empty() { self.folder.remove(&self.file) } else { self.write() }
     }
 
+    /// All of it has been undone.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    pub fn clear(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.list.done).is_empty() { Ok(()) } else { self.folder.remove(&self.file) }
+    }
+
     fn write(&self) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(&self.list).expect("a list has only text and numbers");
         self.folder.replace(&self.file, &text, Mode::from_raw_mode(0o600), false)
-    }
-}
-
-impl<T> Drop for Ledger<T> {
-    /// Whoever drops it has undone all of it.
-    fn drop(&mut self) {
-        if !self.list.done.is_empty() {
-            let _ = self.folder.remove(&self.file);
-        }
     }
 }
 
@@ -105,16 +104,21 @@ pub fn release<T: Undo>() {
 
 /// The same in a folder.
 pub fn release_in<T: Undo>(folder: &Path) {
+    sweep(folder, T::END, |text| {
+        let list = serde_json::from_slice::<List<T>>(text).ok();
+        let left = list.filter(|list| list.version == VERSION && list.process.is_alive() == Some(false));
+        // All of it, whatever becomes of one.
+        left.is_some_and(|list| list.done.iter().rev().map(T::undo).fold(true, |all, done| all & done))
+    });
+}
+
+/// Removes the files of a folder of this user's whose names end so and of which nothing is needed any more.
+pub fn sweep(folder: &Path, end: &str, is_over: impl Fn(&[u8]) -> bool) {
     let Ok(Some(own)) = Folder::own_if_there(folder) else { return };
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        if path.extension().and_then(OsStr::to_str) != Some(T::END) {
-            continue;
-        }
-        let list = own.read(&name).ok().and_then(|text| serde_json::from_slice::<List<T>>(&text).ok());
-        let left = list.filter(|list| list.version == VERSION && list.process.is_alive() == Some(false));
-        if let Some(list) = left {
-            list.done.iter().rev().for_each(T::undo);
+        let of_it = path.extension().and_then(OsStr::to_str) == Some(end);
+        if of_it && own.read(&name).is_ok_and(|text| is_over(&text)) {
             let _ = own.remove(&name);
         }
     }
@@ -128,8 +132,6 @@ impl<T> Ledger<T> {
         T: Undo,
     {
         self.list.process.start_ticks += 9;
-        self.write()?;
-        std::mem::forget(self);
-        Ok(())
+        self.write()
     }
 }

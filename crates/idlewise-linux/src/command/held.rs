@@ -9,6 +9,7 @@ use super::hierarchy::Hierarchy;
 use super::left;
 use super::tree::{Asked, Tree, Which, children};
 use crate::files::told_by_kernel;
+use crate::ledger::Ledger;
 use crate::monitor::Counter;
 use crate::scrub::Process;
 
@@ -54,8 +55,9 @@ impl Whose {
             Self::Process(pid) => {
                 let is_there = Process::of(*pid).is_some();
                 is_there.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such process"))?;
-                // It has no memory of its own.
-                if told_by_kernel(format!("/proc/{pid}/status")).is_ok_and(|status| !status.contains("\nVmSize:")) {
+                // Such a thread has no memory of its own, as a process that has ended.
+                let has_none = |status: String| !status.contains("\nVmSize:") && !status.contains("\nState:\tZ");
+                if told_by_kernel(format!("/proc/{pid}/status")).is_ok_and(has_none) {
                     return Err(io::Error::other("a thread of the kernel cannot be held"));
                 }
                 Which::Of(*pid).processes().contains(&me)
@@ -102,10 +104,14 @@ impl Held {
                     // Whose parent ends is this process's from then on, and stays among those that come from it.
                     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
                 }
-                let tree = Tree::new(which);
-                let unnoted = "; XDG_RUNTIME_DIR is not set: if idlewise and its guard were both killed, kill -CONT would have to let it go";
-                let coarse = error.to_string() + if tree.is_noted() { "" } else { unnoted };
-                (How::Tree(tree, which), Some(coarse))
+                let (ledger, unnoted) = match Ledger::begin() {
+                    Ok(ledger) => (Some(ledger), String::new()),
+                    Err(why) => (
+                        None,
+                        format!("; if idlewise and its guard are both killed, only kill -CONT lets it go on ({why})"),
+                    ),
+                };
+                (How::Tree(Tree::new(which, ledger), which), Some(error.to_string() + &unnoted))
             }
         };
         let pid = if let Whose::Process(pid) = whose { Some(*pid) } else { None };
@@ -219,9 +225,9 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        match &mut self.how {
-            How::Group(group) => drop(group.release()),
-            How::Tree(tree, _) => tree.let_go(),
+        // A tree lets its processes go by itself.
+        if let How::Group(group) = &self.how {
+            let _ = group.release();
         }
     }
 }

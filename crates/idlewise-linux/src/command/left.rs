@@ -1,11 +1,8 @@
 //! What is left of runs that were killed together with their guards: processes that were stopped by signals, and notes. Groups that are left
 //! are found by their names (`cgroup`).
 
-use std::ffi::OsStr;
-
 use super::guard::resume;
 use super::note::{self, RunNote};
-use crate::files::Folder;
 use crate::ledger::{self, Undo};
 use crate::scrub::Process;
 use crate::scrub::claim::own_folder;
@@ -14,25 +11,19 @@ use crate::scrub::claim::own_folder;
 impl Undo for Process {
     const END: &'static str = "held";
 
-    fn undo(&self) {
+    fn undo(&self) -> bool {
         resume(self);
+        true
     }
 }
 
 /// Lets those go on whom earlier runs of this user have left standing still, and removes what these have written.
 pub fn release() {
     ledger::release::<Process>();
-    let Some(folder) = own_folder() else { return };
-    let Ok(Some(own)) = Folder::own_if_there(&folder) else { return };
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        if path.extension().and_then(OsStr::to_str) != Some(note::END) {
-            continue;
-        }
-        let note = own.read(&name).ok().and_then(|text| serde_json::from_slice::<RunNote>(&text).ok());
-        if note.is_some_and(|note| note.process.is_alive() == Some(false)) {
-            let _ = own.remove(&name);
-        }
+    if let Some(folder) = own_folder() {
+        let note = |text: &[u8]| serde_json::from_slice::<RunNote>(text).ok();
+        let is_over = |text: &[u8]| note(text).is_some_and(|note| note.process.is_alive() == Some(false));
+        ledger::sweep(&folder, note::END, is_over);
     }
 }
 

@@ -56,13 +56,8 @@ impl Which {
 
 impl Tree {
     /// None is stopped yet.
-    pub fn new(which: Which) -> Self {
-        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), ledger: Ledger::begin().ok() }
-    }
-
-    /// Whether whoever comes next learns whom it has stopped.
-    pub fn is_noted(&self) -> bool {
-        self.ledger.is_some()
+    pub fn new(which: Which, ledger: Option<Ledger<Process>>) -> Self {
+        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), ledger }
     }
 
     /// Stops them all.
@@ -112,6 +107,14 @@ impl Tree {
     pub fn is_over(&self) -> bool {
         let gone = |process: &Process| process.is_alive() != Some(true);
         self.which.processes().iter().all(|pid| Process::of(*pid).is_none()) && self.told.values().all(gone)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.let_go();
+        // Whoever comes next would let go of nobody.
+        let _ = self.ledger.as_mut().map(Ledger::clear);
     }
 }
 

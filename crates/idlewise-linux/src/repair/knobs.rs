@@ -33,10 +33,36 @@ impl Knobs {
         Ok(Self { folder: folder.into(), found: [action?, min?, max?], set })
     }
 
-    /// Whether nobody has changed any of them since.
-    fn stand(&self) -> bool {
-        let is_set = |(file, set): (&&str, &String)| read(&self.folder, file).is_ok_and(|value| value == *set);
-        FILES.iter().zip(&self.set).all(is_set)
+    /// Whether they are as this check left them, at whatever moment it was ended: nobody has changed any of them since. A check without a
+    /// limit may be anybody's, and ends by itself.
+    fn are_ours(&self) -> bool {
+        let [Ok(action), Ok(min), Ok(max)] = FILES.map(|file| read(&self.folder, file)) else { return false };
+        let [[_, _, found_max], [_, set_min, set_max]] = [&self.found, &self.set];
+        match &*action {
+            "check" => min == *set_min && max == *set_max && max != "max",
+            // On the way to it, or back from it.
+            "idle" => (min == *set_min || min == "0") && (max == *set_max || max == *found_max),
+            _ => false,
+        }
+    }
+
+    /// Has md check from the one limit to the other.
+    ///
+    /// # Errors
+    /// The first that cannot be written.
+    pub fn set(&self) -> io::Result<()> {
+        self.set_writes().into_iter().try_for_each(|(file, value)| self.write(file, value))
+    }
+
+    /// In this order: the beginning must not lie beyond the limit.
+    fn set_writes(&self) -> [(&'static str, &str); 4] {
+        let [action, min, max] = &self.set;
+        [("sync_min", "0"), ("sync_max", max), ("sync_min", min), ("sync_action", action)]
+    }
+
+    fn write(&self, file: &str, value: &str) -> io::Result<()> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("md/{file}: {error}"));
+        fs::write(self.folder.join(file), value).map_err(named)
     }
 
     /// Ends the check and puts the limits back, as far as possible.
@@ -47,22 +73,16 @@ impl Knobs {
         let [action, min, max] = &self.found;
         // A limit may be raised only, and the beginning not lie beyond it.
         let writes = [("sync_action", &**action), ("sync_min", "0"), ("sync_max", max), ("sync_min", min)];
-        let write = |(file, value): (&str, &str)| {
-            let named = |error: io::Error| io::Error::new(error.kind(), format!("md/{file}: {error}"));
-            fs::write(self.folder.join(file), value).map_err(named)
-        };
-        writes.map(write).into_iter().collect()
+        writes.map(|(file, value)| self.write(file, value)).into_iter().collect()
     }
 }
 
 impl Undo for Knobs {
     const END: &'static str = "knobs";
 
-    /// Where the check goes on that a process has begun that is gone: whoever else has changed anything meanwhile knows better.
-    fn undo(&self) {
-        if self.stand() {
-            let _ = self.put_back();
-        }
+    /// Whoever else has changed anything meanwhile knows better.
+    fn undo(&self) -> bool {
+        !self.are_ours() || self.put_back().is_ok()
     }
 }
 
@@ -94,24 +114,61 @@ mod tests {
         FILES.map(|file| read(array.path(), file).unwrap())
     }
 
+    /// A note of a check of these sectors, by a process that was killed behind so many of its writes.
+    fn killed_after(writes: usize, array: &tempfile::TempDir, states: &Path) {
+        let mut ledger = KnobLedger::within(states).unwrap();
+        let knobs = Knobs::of_check(array.path(), 128, "256").unwrap();
+        ledger.add(knobs.clone()).unwrap();
+        let all = knobs.set_writes().into_iter().take(writes);
+        all.for_each(|(file, value)| fs::write(array.path().join(file), value).unwrap());
+        let before = values(array);
+        release_in::<Knobs>(states);
+        assert_eq!(values(array), before, "its process is there");
+        ledger.abandon().unwrap();
+    }
+
     #[test]
-    fn what_a_killed_repair_has_set_is_put_back_unless_somebody_else_has_changed_it() {
-        let states = tempfile::tempdir().unwrap();
-        let (left, taken) = (array(["idle", "0", "max"]), array(["idle", "8", "500"]));
-        for array in [&left, &taken] {
-            let mut ledger = KnobLedger::within(states.path()).unwrap();
-            ledger.add(Knobs::of_check(array.path(), 128, "256").unwrap()).unwrap();
-            FILES.iter().zip(["check", "128", "256"]).for_each(|(f, v)| fs::write(array.path().join(f), v).unwrap());
-            release_in::<Knobs>(states.path());
-            assert_eq!(values(array), ["check", "128", "256"], "its process is there");
-            ledger.abandon().unwrap();
-            if std::ptr::eq(array, &taken) {
-                fs::write(array.path().join("sync_max"), "max").unwrap();
+    fn what_a_repair_has_set_is_put_back_at_whatever_write_it_was_killed() {
+        for found in [["idle", "0", "max"], ["idle", "8", "512"]] {
+            for writes in 0..=4 {
+                let (states, array) = (tempfile::tempdir().unwrap(), array(found));
+                killed_after(writes, &array, states.path());
+                release_in::<Knobs>(states.path());
+                assert_eq!(values(&array), found, "after {writes} writes");
+                assert!(fs::read_dir(states.path()).unwrap().next().is_none());
             }
-            release_in::<Knobs>(states.path());
         }
-        assert_eq!(values(&left), ["idle", "0", "max"]);
-        assert_eq!(values(&taken), ["check", "128", "max"]);
-        assert!(fs::read_dir(states.path()).unwrap().next().is_none());
+    }
+
+    #[test]
+    fn what_somebody_else_has_changed_since_is_left_alone() {
+        for now in [["check", "128", "max"], ["check", "0", "max"], ["resync", "128", "256"], ["idle", "64", "256"]] {
+            let (states, array) = (tempfile::tempdir().unwrap(), array(["idle", "0", "max"]));
+            killed_after(4, &array, states.path());
+            FILES.iter().zip(now).for_each(|(file, value)| fs::write(array.path().join(file), value).unwrap());
+            release_in::<Knobs>(states.path());
+            assert_eq!(values(&array), now);
+        }
+    }
+
+    /// Whoever cannot put it back leaves the note to the next.
+    #[test]
+    fn what_cannot_be_put_back_stays_written_down() {
+        let (states, array) = (tempfile::tempdir().unwrap(), array(["check", "128", "max"]));
+        let limit = array.path().join("sync_max");
+        // It is read, and not even root may write it.
+        fs::remove_file(&limit).unwrap();
+        std::os::unix::fs::symlink("/proc/sys/kernel/ostype", &limit).unwrap();
+        let [found, set] = [["idle", "0", "max"], ["check", "128", "Linux"]].map(|all| all.map(String::from));
+        let mut ledger = KnobLedger::within(states.path()).unwrap();
+        ledger.add(Knobs { folder: array.path().into(), found, set }).unwrap();
+        ledger.abandon().unwrap();
+        release_in::<Knobs>(states.path());
+        assert_eq!(fs::read_dir(states.path()).unwrap().count(), 1);
+        fs::remove_file(&limit).unwrap();
+        fs::write(&limit, "Linux").unwrap();
+        release_in::<Knobs>(states.path());
+        assert_eq!(values(&array), ["idle", "0", "max"]);
+        assert_eq!(fs::read_dir(states.path()).unwrap().count(), 0);
     }
 }

@@ -47,8 +47,7 @@ pub fn through_array(
 ) -> Result<Vec<Outcome>, RepairError> {
     let array = Array::of(device)?;
     array.is_redundant()?;
-    let unnoted = |error| array.problem(format!("what its check is told cannot be written down: {error}"));
-    let mut ledger = KnobLedger::begin().map_err(unnoted)?;
+    let mut ledger = KnobLedger::begin().map_err(|error| array.unnoted(&error))?;
     let others = array.others(device)?;
     let mut outcomes = Vec::new();
     for run in bad {
@@ -237,13 +236,9 @@ impl Array {
         // The last window may be cut off by the end of the data, where "max" is the only limit that fits.
         let limit = if end >= self.data.1 { "max".into() } else { end.to_string() };
         let knobs = Knobs::of_check(&self.folder, begin, &limit).map_err(|error| self.problem(error.to_string()))?;
-        let unnoted = |error| self.problem(format!("what its check is told cannot be written down: {error}"));
-        ledger.add(knobs.clone()).map_err(unnoted)?;
-        let _reset = Reset { array: self, knobs, ledger };
-        self.write("sync_min", "0")?;
-        self.write("sync_max", &limit)?;
-        self.write("sync_min", &begin.to_string())?;
-        self.write("sync_action", "check")?;
+        ledger.add(knobs.clone()).map_err(|error| self.unnoted(&error))?;
+        let reset = Reset { array: self, knobs, ledger };
+        reset.knobs.set().map_err(|error| self.problem(error.to_string()))?;
         let until = Instant::now() + PATIENCE;
         loop {
             sleep(LOOK);
@@ -272,12 +267,12 @@ impl Array {
         text.parse().map_err(|_| self.problem(format!("{file} is {text}")))
     }
 
-    fn write(&self, file: &str, value: &str) -> Result<(), RepairError> {
-        fs::write(self.folder.join(file), value).map_err(|error| self.error(file, &error))
-    }
-
     fn error(&self, file: &str, error: &std::io::Error) -> RepairError {
         self.problem(format!("md/{file}: {error}"))
+    }
+
+    fn unnoted(&self, error: &std::io::Error) -> RepairError {
+        self.problem(format!("what its check is told cannot be written down: {error}"))
     }
 
     fn problem(&self, problem: String) -> RepairError {
