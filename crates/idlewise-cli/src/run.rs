@@ -19,7 +19,6 @@ use crate::exit::UsageError;
 use crate::output::{self, say};
 use crate::screen;
 use line::Line;
-pub use line::named;
 use report::Report;
 use signals::{Signals, Told};
 
@@ -149,7 +148,6 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
             Err(error) => {
                 let missing = error.kind() == io::ErrorKind::NotFound;
                 match missing {
-                    true if arguments.name().is_empty() => say!("idlewise: '': no such command"),
                     true => say!("idlewise: {}: no such command", arguments.name()),
                     false => say!("idlewise: {}: it cannot be executed: {error}", arguments.name()),
                 }
@@ -283,6 +281,7 @@ impl Arguments {
         match (self.pid, &self.unit) {
             (Some(pid), _) => format!("process {pid}"),
             (None, Some(unit)) => unit.clone(),
+            (None, None) if self.command[0].is_empty() => "''".into(),
             (None, None) => self.command[0].to_string_lossy().into_owned(),
         }
     }

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::share_run;
 use crate::output::say;
 use crate::screen;
-use crate::scrub::words::{fit, idle_wait};
+use crate::scrub::words::{fit, idle_wait, named};
 
 /// How often it is drawn, at most.
 const HZ: u8 = 2;
@@ -88,32 +88,16 @@ impl Drop for Line {
 
 /// The most important first.
 fn pieces(progress: &Progress) -> Vec<String> {
-    let moved = progress.disks.iter().fold(Bytes(0), |sum, disk| sum + disk.moved());
     let mut pieces = vec![doing(progress), format!("ran {}", percent(share_run(progress)))];
     let worst = progress.disks.iter().max_by_key(|disk| disk.measured.mean_slowdown());
-    let of = |disk: &DiskSoFar| {
-        format!("slowdown of {} {} (goal {})", disk.name, disk.measured.mean_slowdown(), disk.goal.mean_slowdown)
-    };
-    pieces.extend(worst.map(of));
-    pieces.push(moved.to_string());
+    pieces.extend(worst.map(slowdown));
+    pieces.push(moved(progress).to_string());
     pieces
 }
 
-/// Why it does not run, by the names of [`Why`].
-const WORDS: [(&str, &str); 8] = [
-    ("runs", "running"),
-    ("foreground-active", "waiting for others' requests"),
-    ("idle-wait", "waiting for idle time"),
-    ("overdrawn", "paused for the goal"),
-    ("control", "leaving this gap unused, to measure the slowdown"),
-    ("finishing", "held until its last requests are over"),
-    ("policy-stopped", "waiting for the next idle interval"),
-    ("paused", "paused until SIGCONT"),
-];
-
-/// In words; a name that is not known here is shown as it is.
-pub fn named(name: &str) -> &str {
-    WORDS.iter().find(|(known, _)| *known == name).map_or(name, |(_, words)| words)
+/// What it read and wrote, on all disks together.
+fn moved(progress: &Progress) -> Bytes {
+    progress.disks.iter().fold(Bytes(0), |sum, disk| sum + disk.moved())
 }
 
 /// Whether it runs, and why not.
@@ -135,8 +119,8 @@ pub fn summary(progress: &Progress) {
     if elapsed < WORTH_SAYING {
         return;
     }
-    let moved = progress.disks.iter().fold(Bytes(0), |sum, disk| sum + disk.moved());
-    say!("idlewise: ran for {ran} of {elapsed} ({}), read and wrote {moved}", percent(share_run(progress)));
+    let share = percent(share_run(progress));
+    say!("idlewise: ran for {ran} of {elapsed} ({share}), read and wrote {}", moved(progress));
     for disk in progress.disks.iter().filter(|disk| disk.measured.foreground_requests > 0) {
         let (max, goal) = (disk.measured.max_slowdown, disk.goal.max_slowdown);
         let requests = disk.measured.foreground_requests;

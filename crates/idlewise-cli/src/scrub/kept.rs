@@ -201,7 +201,7 @@ mod tests {
             kept.text(),
             "mean slowdown 142 us, goal 100 us: not kept\nmax slowdown 20.0 ms, goal 50.0 ms: kept\n\
              One collision may cost more than the account holds, so a short run can end above its mean.\n\
-             time: 71.0 % paused for the goal, 20.0 % waiting for the foreground, 5.00 % waiting, not idle for long enough, \
+             time: 71.0 % paused for the goal, 20.0 % waiting for others' requests, 5.00 % waiting, not idle for long enough, \
              4.00 % verifying\nThe rate is 3.33 % of the predicted one. 71.0 % of the time went on \
              pauses for the goal, unused intervals, --max-rate, other checks and errors.\n"
         );

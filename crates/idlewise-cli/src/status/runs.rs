@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::output::{self, say};
-use crate::run;
-use crate::scrub::words::seconds;
+use crate::scrub::words::{named, seconds};
 
 /// The fields of `status --runs --json`.
 #[derive(Serialize)]
@@ -48,7 +47,7 @@ fn line(run: &RunNote) -> String {
         "{} (idlewise run, process {}): {}{of}, ran {share} of {}",
         run.name,
         run.process.pid,
-        run::named(&run.doing),
+        named(&run.doing),
         seconds(run.elapsed_s)
     );
     for disk in run.disks.iter().filter(|disk| disk.foreground_requests > 0) {
