@@ -68,6 +68,7 @@ pub fn counting(file: &Path) -> String {
 pub fn count(file: &Path) -> u64 {
     fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
+
 pub fn members(group: &Path) -> Vec<u32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     list.lines().filter_map(|line| line.parse().ok()).collect()

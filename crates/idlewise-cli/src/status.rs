@@ -124,10 +124,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     } else if !runs.is_empty() {
         output::text(&runs)?;
     }
-    if all.is_empty() && !runs.is_empty() && !unreadable {
-        return Ok(Exit::Clean);
-    }
-    if all.is_empty() && !unreadable {
+    if all.is_empty() && runs.is_empty() && !unreadable {
         say!("idlewise: nothing has been scrubbed yet");
         return Ok(Exit::NothingToDo);
     }

@@ -46,8 +46,13 @@ pub fn read(given: &str) -> anyhow::Result<Vec<Nanos>> {
     // Where it used several disks, the one of which most is known.
     let disk = run.disks.into_iter().map(|disk| disk.overruns).max_by_key(|overruns| overruns.count);
     let overruns = disk.filter(|overruns| overruns.count > 0 && !overruns.percentiles_s.is_empty());
-    drawn(&overruns.with_context(|| format!("{given}: no foreground request came while the command used a disk, so nothing was delayed: measure for longer, or give times"))?)
-        .with_context(|| format!("{given}: its overruns are no times"))
+    let none = || {
+        format!(
+            "{given}: no foreground request came while the command used a disk, so nothing was delayed: measure for longer, or give \
+             times"
+        )
+    };
+    drawn(&overruns.with_context(none)?).with_context(|| format!("{given}: its overruns are no times"))
 }
 
 fn times(given: &str) -> Option<Vec<Nanos>> {

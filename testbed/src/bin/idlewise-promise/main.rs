@@ -83,14 +83,14 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     missing.iter().for_each(|load| println!("{}: its trace is not here", load.name));
     let disks: Vec<_> = DISKS.into_iter().filter(|(name, _)| name.contains(&arguments.disk)).collect();
     let (runs, seconds) = (disks.len() * loads.len() * (2 + arguments.goals.len()), arguments.seconds);
-    let rows = arguments.together.min(disks.len()).max(1);
+    let at_once = arguments.together.min(disks.len()).max(1);
     println!(
-        "{runs} runs of {seconds} s, {rows} at a time: about {} min. Seed {}.",
-        runs as u64 * (seconds + 3) / 60 / rows as u64 + 1,
+        "{runs} runs of {seconds} s, {at_once} at a time: about {} min. Seed {}.",
+        runs as u64 * (seconds + 3) / 60 / at_once as u64 + 1,
         arguments.seed
     );
     let setting = format!(
-        "{}: {seconds} s, {rows} at a time, watched for {}, seed {}",
+        "{}: {seconds} s, {at_once} at a time, watched for {}, seed {}",
         tool.version()?,
         arguments.observe,
         arguments.seed
@@ -106,8 +106,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             }
             Ok(())
         };
-        let rows: Vec<_> = (0..rows).map(|_| threads.spawn(on_disks)).collect();
-        let ended = rows.into_iter().map(|row| row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let threads: Vec<_> = (0..at_once).map(|_| threads.spawn(on_disks)).collect();
+        let ended = threads.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         ended.collect::<Vec<anyhow::Result<()>>>().into_iter().collect::<anyhow::Result<()>>()
     })?;
     let mut rows = trials.found.into_inner().expect("nobody panicked").rows;
