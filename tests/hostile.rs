@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::stderr;
-use hostile_files::{Hostile, TABLE, files, names, repeated, table, tar};
+use hostile_files::{Hostile, TABLE, files, names, repeated, slow, table, tar};
 
 /// Address space of a command, in KiB: as documented, and what its code and its threads' stacks take.
 const MEMORY: u32 = 640 << 10;
@@ -41,16 +41,12 @@ const COMMANDS: &[&str] = &[
     "simulate F --policy fixed-delay --delay 16ms --request-size 64KiB --budget 1ms",
     "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --service 1ms",
     "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --parity",
-    "simulate F --policy restrained --idle-wait 1ms --busy-period 9000d --request-size 64KiB",
     "compare F",
-    "compare F --policies swapping,restrained",
     "explore F --report O.html",
-    "explore F --service 1ms",
     "tune F --mean-slowdown 1ms --max-slowdown 50ms",
     "tune F --mean-slowdown 1ns --max-slowdown 50ms",
     "reliability F",
     "reliability F --policy waiting --idle-wait 1ms --request-size 64KiB",
-    "reliability F --policy waiting --idle-wait 5s --request-size 64KiB",
     "sample F -o O.toml",
     "sample F --interval 1ns",
 ];
@@ -72,10 +68,10 @@ fn run(folder: &Path, command: &str, file: &Hostile) -> Output {
         .expect("the command starts")
 }
 
-fn check(file: &Hostile) {
+fn check(file: &Hostile, commands: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(file.name), &file.bytes).unwrap();
-    for command in COMMANDS {
+    for command in commands {
         let output = run(folder.path(), command, file);
         let (code, said) = (output.status.code(), stderr(&output));
         let what = format!("{command} of {}: {}, {said}", file.name, output.status);
@@ -105,12 +101,18 @@ fn every_command_ends_on_every_hostile_file() {
             scope.spawn(|| {
                 while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let began = std::time::Instant::now();
-                    check(file);
+                    check(file, COMMANDS);
                     eprintln!("{}: {:.1?}", file.name, began.elapsed());
                 }
             });
         }
     });
+}
+
+/// Files on which some commands took minutes, or gigabytes, each with those.
+#[test]
+fn what_took_minutes_takes_seconds() {
+    slow().iter().for_each(|(file, commands)| check(file, commands));
 }
 
 /// What is kept of each WRITE, as parity updates need it, counts as what is kept of idle intervals does.

@@ -175,18 +175,43 @@ fn bad_together() -> Vec<u8> {
     tar((0..4_096).map(member))
 }
 
+const AS_TABLE: &[&str] = &["--columns", TABLE];
+const SKIPPING: &[&str] = &["--columns", TABLE, "--skip-bad"];
+
+fn file(name: &'static str, bytes: Vec<u8>, options: &'static [&'static str], error: &'static str) -> Hostile {
+    Hostile { name, bytes, options, error }
+}
+
+/// Those that took some commands too long, with these.
+pub fn slow() -> Vec<(Hostile, &'static [&'static str])> {
+    let gaps = b"0,0,4096,R\n1000000,0,4096,W\n1700000000000000000,4096,4096,R\n";
+    vec![
+        (
+            file("gaps.csv", gaps.to_vec(), AS_TABLE, ""),
+            &[
+                "simulate F --policy restrained --idle-wait 1ms --busy-period 9000d --request-size 64KiB",
+                "compare F --policies swapping,restrained",
+                "explore F --service 1ms",
+            ],
+        ),
+        (
+            file("long-requests.csv.gz", repeated(b"0,0,4294967295,R\n", 1_000_000), AS_TABLE, ""),
+            &["trace stats F", "trace stats F --by-volume --json"],
+        ),
+        (
+            file("writes.csv.gz", more_writes_than_updates(), AS_TABLE, ""),
+            &["reliability F --policy waiting --idle-wait 5s --request-size 64KiB"],
+        ),
+        (file("bad-together.tar", bad_together(), SKIPPING, ""), &["trace info F", "idle F"]),
+    ]
+}
+
+/// All others, on which every command is tried.
 pub fn files() -> Vec<Hostile> {
-    const AS_TABLE: &[&str] = &["--columns", TABLE];
-    const SKIPPING: &[&str] = &["--columns", TABLE, "--skip-bad"];
-    let file = |name, bytes, options, error| Hostile { name, bytes, options, error };
     let largest = format!("{0},hm,0,Read,{0},{1},{0}\n", u64::MAX / 200, u32::MAX);
     vec![
         file("gap.csv", table(1_000_000_000_000_000_000), AS_TABLE, ""),
         file("clock-from-1970.csv", table(1_700_000_000_000_000_000), AS_TABLE, ""),
-        file("gaps.csv", b"0,0,4096,R\n1000000,0,4096,W\n1700000000000000000,4096,4096,R\n".to_vec(), AS_TABLE, ""),
-        file("long-requests.csv.gz", repeated(b"0,0,4294967295,R\n", 1_000_000), AS_TABLE, ""),
-        file("writes.csv.gz", more_writes_than_updates(), AS_TABLE, ""),
-        file("bad-together.tar", bad_together(), SKIPPING, ""),
         file("end-of-time.csv", table(u64::MAX), AS_TABLE, ""),
         file("largest.csv", format!("1,hm,0,Write,0,0,0\n{largest}").into_bytes(), &[], ""),
         file("long-names.csv.gz", names(1_000, |at| format!("{at}{}", "n".repeat(30_000))), &[], "at most 255 bytes"),
