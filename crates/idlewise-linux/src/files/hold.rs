@@ -13,7 +13,14 @@ use super::path::{Folder, belongs, is, refused};
 
 /// A lock held until it is dropped.
 #[derive(Debug)]
-pub struct Hold(#[expect(dead_code, reason = "held, never used")] File);
+pub struct Hold(File);
+
+impl Drop for Hold {
+    /// The lock is of the open file: a process that another thread is about to start still has that open, and would keep it for a moment.
+    fn drop(&mut self) {
+        let _ = set(&self.0, libc::F_UNLCK);
+    }
+}
 
 impl Hold {
     /// Takes the lock of this name in a folder that is the caller's or root's; `None` if another process holds it. A file that
@@ -40,7 +47,7 @@ impl Hold {
                 folder.remove(name)?;
                 continue;
             }
-            match lock(&file) {
+            match set(&file, libc::F_WRLCK) {
                 Ok(()) => {}
                 Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::ACCESS)) => {
                     return Ok(None);
@@ -76,9 +83,9 @@ fn holder(file: &File) -> Option<libc::c_int> {
     (answer == 0).then_some(whole.l_type.into())
 }
 
-/// Locks the whole file for this open file description, not for the process: two in one process are told apart as well.
-fn lock(file: &File) -> io::Result<()> {
-    let whole = whole(libc::F_WRLCK);
+/// Locks the whole file for this open file description, or unlocks it; not for the process: two in one process are told apart as well.
+fn set(file: &File, kind: libc::c_int) -> io::Result<()> {
+    let whole = whole(kind);
     // SAFETY: the descriptor is open, and the structure is there until the call returns.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -104,6 +111,8 @@ mod tests {
         let take = || Hold::take(&Folder::own(folder.path()).unwrap(), OsStr::new("x.lock"));
         let first = take().unwrap().unwrap();
         assert!(take().unwrap().is_none());
+        // As a process has it that is being started.
+        let _elsewhere = first.0.try_clone().unwrap();
         drop(first);
         assert!(take().unwrap().is_some());
         let file = folder.path().join("x.lock");
