@@ -166,7 +166,17 @@ impl<'a> Mounted<'a> {
 
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
-        system("umount", &[self.0.to_str().unwrap()]);
+        // Processes that were killed may still be on their way out.
+        let began = Instant::now();
+        let unmounted =
+            || Command::new("umount").arg(self.0).stderr(Stdio::null()).status().is_ok_and(|code| code.success());
+        while !unmounted() {
+            if began.elapsed() > Duration::from_secs(10) {
+                assert!(std::thread::panicking(), "{} cannot be unmounted", self.0.display());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 

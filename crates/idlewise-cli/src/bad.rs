@@ -2,7 +2,7 @@
 
 use idlewise::report::printable::one_line;
 use idlewise_linux::device::Member;
-use idlewise_linux::scrub::BadBlocks;
+use idlewise_linux::scrub::{BadBlocks, ContentSoFar};
 use serde::Serialize;
 
 /// A run of unreadable blocks, as in `--json`.
@@ -18,17 +18,26 @@ pub struct Bad {
     block_bytes: u32,
     /// First logical block on the whole disk: that of the partition's beginning added.
     disk_lba: u64,
+    /// Files that lie there, or a word such as `metadata`; absent where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holds: Option<Vec<String>>,
 }
 
 impl Bad {
-    /// Of a device that begins at byte `start` of its disk. Numbers from a file may be anything.
-    pub fn list(errors: &[BadBlocks], block_bytes: u32, start: u64) -> Vec<Self> {
+    /// Of a device that begins at byte `start` of its disk; `content` says what lies where. Numbers from a file may be anything.
+    pub fn list(errors: &[BadBlocks], block_bytes: u32, start: u64, content: Option<&ContentSoFar>) -> Vec<Self> {
+        let owned = content.map(|content| &content.owned[..]).unwrap_or_default();
+        let holds = |run: &BadBlocks| {
+            let found = owned.iter().find(|owned| (owned.lba, owned.blocks) == (run.lba, run.blocks))?;
+            Some(found.names.clone())
+        };
         let block = u64::from(block_bytes.max(1));
         let all = errors.iter().map(|run| Self {
             offset_bytes: run.lba.saturating_mul(block),
             length_bytes: run.blocks.saturating_mul(block),
             block_bytes,
             disk_lba: (start / block).saturating_add(run.lba),
+            holds: holds(run),
             run: run.clone(),
         });
         all.collect()
@@ -52,10 +61,18 @@ impl Bad {
             BadBlocks::DOUBTFUL => "unreadable on a disk of this name, maybe another one; not read again yet".into(),
             BadBlocks::RECOVERED => "unreadable at first, readable later".into(),
             BadBlocks::SCATTERED => "with too many unreadable blocks to tell them one by one".into(),
+            BadBlocks::CHECKSUM => "wrong: the data differ from their checksum".into(),
+            BadBlocks::TREE_BLOCK => "wrong: not the tree block that belongs there".into(),
             kind => format!("unreadable ({})", one_line(kind)),
         };
+        let holds = match self.holds.as_deref() {
+            None => String::new(),
+            Some([]) => "; nothing lies there any more".into(),
+            Some([one]) => format!("; in {}", one_line(one)),
+            Some([one, rest @ ..]) => format!("; in {} and {} more", one_line(one), rest.len()),
+        };
         format!(
-            "{what}: block{plural} {} ({size}), byte {} of the device, LBA {} of the whole disk",
+            "{what}: block{plural} {} ({size}), byte {} of the device, LBA {} of the whole disk{holds}",
             range(*lba),
             self.offset_bytes,
             range(self.disk_lba)
@@ -63,8 +80,15 @@ impl Bad {
     }
 }
 
-/// What to do about the unreadable blocks of a device: steps with semicolons between.
-pub fn next_step(device: &str, member: Option<&Member>) -> String {
+/// What to do about the bad blocks of a device: steps with semicolons between.
+pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
+    if !bad.is_empty() && bad.iter().all(|bad| bad.run.is_wrong()) {
+        return format!(
+            "next: `btrfs scrub start` on its mount point rewrites what it has a good copy of; \
+             restore the other files from a backup; \
+             `smartctl -x {device}` shows what the disk itself knows: replace one that tells wrong data for right"
+        );
+    }
     match member {
         Some(Member::Md(array)) => {
             format!("next: `idlewise repair {device} --md --allow-writes` lets {array} rewrite them")
@@ -89,7 +113,7 @@ mod tests {
     use super::*;
 
     fn line(lba: u64, blocks: u64, block: u32, start: u64) -> String {
-        Bad::list(&[BadBlocks { lba, blocks, kind: "medium".into() }], block, start)[0].line()
+        Bad::list(&[BadBlocks { lba, blocks, kind: "medium".into() }], block, start, None)[0].line()
     }
 
     #[test]
@@ -105,9 +129,9 @@ mod tests {
 
     #[test]
     fn the_next_step_is_that_of_the_array() {
-        let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())));
+        let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())), &[]);
         assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
-        assert!(next_step("/dev/sdb1", Some(&Member::Zfs("tank".into()))).starts_with("next: `zpool scrub tank`"));
-        assert!(next_step("/dev/sdb1", None).contains("`smartctl -x /dev/sdb1`"));
+        assert!(next_step("/dev/sdb1", Some(&Member::Zfs("tank".into())), &[]).starts_with("next: `zpool scrub tank`"));
+        assert!(next_step("/dev/sdb1", None, &[]).contains("`smartctl -x /dev/sdb1`"));
     }
 }

@@ -1,6 +1,7 @@
 //! `idlewise scrub`: verify devices in their idle times.
 
 mod bar;
+mod content;
 mod goal;
 mod job;
 mod kept;
@@ -133,6 +134,13 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = verifier_names())]
     verifier: Option<String>,
 
+    /// Whose checksums to compare the data with
+    ///
+    /// A disk that answers without an error may answer wrongly. A file system that keeps checksums of its data is asked for them while it is
+    /// mounted, and what differs is an error of kind `checksum` or `tree-block`.
+    #[arg(long, value_name = "NAME", value_parser = content::names(), default_value = "auto")]
+    content: String,
+
     /// How to watch for foreground requests
     #[arg(long, value_enum, default_value_t)]
     monitor: MonitorName,
@@ -204,6 +212,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         time_is_over: arguments.run_for.map(|time| stop_after(time, stop.clone())).transpose()?,
         order: arguments.order(),
         verifier: arguments.verifier.clone(),
+        content: arguments.content.clone(),
         monitor: arguments.monitor,
         observe: arguments.observe.unwrap_or(Nanos::from_secs(60)),
         restart: arguments.restart,

@@ -167,11 +167,11 @@ impl Status {
         let rate = rate.map(|run| run.verified_bytes as f64 / run.elapsed_s);
         let left = pass.device_bytes.saturating_sub(verified);
         let start = pass.marks.as_ref().map_or(0, |marks| marks.start_bytes);
-        let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start);
+        let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start, pass.content.as_ref());
         // Nobody knows how long a request that hangs will. Pauses for the goal are in the rate so far.
         let stands = |run: &RunSoFar| [Doing::HUNG, Doing::STOPPED].contains(&run.doing.as_str());
         let goes_on = state == "running" && !pass.run.as_ref().is_some_and(stands);
-        let step = |member: Option<&Member>| next_step(&pass.device, member);
+        let step = |member: Option<&Member>| next_step(&pass.device, member, &errors);
         let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());
         Self {
             state,

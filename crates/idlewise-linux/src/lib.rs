@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! device ──► monitor ──► scrub ──► probe, repair
+//!    └─────► content ──────┘
 //!                ├─────► command
 //!                └─────► capture, replay
 //! ```
@@ -9,6 +10,7 @@
 mod apart;
 pub mod capture;
 pub mod command;
+pub mod content;
 pub mod device;
 pub mod files;
 #[cfg(fuzzing)]

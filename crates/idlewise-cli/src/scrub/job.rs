@@ -10,6 +10,7 @@ use idlewise::order::{Order, ScanOrder, Surface};
 use idlewise::policy::Account;
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos};
+use idlewise_linux::content::Found;
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::Chosen;
 use idlewise_linux::monitor::now;
@@ -18,6 +19,7 @@ use idlewise_linux::scrub::{
 };
 
 use super::bar::Bar;
+use super::content;
 use super::goal::{self, Wanted};
 use super::result::{Names, Result};
 use super::{Pace, PolicyName};
@@ -35,6 +37,7 @@ pub struct Job {
     pub time_is_over: Option<Arc<AtomicBool>>,
     pub order: Order,
     pub verifier: Option<String>,
+    pub content: String,
     pub monitor: MonitorName,
     pub observe: Nanos,
     pub restart: bool,
@@ -64,9 +67,11 @@ impl Job {
         Ok(device)
     }
 
-    /// The verifier that would be used, and those that do not work.
-    pub fn choose(&self, device: &Device) -> anyhow::Result<Chosen> {
-        choose_verifier(device, self.largest(), self.verifier.as_deref())
+    /// The verifier that would be used, those that do not work, and the owners whose data are judged.
+    pub fn choose(&self, device: &Device) -> anyhow::Result<(Chosen, Found)> {
+        let verifier = self.verifier.as_deref();
+        let found = content::find(device, &self.content, verifier)?;
+        Ok((choose_verifier(device, self.largest(), content::verifier(&found, verifier))?, found))
     }
 
     /// Scrubs a device from where its checkpoint is, until it is done, it fails, or it is asked to stop.
@@ -80,9 +85,13 @@ impl Job {
         }
         let order = self.order.make(surface, checkpoint.place());
         let mut order = order.map_err(|problem| UsageError(format!("{}: {problem}", device.path.display())))?;
-        let chosen = self.choose(device)?;
+        let (chosen, found) = self.choose(device)?;
         let monitor = open_monitor(device, self.monitor)?;
         let mut scrubber = Scrubber::new(device, chosen.verifier, monitor, &self.stop);
+        content::say(device, &found, bar);
+        if !found.is_empty() {
+            scrubber.judge_by(found, &checkpoint).context("a thread to compare checksums")?;
+        }
         if let Some(cap) = &self.cap {
             scrubber.keep_within(cap);
         }

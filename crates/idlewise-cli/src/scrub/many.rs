@@ -152,6 +152,8 @@ struct Prospect {
     identity: String,
     device_bytes: u64,
     verifier: &'static str,
+    /// Whose checksums the data are compared with.
+    content: Vec<&'static str>,
     order: &'static str,
     resumed_at_bytes: u64,
     /// Of the first request in an idle interval; null where it is chosen from what is seen.
@@ -224,7 +226,7 @@ fn show(prospects: &[Prospect], json: bool) -> anyhow::Result<()> {
 
 fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
     let device: Device = job.open(path)?;
-    let (chosen, goal) = (job.choose(&device)?, job.goal(&device));
+    let ((chosen, found), goal) = (job.choose(&device)?, job.goal(&device));
     job.check_goal(goal).with_context(|| device.path.display().to_string())?;
     let pass = if job.restart { None } else { job.states.unfinished(&device, job.order)? };
     let pace = job.first_request();
@@ -237,6 +239,7 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         identity: device.identity.clone(),
         device_bytes: device.size.0,
         verifier: chosen.verifier.name(),
+        content: found.names(),
         order: job.order.label(),
         resumed_at_bytes: pass.map_or(0, |pass| pass.verified().0),
         request_size_bytes: pace.map(|(size, _)| size.0),

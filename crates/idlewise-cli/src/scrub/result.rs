@@ -8,6 +8,7 @@ use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{AccountSoFar, ComparedSoFar, ReactionSoFar, Report, State};
 use serde::Serialize;
 
+use super::content::Content;
 use super::kept::Kept;
 use super::words::{seconds, signed};
 use crate::bad::{Bad, next_step};
@@ -26,6 +27,9 @@ pub struct Result {
     resumed_at_bytes: u64,
     block_bytes: u32,
     pub errors: Vec<Bad>,
+    /// What the owners of the data said, where they were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content>,
     /// What to do about the errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_step: Option<String>,
@@ -127,6 +131,7 @@ impl Result {
     ) -> Self {
         let Names { verifier, order, monitor } = names;
         let measured = &report.measured;
+        let errors = Bad::list(&report.errors, device.block, device.start.0, report.content.as_ref());
         Self {
             device: device.path.display().to_string(),
             identity: device.identity.clone(),
@@ -136,9 +141,10 @@ impl Result {
             device_bytes: device.size.0,
             resumed_at_bytes: resumed.0,
             block_bytes: device.block,
-            errors: Bad::list(&report.errors, device.block, device.start.0),
-            next_step: (!report.errors.is_empty())
-                .then(|| next_step(&device.path.display().to_string(), device.member().as_ref())),
+            next_step: (!errors.is_empty())
+                .then(|| next_step(&device.path.display().to_string(), device.member().as_ref(), &errors)),
+            errors,
+            content: report.content.as_ref().map(|so_far| Content::new(so_far, report.verified)),
             retries: report.retries,
             verifier,
             order,
@@ -200,7 +206,11 @@ impl Result {
         }
         if self.errors.is_empty() {
             let so_far = if self.state == State::Complete { "" } else { " so far" };
-            text += &format!("  no unreadable block{so_far}\n");
+            let wrong = if self.content.is_some() { ", and none that differs from its checksum" } else { "" };
+            text += &format!("  no unreadable block{wrong}{so_far}\n");
+        }
+        if let Some(content) = &self.content {
+            text += &content.text();
         }
         if let Some(failure) = &self.failure {
             text += &format!("  {}\n", one_line(failure));

@@ -4,7 +4,7 @@
 // is wanted, else of the first that comes to an idle disk and the last before it is idle again, with a sum of the others.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the
-// range which it announces before it issues them, commands of the disk's own when it announces one, and writes while it saves its
+// range which it announces before it issues them, all its reads where it looks things up on this disk, commands of the disk's own when it announces one, and writes while it saves its
 // checkpoint on this disk; none of them comes from another process. Where a command is run in the gaps, its requests are known by
 // their control group instead.
 //
@@ -124,7 +124,9 @@ struct {
 	__u64 late_at;
 	// There were nearly as many requests as make a crowd; user space forgets it.
 	__u32 crowd_seen;
-	__u32 pad[3];
+	// Written by user space: its process looks things up on this disk, so that each read of it is its own.
+	__u32 own_lookups;
+	__u32 pad[2];
 	// Read by user space.
 	__s64 foreground_open;
 	// Foreground requests that completed and were not told of yet, and their response times together, in one word.
@@ -191,6 +193,14 @@ static __always_inline int from_another(void)
 	return shared.own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != shared.own_tgid;
 }
 
+// Whether the scrubber's process itself is at it.
+static __always_inline int from_itself(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+
+	return shared.own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 == shared.own_tgid;
+}
+
 static __always_inline int has_place(__u8 op)
 {
 	return op != REQ_OP_DRV_IN && op != REQ_OP_DRV_OUT;
@@ -206,6 +216,8 @@ static __always_inline int ours(const struct open_request *open)
 		__u32 unit = settings.own_unit;
 
 		named = open->sector >= begin << unit && open->sector + open->bytes / 512 <= (begin + length) << unit;
+		if (!named && shared.own_lookups)
+			return from_itself();
 	} else if (!has_place(open->op)) {
 		named = shared.own_command;
 	} else {

@@ -17,6 +17,7 @@ mod zpool;
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -289,6 +290,19 @@ impl Device {
     /// Its name in sysfs: of the partition, if it is one.
     pub fn name(&self) -> String {
         self.place.device_name()
+    }
+
+    /// What of it may hold a file system, with the kernel's names: its partitions, or itself where it has none; nothing of a plain file.
+    pub(crate) fn parts(&self) -> Vec<(Range<u64>, String)> {
+        let all = match (self.is_file(), self.place.partition()) {
+            (true, _) => Vec::new(),
+            (false, Some(_)) => vec![(0..self.size.0, self.name())],
+            (false, None) => self.place.partitions(),
+        };
+        let end = self.size.0;
+        let part =
+            |(part, name): (Range<u64>, String)| (part.start < end).then_some((part.start..part.end.min(end), name));
+        all.into_iter().filter_map(part).collect()
     }
 
     /// Why its blocks are not those of one disk, if they are not.

@@ -131,15 +131,23 @@ impl Place {
 
     /// First byte and end on the disk, of what may belong to a pool: its partitions, or the disk itself where it has none.
     pub fn possible_members(&self) -> Vec<Range<u64>> {
+        self.partitions().into_iter().map(|(part, _)| part).collect()
+    }
+
+    /// The disk's partitions with their names, or the disk itself where it has none.
+    pub fn partitions(&self) -> Vec<(Range<u64>, String)> {
         let bytes = |folder: &Path, file: &str| number(&folder.join(file))?.checked_mul(SECTOR);
-        let part = |folder: &Path, begin: u64| Some(begin..begin.checked_add(bytes(folder, "size")?)?);
+        let part = |folder: &Path, begin: u64| {
+            let name = folder.file_name()?.to_string_lossy().into_owned();
+            Some((begin..begin.checked_add(bytes(folder, "size")?)?, name))
+        };
         let partitions = entries(&self.disk).filter(|entry| entry.join("partition").exists());
         let partitions = partitions.filter_map(|entry| part(&entry, bytes(&entry, "start")?));
         let mut members: Vec<_> = partitions.collect();
         if members.is_empty() {
             members.extend(part(&self.disk, 0));
         }
-        members.sort_by_key(|part| (part.start, part.end));
+        members.sort_by_key(|(part, _)| (part.start, part.end));
         members
     }
 

@@ -110,6 +110,9 @@ pub trait Monitor: Send {
     fn outstanding(&mut self) -> u64;
     /// What is done for ourselves from now on.
     fn own(&mut self, own: Own);
+    /// From now on this process looks things up on the disk: each read of its own is ours, wherever it lies. A monitor that does not see
+    /// whose a request is takes them for the foreground's.
+    fn own_lookups(&mut self) {}
     /// Whether it is to tell of each foreground request from now on. Else it may tell only of the first that comes to an idle disk, of the
     /// last one before the disk is idle again, and of others now and then.
     fn tell_each(&mut self, _each: bool) {}

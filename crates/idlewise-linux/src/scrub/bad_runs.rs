@@ -15,7 +15,7 @@ pub struct BadBlocks {
     /// What the device or the kernel said: `medium`, `protection`, `io`; or what kept being in the way at each attempt:
     /// `timeout`, `transport`, `aborted`, `hardware`, `not-ready`. `recovered` could be read at the end of the pass: the medium is weak
     /// there, or the device was away for a moment. `doubtful` was found by an earlier pass over a disk of this name, which may have been
-    /// another disk, and has not been read again yet.
+    /// another disk, and has not been read again yet. `checksum` and `tree-block` can be read, and hold something else than they should.
     pub kind: String,
 }
 
@@ -26,6 +26,16 @@ impl BadBlocks {
     pub const DOUBTFUL: &str = "doubtful";
     /// Kind of a stretch with so many runs in it that they are not told one by one: some of its blocks can be read.
     pub const SCATTERED: &str = "scattered";
+
+    /// Kind of what can be read, and is not what its owner keeps a checksum of.
+    pub const CHECKSUM: &str = "checksum";
+    /// The same of a block of the owner's own trees, which also says what it is and when it was written.
+    pub const TREE_BLOCK: &str = "tree-block";
+
+    /// Whether it can be read, and holds something else than it should.
+    pub fn is_wrong(&self) -> bool {
+        [Self::CHECKSUM, Self::TREE_BLOCK].contains(&&*self.kind)
+    }
 
     /// The block behind it.
     pub fn end(&self) -> u64 {
@@ -71,6 +81,12 @@ impl BadRuns {
     /// Adds a block, with neighbours of its kind as one run; nothing if it is known.
     pub fn record(&mut self, lba: u64, kind: &str) {
         self.add(lba, lba.saturating_add(1), kind);
+        self.bound();
+    }
+
+    /// Adds the blocks of a stretch that are not known.
+    pub fn record_all(&mut self, begin: u64, end: u64, kind: &str) {
+        self.add(begin, end, kind);
         self.bound();
     }
 

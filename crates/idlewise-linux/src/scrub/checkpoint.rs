@@ -9,7 +9,7 @@ use idlewise::{Bytes, Nanos};
 
 use super::home::Home;
 use super::process::Process;
-use super::so_far::{AccountSoFar, Learnt};
+use super::so_far::{AccountSoFar, ContentSoFar, Learnt};
 use super::{BadBlocks, Doing, Left, Pass, Progress, RunSoFar, State};
 use crate::device::{Device, shares_disk};
 use crate::monitor::Announcement;
@@ -158,6 +158,16 @@ impl Checkpoint {
     /// Keeps that, from the next save on.
     pub(super) fn keep_learnt(&mut self, learnt: Learnt) {
         self.pass.learnt = Some(learnt);
+    }
+
+    /// What the owners of the data have said in this pass.
+    pub(super) fn content(&self) -> Option<&ContentSoFar> {
+        self.pass.content.as_ref()
+    }
+
+    /// Keeps that, from the next save on.
+    pub(super) fn keep_content(&mut self, content: &ContentSoFar) {
+        self.pass.content = Some(content.clone());
     }
 
     /// Unreadable blocks of this pass.

@@ -10,10 +10,12 @@ use idlewise::policy::Account;
 use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
+use super::judging::Judging;
 use super::lane::Lane;
 use super::learn::{self, Watch};
 use super::run::{Foretold, Run};
-use super::{BadBlocks, Checkpoint, CheckpointError, Pacing, Progress, RateCap, ReactionSoFar, State};
+use super::{BadBlocks, Checkpoint, CheckpointError, ContentSoFar, Pacing, Progress, RateCap, ReactionSoFar, State};
+use crate::content::Found;
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::monitor::{Monitor, MonitorError, now};
@@ -79,6 +81,8 @@ pub struct Report {
     pub reaction: Option<ReactionSoFar>,
     /// Events that the monitor lost.
     pub lost_events: u64,
+    /// What the owners of the data said, where they were asked.
+    pub content: Option<ContentSoFar>,
     /// Why its end could not be saved.
     pub unsaved: Option<String>,
 }
@@ -97,6 +101,16 @@ impl<'a> Scrubber<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         Self { lane: Lane::new(device, verifier, monitor, stop) }
+    }
+
+    /// From now on what a run reads is judged by the owners of the data; `checkpoint` says what they have said in this pass.
+    ///
+    /// # Errors
+    /// If no thread can be made.
+    pub fn judge_by(&mut self, found: Found, checkpoint: &Checkpoint) -> std::io::Result<()> {
+        self.lane.judging = Some(Judging::new(found, checkpoint.content())?);
+        self.lane.watched.monitor.own_lookups();
+        Ok(())
     }
 
     /// Keeps the scrub within a rate that it may share with others.
@@ -198,6 +212,7 @@ impl Report {
             compared: scrubber.foreground().compared(),
             reaction: None,
             lost_events: scrubber.lane.watched.monitor.lost(),
+            content: checkpoint.content().cloned(),
             unsaved: None,
         }
     }

@@ -237,6 +237,16 @@ impl Narrowing {
         self.bad.recovered(extent.offset.0 / self.block, extent.end().0 / self.block);
     }
 
+    /// A stretch that could be read is to be read once more, before all else.
+    pub fn look_again(&mut self, extent: Extent) {
+        self.pending.push(extent);
+    }
+
+    /// A stretch can be read, and holds something else than it should.
+    pub fn wrong(&mut self, extent: Extent, kind: &str) {
+        self.bad.record_all(extent.offset.0 / self.block, extent.end().0.div_ceil(self.block), kind);
+    }
+
     /// Whether no stretch is being narrowed down.
     pub fn settled(&self) -> bool {
         self.pending.is_empty()

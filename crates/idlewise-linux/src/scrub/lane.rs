@@ -11,6 +11,7 @@ use idlewise::{Bytes, Nanos};
 use rustix::thread::set_current_timer_slack;
 
 use super::engine::ScrubError;
+use super::judging::Judging;
 use super::reaction::Reaction;
 use super::spent::Spent;
 use super::{Doing, Progress, RateCap};
@@ -60,6 +61,8 @@ impl Policy for Never {
 pub struct Lane<'a> {
     pub device: &'a Device,
     pub verifier: Box<dyn Verifier>,
+    /// By the owners of the data, where they are asked.
+    pub judging: Option<Judging>,
     pub watched: Watched,
     /// Caps the rate of the scrub, with that of others.
     pub cap: Option<&'a RateCap>,
@@ -95,6 +98,7 @@ impl<'a> Lane<'a> {
         Self {
             device,
             verifier,
+            judging: None,
             watched: Watched::new(monitor, Box::new(Never)),
             cap: None,
             stop,

@@ -10,6 +10,7 @@ mod faults;
 mod folder;
 mod groups;
 mod home;
+mod judging;
 pub(crate) mod lane;
 mod learn;
 mod pacing;
@@ -38,7 +39,7 @@ pub(crate) use process::boot_id;
 pub use rate_cap::RateCap;
 pub use reaction::{ReactionSoFar, Times};
 pub use run::Foretold;
-pub use so_far::{AccountSoFar, ComparedSoFar, Learnt, RunSoFar};
+pub use so_far::{AccountSoFar, ComparedSoFar, ContentSoFar, Learnt, Owned, RunSoFar};
 
 use idlewise::drive::{Compared, Measured};
 use idlewise::policy::Account;
@@ -73,6 +74,8 @@ pub struct Progress {
     pub compared: Option<Compared>,
     /// How long this run has been paused because that was overdrawn.
     pub paused: Nanos,
+    /// What the owners of the data said, where they are asked.
+    pub content: Option<ContentSoFar>,
     /// Why the checkpoint could not be saved, when it was last tried.
     pub unsaved: Option<String>,
     /// Why the run failed, if it did.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bad_runs::{self, BadRuns};
 use super::process::Process;
-use super::{BadBlocks, Learnt, RunSoFar};
+use super::{BadBlocks, ContentSoFar, Learnt, RunSoFar};
 use crate::device::{Marks, Member};
 
 /// How a pass stands.
@@ -69,6 +69,9 @@ pub struct Pass {
     /// What is known of what a run costs; version 5 did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learnt: Option<Learnt>,
+    /// What the owners of the data said; version 6 did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentSoFar>,
     /// Who saved it.
     #[serde(default)]
     pub process: Option<Process>,
@@ -149,6 +152,7 @@ impl From<Pass1> for Pass {
             completed_unix_s: old.completed_unix_s,
             run: None,
             learnt: None,
+            content: None,
             process: None,
         }
     }
@@ -156,7 +160,7 @@ impl From<Pass1> for Pass {
 
 impl Pass {
     /// Version of the layout.
-    pub(super) const VERSION: u32 = 6;
+    pub(super) const VERSION: u32 = 7;
 
     /// Bytes of the device that are settled.
     pub fn verified(&self) -> Bytes {
@@ -199,7 +203,7 @@ impl Pass {
         let Version { version } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let pass: Self = match version {
             Some(1) => serde_json::from_slice::<Pass1>(text).map(Self::from),
-            Some(2..=6) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
+            Some(2..=7) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
             Some(other) => return Err(format!("version {other}, newer than {}", Self::VERSION)),
             None => return Err("without a version".into()),
         }
@@ -238,7 +242,7 @@ mod tests {
     use super::super::{Progress, faults};
     use super::*;
 
-    const VALID: &str = r#"{"version":6,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
+    const VALID: &str = r#"{"version":7,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
         "marks":{"start_bytes":0,"partition_uuid":null,"boot_id":"b","diskseq":7},
         "left":{"narrowing":[[4096,8192]],"skipped":[[16384,20480]]},
         "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
@@ -253,8 +257,8 @@ mod tests {
         assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
         assert_eq!(pass.verified(), Bytes(65_536 - 8_192));
         assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
-        let error = Pass::parse(VALID.replace("\"version\":6", "\"version\":7").as_bytes()).unwrap_err();
-        assert!(error.contains("version 7, newer than 6"), "{error}");
+        let error = Pass::parse(VALID.replace("\"version\":7", "\"version\":8").as_bytes()).unwrap_err();
+        assert!(error.contains("version 8, newer than 7"), "{error}");
     }
 
     /// What version 3 wrote of a run, before there was an account in it.
@@ -262,7 +266,7 @@ mod tests {
     fn version_3_stays_readable() {
         let run = r#""run":{"doing":"idle-wait","elapsed_s":1.5,"verified_bytes":1,"retries":0,"foreground_requests":2,
             "mean_slowdown_s":0.1,"max_slowdown_s":0.2,"request_size_bytes":4096,"idle_wait_s":0.5}"#;
-        let old = VALID.replace("\"version\":6", "\"version\":3").replace("\"run\":null", run);
+        let old = VALID.replace("\"version\":7", "\"version\":3").replace("\"run\":null", run);
         let pass = Pass::parse(old.as_bytes()).unwrap();
         assert_eq!(pass.run.as_ref().map(|run| (run.account, run.overdrawn_s)), Some((None, 0.0)));
         let mut progress = Progress { paused: Nanos::from_secs(3), ..Progress::default() };

@@ -47,6 +47,38 @@ pub struct RunSoFar {
     pub failure: Option<String>,
 }
 
+/// What the owners of the data have said of them in a pass (`content`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContentSoFar {
+    /// Who was asked, such as `btrfs`.
+    pub owners: Vec<String>,
+    /// Bytes that were compared with a checksum.
+    pub judged_bytes: u64,
+    /// Bytes that nothing uses.
+    pub free_bytes: u64,
+    /// Places that differed at a first look and not at a later one, or that were written all the time.
+    pub transient: u64,
+    /// Why an owner could not be asked at last, if it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unasked: Option<String>,
+    /// What lies in bad blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owned: Vec<Owned>,
+}
+
+/// What lies in a run of bad blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owned {
+    /// First block of the run.
+    pub lba: u64,
+    /// Its length in blocks.
+    pub blocks: u64,
+    /// Paths of files from the top of their file system on, or a word such as `metadata`; empty where nothing is.
+    pub names: Vec<String>,
+}
+
 /// What a run has learnt of what it costs, with which the next one goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -137,6 +137,7 @@ impl<'a> Subject<'a> {
             completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
             run: None,
             learnt: before.and_then(|pass| pass.learnt.clone()),
+            content: None,
             process: None,
         }
     }
@@ -147,5 +148,5 @@ pub fn doubtful(before: Pass) -> Pass {
     let mut errors_before = before.known_errors();
     errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
     errors_before.iter_mut().for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
-    Pass { errors: Vec::new(), errors_before, completed_unix_s: None, learnt: None, ..before }
+    Pass { errors: Vec::new(), errors_before, completed_unix_s: None, learnt: None, content: None, ..before }
 }

@@ -20,6 +20,7 @@ use io_uring::types::{SubmitArgs, Timespec};
 use rustix::io::Errno;
 
 use super::Device;
+use crate::memory::Buffer;
 
 /// Checks one stretch of a device at a time.
 pub trait Verifier: Send {
@@ -29,6 +30,11 @@ pub trait Verifier: Send {
     /// disk's own do not.
     fn reads(&self) -> bool {
         false
+    }
+    /// Hands out the memory that holds what the last request read, from its first byte on, and takes `spare` for the next one; `None` where
+    /// it reads nothing. Between two requests only.
+    fn take_read(&mut self, _spare: Option<Buffer>) -> Option<Buffer> {
+        None
     }
     /// Starts checking a stretch of whole blocks.
     ///

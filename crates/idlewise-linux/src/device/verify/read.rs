@@ -23,6 +23,8 @@ pub struct DirectRead {
     buffer: ManuallyDrop<Buffer>,
     /// What is being read and has not been yet.
     rest: Option<Extent>,
+    /// Where the request began of which that is the rest.
+    begin: u64,
 }
 
 /// The verifier that works on any device.
@@ -40,13 +42,18 @@ impl DirectRead {
             Fault::Device(format!("io_uring is not available ({error}); is kernel.io_uring_disabled set?"))
         })?;
         let buffer = ManuallyDrop::new(Buffer::new(largest.0 as usize));
-        Ok(Self { ring, fd: device.file.as_raw_fd(), buffer, rest: None })
+        Ok(Self { ring, fd: device.file.as_raw_fd(), buffer, rest: None, begin: 0 })
     }
 
     fn submit(&mut self, extent: Extent) -> Result<(), Fault> {
-        let length = extent.length.0.min(self.buffer.len() as u64) as u32;
-        let read = opcode::Read::new(Fd(self.fd), self.buffer.as_ptr(), length).offset(extent.offset.0).build();
-        // SAFETY: the buffer holds `length` bytes and outlives the request: it is only freed when none is in service.
+        // What is longer than the buffer is read in pieces, one over the other.
+        let behind = (extent.offset.0 - self.begin) as usize % self.buffer.len();
+        let length = extent.length.0.min((self.buffer.len() - behind) as u64) as u32;
+        // SAFETY: `behind` is within the buffer.
+        let memory = unsafe { self.buffer.as_ptr().add(behind) };
+        let read = opcode::Read::new(Fd(self.fd), memory, length).offset(extent.offset.0).build();
+        // SAFETY: the buffer holds `length` bytes from there on, and outlives the request: it is only freed, or exchanged, when none is in
+        // service.
         let queued = unsafe { self.ring.submission().push(&read) };
         queued.map_err(|_| Fault::Device("io_uring: the submission queue is full".into()))?;
         self.rest = Some(extent);
@@ -81,11 +88,21 @@ impl Verifier for DirectRead {
         true
     }
 
+    fn take_read(&mut self, spare: Option<Buffer>) -> Option<Buffer> {
+        if self.rest.is_some() {
+            return None;
+        }
+        let length = self.buffer.len();
+        let spare = spare.filter(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length));
+        Some(std::mem::replace(&mut *self.buffer, spare))
+    }
+
     fn start(&mut self, extent: Extent) -> Result<(), Fault> {
         // There is one buffer, and it is known of one request whether the kernel still writes into it.
         if self.rest.is_some() {
             return Err(Fault::Device("a request is still in service".into()));
         }
+        self.begin = extent.offset.0;
         self.submit(extent)
     }
 

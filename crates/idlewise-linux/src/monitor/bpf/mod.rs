@@ -270,6 +270,10 @@ impl Monitor for Bpf {
         self.shared.own_command.store(command.into(), Ordering::Release);
     }
 
+    fn own_lookups(&mut self) {
+        self.shared.own_lookups.store(1, Ordering::Relaxed);
+    }
+
     fn tell_each(&mut self, each: bool) {
         self.shared.tell_each.store(each.into(), Ordering::Relaxed);
     }

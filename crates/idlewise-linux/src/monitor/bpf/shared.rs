@@ -77,7 +77,9 @@ pub struct Variables {
     _late_at: AtomicU64,
     /// Whether many places of the queue were taken by others since this was last set to zero.
     pub crowd_seen: AtomicU32,
-    _pad: [AtomicU32; 3],
+    /// Whether each read of this process is ours.
+    pub own_lookups: AtomicU32,
+    _pad: [AtomicU32; 2],
     pub foreground_open: AtomicI64,
     _untold: AtomicU64,
     _line: [AtomicU64; 6],

@@ -2,6 +2,7 @@
 
 mod failing;
 mod forecast;
+mod judged;
 mod saving;
 mod second_look;
 
@@ -15,6 +16,7 @@ use super::ceiling::Took;
 use super::faults::Narrowing;
 use failing::Failing;
 use forecast::Forecast;
+use judged::within;
 use saving::Settled;
 use second_look::SecondLook;
 
@@ -257,7 +259,7 @@ impl<'r, 'a> Run<'r, 'a> {
         let block = u64::from(self.lane.device.block);
         let most = self.pacing.most(self.lane.follows());
         let size = size.min(self.narrowing.longest()).min(self.longest).min(most);
-        let size = Bytes((size.0 / block * block).max(block));
+        let size = Bytes(self.in_units(size.0 / block * block).max(block));
         if let Some(look) = &mut self.second_look {
             return look.next(size);
         }
@@ -268,6 +270,8 @@ impl<'r, 'a> Run<'r, 'a> {
             match self.order.next(size) {
                 Some(extent) => self.narrowing.begin(extent),
                 None if self.narrowing.come_back() => {}
+                // What was read last may have to be read once more.
+                None if self.finish_judging() => {}
                 None => {
                     let look = SecondLook::new(&self.narrowing.bad(), self.lane.device.block);
                     return self.second_look.insert(look).next(size);
@@ -288,7 +292,8 @@ impl<'r, 'a> Run<'r, 'a> {
         let mut kept = self.failing.is_some() || self.second_look.is_some();
         // Blocks around unreadable ones say little of how long requests take.
         let usual = self.narrowing.settled() && self.second_look.is_none();
-        let verified = self.lane.verify(extent, &mut |_, service| {
+        let whole = self.whole(extent);
+        let verified = self.lane.verify(whole, &mut |_, service| {
             progress.doing = Doing::Hung(service);
             (self.watch)(&progress);
             // A machine that hangs is ended by a reset: the next run must not come to this place first.
@@ -306,14 +311,19 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         let (result, time) = verified?;
         if result.is_ok() && usual {
-            self.pacing.took(Took { size: extent.length, time, at: now(), follows });
+            self.pacing.took(Took { size: whole.length, time, at: now(), follows });
         }
+        let result = within(result, extent);
         // Asked behind each request, so that all that was settled before is of the medium that was opened.
         if self.lane.device.has_another_medium() {
             return Ok(Some("its medium was exchanged for another one: run it again to scrub that".into()));
         }
+        let readable = result.is_ok();
         if let Some(failure) = self.settle(extent, result)? {
             return Ok(Some(failure));
+        }
+        if readable && self.second_look.is_none() {
+            self.judge(extent, whole.length);
         }
         self.settled = Settled { place: self.order.place(), left: self.narrowing.left() };
         Ok(None)
@@ -341,6 +351,7 @@ impl<'r, 'a> Run<'r, 'a> {
             compared: self.lane.watched.driver.clock().compared(),
             reaction: self.lane.reaction.so_far().filter(|_| !self.lane.watched.monitor.is_coarse()),
             lost_events: self.lane.watched.monitor.lost(),
+            content: self.lane.judging.as_ref().map(|judging| judging.so_far().clone()),
             unsaved: self.unsaved.clone(),
         }
     }

@@ -4,6 +4,7 @@ use idlewise::Bytes;
 use idlewise::order::Place;
 
 use super::Run;
+use super::judged::{NAMED, NAMED_AT_ONCE};
 use crate::monitor::now;
 use crate::scrub::{Doing, Learnt, Left, Progress, State};
 
@@ -23,11 +24,17 @@ impl Settled {
 impl Run<'_, '_> {
     /// Saves the checkpoint. One that cannot be saved is told and tried again: a full disk elsewhere ends no scrub of days.
     pub(super) fn save(&mut self, state: State, doing: Doing) {
+        // No place is saved before all that was read up to there is judged.
+        self.finish_judging();
+        self.name_what_is_bad(if state == State::Running { NAMED_AT_ONCE } else { NAMED });
         let progress = self.progress(doing);
         let (certain, bad) = (self.certain().clone(), self.narrowing.certain());
         if let Some(account) = &progress.account {
             let comparing = self.lane.watched.driver.clock().learnt();
             self.checkpoint.keep_learnt(Learnt { comparing, delays: account.reserve.delays() });
+        }
+        if let Some(content) = &progress.content {
+            self.checkpoint.keep_content(content);
         }
         let saved = self.checkpoint.save(&certain.place, &certain.left, &bad, state, &progress);
         self.saved = now();
@@ -52,6 +59,7 @@ impl Run<'_, '_> {
             account: self.lane.watched.driver.account(),
             compared: self.lane.watched.driver.clock().compared(),
             paused: self.spent.paused(now()),
+            content: self.lane.judging.as_ref().map(|judging| judging.so_far().clone()),
             unsaved: self.unsaved.clone(),
             failure: self.failure.clone(),
         }

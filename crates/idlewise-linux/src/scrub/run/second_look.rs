@@ -63,7 +63,8 @@ impl SecondLook {
     pub fn new(bad: &[BadBlocks], block: u32) -> Self {
         let block = u64::from(block);
         let extent = |run: &BadBlocks| Extent { offset: Bytes(run.lba * block), length: Bytes(run.blocks * block) };
-        let mut bad: Vec<_> = bad.iter().filter(|run| run.kind != BadBlocks::RECOVERED).map(extent).collect();
+        let mut bad: Vec<_> =
+            bad.iter().filter(|run| run.kind != BadBlocks::RECOVERED && !run.is_wrong()).map(extent).collect();
         bad.sort_by_key(|extent| extent.length);
         let runs = bad.into_iter().map(|extent| Run { left: [extent].into(), from: From::Whole, failed: 0 });
         Self { block, runs: runs.collect(), now: None, failed_again: 0 }

@@ -1,0 +1,107 @@
+//! Whose data a scrub reads: who is asked what they should be, and what is said of it.
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use idlewise::Bytes;
+use idlewise::report::printable::one_line;
+use idlewise_linux::content::{self, Found, OWNERS};
+use idlewise_linux::device::Device;
+use idlewise_linux::scrub::ContentSoFar;
+use serde::Serialize;
+
+use super::bar::Bar;
+use crate::exit::UsageError;
+
+/// All that are found on the device.
+const AUTO: &str = "auto";
+const NONE: &str = "none";
+/// The one way to verify that brings the data here.
+const READ: &str = "read";
+
+/// What `--content` takes.
+pub fn names() -> PossibleValuesParser {
+    let owners = OWNERS.iter().map(|owner| PossibleValue::new(owner.name).help(super::sentence(owner.about)));
+    let auto = PossibleValue::new(AUTO).help("All below that are found on the device");
+    [auto, PossibleValue::new(NONE).help("Only read")].into_iter().chain(owners).collect::<Vec<_>>().into()
+}
+
+/// The owners of a device by `--content`, with `--verifier` as it was given.
+///
+/// # Errors
+/// If an owner was named that cannot be asked, or the way to verify brings no data.
+pub fn find(device: &Device, name: &str, verifier: Option<&str>) -> Result<Found, UsageError> {
+    let device_name = device.path.display();
+    let reads = verifier.is_none_or(|verifier| verifier == READ);
+    if name == NONE || name == AUTO && !reads {
+        return Ok(Found::default());
+    }
+    if !reads {
+        return Err(UsageError(format!("--content {name} takes --verifier {READ}: the others bring no data to judge")));
+    }
+    let found = content::find(device, Some(name).filter(|name| *name != AUTO));
+    if name != AUTO && found.is_empty() {
+        let why =
+            found.passed.first().map_or(String::new(), |(part, owner, why)| format!(": {owner} on {part}: {why}"));
+        return Err(UsageError(format!("{device_name}: no {name} on it can be asked{why}")));
+    }
+    Ok(found)
+}
+
+/// With which verifier the owners' data are read.
+pub fn verifier<'a>(found: &Found, verifier: Option<&'a str>) -> Option<&'a str> {
+    if found.is_empty() { verifier } else { Some(READ) }
+}
+
+/// Says who is asked, and who is not.
+pub fn say(device: &Device, found: &Found, bar: &Bar) {
+    if !found.is_empty() {
+        let owners = found.names().join(", ");
+        bar.say(&format!("compares what it reads with the checksums of {owners}, on {} of it", found.covered()));
+    }
+    for (part, owner, why) in &found.passed {
+        let part = if *part == device.name() { String::new() } else { format!(" on {}", one_line(part)) };
+        bar.say(&format!("the checksums of {owner}{part} are not used: {}", one_line(why)));
+    }
+}
+
+/// What the owners said, as in `--json`.
+#[derive(Serialize)]
+pub struct Content {
+    owners: Vec<String>,
+    /// Compared with a checksum.
+    judged_bytes: u64,
+    /// Of no use to anyone.
+    free_bytes: u64,
+    /// Verified, and neither of these.
+    unjudged_bytes: u64,
+    /// Places that differed for a moment.
+    transient: u64,
+    /// Why an owner could not be asked at last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unasked: Option<String>,
+}
+
+impl Content {
+    /// Of a pass that has verified so much.
+    pub fn new(so_far: &ContentSoFar, verified: Bytes) -> Self {
+        let ContentSoFar { owners, judged_bytes, free_bytes, transient, unasked, .. } = so_far.clone();
+        let unjudged_bytes = verified.0.saturating_sub(judged_bytes.saturating_add(free_bytes));
+        Self { owners, judged_bytes, free_bytes, unjudged_bytes, transient, unasked }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let owners = self.owners.join(", ");
+        let [judged, free, rest] = [self.judged_bytes, self.free_bytes, self.unjudged_bytes].map(Bytes);
+        let mut text = format!(
+            "  compared with the checksums of {owners}: {judged}; free space: {free}; without a checksum: {rest}\n"
+        );
+        if self.transient > 0 {
+            let places = if self.transient == 1 { "place was" } else { "places were" };
+            text += &format!("  {} {places} written while being compared, and right later\n", self.transient);
+        }
+        if let Some(why) = &self.unasked {
+            text += &format!("  {owners} could not be asked at last: {}\n", one_line(why));
+        }
+        text
+    }
+}

@@ -1,0 +1,212 @@
+//! What is asked of a mounted btrfs (the kernel's include/uapi/linux/btrfs.h). Nothing here changes anything.
+
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::AsRawFd;
+
+use libc::c_ulong;
+
+/// Bytes of items that one search brings at most.
+const ROOM: usize = 256 << 10;
+/// Places of files that one question brings at most, in words of three.
+const PLACES: usize = 3 * 512;
+
+/// The place of an item in a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub object: u64,
+    pub kind: u8,
+    pub offset: u64,
+}
+
+impl Key {
+    /// The one behind it.
+    fn next(self) -> Option<Self> {
+        let Self { object, kind, offset } = self;
+        if let Some(offset) = offset.checked_add(1) {
+            return Some(Self { offset, ..self });
+        }
+        if let Some(kind) = kind.checked_add(1) {
+            return Some(Self { kind, offset: 0, object });
+        }
+        object.checked_add(1).map(|object| Self { object, kind: 0, offset: 0 })
+    }
+}
+
+#[repr(C)]
+struct SearchArguments {
+    tree: u64,
+    min_object: u64,
+    max_object: u64,
+    min_offset: u64,
+    max_offset: u64,
+    min_transaction: u64,
+    max_transaction: u64,
+    min_kind: u32,
+    max_kind: u32,
+    items: u32,
+    unused: u32,
+    unused_more: [u64; 4],
+    room: u64,
+}
+
+const _: () = assert!(size_of::<SearchArguments>() == 112);
+
+#[repr(C)]
+struct FileSystem {
+    max_device: u64,
+    devices: u64,
+    id: [u8; 16],
+    node: u32,
+    sector: u32,
+    clone_alignment: u32,
+    sum_kind: u16,
+    sum_length: u16,
+    flags: u64,
+    generation: u64,
+    metadata_id: [u8; 16],
+    reserved: [u8; 944],
+}
+
+const _: () = assert!(size_of::<FileSystem>() == 1024);
+
+#[repr(C)]
+struct LogicalPlaces {
+    logical: u64,
+    room: u64,
+    reserved: [u64; 3],
+    flags: u64,
+    places: *mut u64,
+}
+
+const _: () = assert!(size_of::<LogicalPlaces>() == 56 || size_of::<usize>() != 8);
+
+#[repr(C)]
+struct Path {
+    tree: u64,
+    object: u64,
+    name: [u8; 4080],
+}
+
+const fn request(reads: bool, number: u8, size: usize) -> c_ulong {
+    const BTRFS: c_ulong = 0x94;
+    let direction: c_ulong = if reads { 2 } else { 3 };
+    direction << 30 | (size as c_ulong) << 16 | BTRFS << 8 | number as c_ulong
+}
+
+/// # Safety
+/// `argument` is what the kernel expects of this request, and lives until it returns.
+unsafe fn call<T>(file: &File, request: c_ulong, argument: *mut T) -> io::Result<()> {
+    // SAFETY: the caller vouches for the argument, and the descriptor is open.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The unique name of the file system that a file is on.
+pub fn file_system(file: &File) -> io::Result<[u8; 16]> {
+    const FS_INFO: c_ulong = request(true, 31, size_of::<FileSystem>());
+    // SAFETY: all of it is integers, for which zeros are values.
+    let mut info: FileSystem = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is the kernel's, as asserted above.
+    unsafe { call(file, FS_INFO, &raw mut info) }?;
+    Ok(info.id)
+}
+
+/// Shows `each` the items of a tree from one key to another, both included, in order.
+pub fn search(file: &File, tree: u64, from: Key, to: Key, mut each: impl FnMut(Key, &[u8])) -> io::Result<()> {
+    const TREE_SEARCH_V2: c_ulong = request(false, 17, size_of::<SearchArguments>());
+    const HEADER: usize = 32;
+    let begin = size_of::<SearchArguments>();
+    // Of words: the arguments must be aligned as such.
+    let mut memory = vec![0u64; (begin + ROOM) / size_of::<u64>()];
+    let mut next = Some(from);
+    while let Some(from) = next.filter(|from| *from <= to) {
+        let arguments = SearchArguments {
+            tree,
+            min_object: from.object,
+            max_object: to.object,
+            min_offset: from.offset,
+            max_offset: to.offset,
+            min_transaction: 0,
+            max_transaction: u64::MAX,
+            min_kind: from.kind.into(),
+            max_kind: to.kind.into(),
+            items: u32::MAX,
+            unused: 0,
+            unused_more: [0; 4],
+            room: ROOM as u64,
+        };
+        let start = memory.as_mut_ptr().cast::<SearchArguments>();
+        // SAFETY: the memory is aligned for words, long enough for the arguments, and nothing else refers to it.
+        unsafe { start.write(arguments) };
+        // SAFETY: behind the arguments there is as much room as they say.
+        unsafe { call(file, TREE_SEARCH_V2, start) }?;
+        // SAFETY: the arguments were written above, and the kernel changed only their numbers.
+        let found = unsafe { (*start).items };
+        // SAFETY: all of the memory is initialised, and is borrowed for as long as the bytes are looked at.
+        let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().add(begin), ROOM) };
+        let mut at = 0;
+        next = None;
+        for _ in 0..found {
+            let Some(header) = bytes.get(at..at + HEADER) else { break };
+            let word = |at: usize| u64::from_ne_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+            let (kind, length) = (word(24) as u32, (word(24) >> 32) as usize);
+            let (kind, length) =
+                if cfg!(target_endian = "little") { (kind, length) } else { (length as u32, kind as usize) };
+            let key = Key { object: word(8), kind: kind as u8, offset: word(16) };
+            let Some(data) = bytes.get(at + HEADER..at + HEADER + length) else { break };
+            each(key, data);
+            next = key.next();
+            at += HEADER + length;
+        }
+    }
+    Ok(())
+}
+
+/// In which files a byte of the file system's own addresses lies: each as tree and number of the file.
+pub fn files_at(file: &File, logical: u64) -> io::Result<Vec<(u64, u64)>> {
+    const LOGICAL_INO_V2: c_ulong = request(false, 59, size_of::<LogicalPlaces>());
+    const HEADER: usize = 2;
+    let mut places = vec![0u64; HEADER + PLACES];
+    let room = size_of_val(&places[..]) as u64;
+    let mut arguments = LogicalPlaces { logical, room, reserved: [0; 3], flags: 0, places: places.as_mut_ptr() };
+    // SAFETY: the structure is the kernel's, and `places` has as many bytes as it says.
+    unsafe { call(file, LOGICAL_INO_V2, &raw mut arguments) }?;
+    // Two words of 32 bits each: bytes left and missing, then values and those left out.
+    let count = (places[1] as u32 as usize).min(PLACES);
+    let mut files: Vec<_> = places[HEADER..HEADER + count].chunks_exact(3).map(|place| (place[2], place[0])).collect();
+    files.sort_unstable();
+    files.dedup();
+    Ok(files)
+}
+
+/// The path of a file or folder within its tree, as bytes; empty for the tree's own folder.
+pub fn path_in_tree(file: &File, tree: u64, object: u64) -> io::Result<Vec<u8>> {
+    const INO_LOOKUP: c_ulong = request(false, 18, size_of::<Path>());
+    const _: () = assert!(size_of::<Path>() == 4096 && offset_of!(Path, name) == 16);
+    let mut path = Path { tree, object, name: [0; 4080] };
+    // SAFETY: the structure is the kernel's, as asserted above.
+    unsafe { call(file, INO_LOOKUP, &raw mut path) }?;
+    Ok(path.name.iter().copied().take_while(|byte| *byte != 0).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_follow_each_other() {
+        let key = |object, kind, offset| Key { object, kind, offset };
+        assert_eq!(key(1, 2, 3).next(), Some(key(1, 2, 4)));
+        assert_eq!(key(1, 2, u64::MAX).next(), Some(key(1, 3, 0)));
+        assert_eq!(key(1, 255, u64::MAX).next(), Some(key(2, 0, 0)));
+        assert_eq!(key(u64::MAX, 255, u64::MAX).next(), None);
+    }
+
+    #[test]
+    fn requests_are_the_kernels() {
+        assert_eq!(request(false, 17, 112), 0xc070_9411);
+        assert_eq!(request(true, 31, 1024), 0x8400_941f);
+    }
+}

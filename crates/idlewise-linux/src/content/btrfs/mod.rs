@@ -1,0 +1,268 @@
+//! btrfs: a checksum of each sector of data, kept in a tree, and tree blocks that hold their own.
+//!
+//! ```text
+//! place on the device ─ chunks ─► address ─ checksum tree ─► what each sector should be
+//!                                        └─ extent tree ──► tree blocks, and what is free
+//! ```
+//!
+//! The trees are asked while it is mounted, and say what is true at that moment. A sector is never written in place, and what is free
+//! is not written before what freed it is on the disk: so what differs twice from the same checksum is wrong.
+
+mod algorithm;
+mod chunks;
+mod ioctl;
+mod names;
+mod superblock;
+mod trees;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+use rustix::fs::OFlags;
+
+use super::{Content, Judged, Part, Suspect, Unasked, mounts};
+use crate::memory::Buffer;
+use crate::scrub::BadBlocks;
+use chunks::{Piece, Stretch, stretches};
+use superblock::{COPIES, LENGTH, Superblock};
+use trees::{Allocated, BlockWanted};
+
+/// After so long the map of chunks is asked for again, and what is free.
+const FRESH: Duration = Duration::from_secs(30);
+/// What is free is asked for so many addresses at a time.
+const WINDOW: u64 = 64 << 20;
+/// Of so many sectors of a run the files are asked for.
+const NAMED: u64 = 16;
+
+/// A device of a mounted btrfs.
+struct Btrfs {
+    /// The device, and where on it the file system's part begins.
+    disk: File,
+    begin: u64,
+    length: u64,
+    superblock: Superblock,
+    mount: PathBuf,
+    chunks: Vec<Stretch>,
+    asked: Option<Instant>,
+    window: Window,
+}
+
+/// What is allocated in a range of addresses.
+#[derive(Default)]
+struct Window {
+    range: Range<u64>,
+    allocated: Vec<Range<u64>>,
+}
+
+/// Opens the content of a part of a device; nothing where no btrfs is on it.
+///
+/// # Errors
+/// Why its checksums cannot be used.
+pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
+    let bytes = part.read(COPIES[0], LENGTH);
+    let Some(superblock) = bytes.ok().map_or(Ok(None), |bytes| Superblock::parse(&bytes, COPIES[0]))? else {
+        return Ok(None);
+    };
+    if !Path::new("/sys/fs/btrfs").join(superblock.name()).join("devices").join(&part.name).exists() {
+        return Err("it is not mounted".into());
+    }
+    let disk = part.disk.try_clone().map_err(|error| error.to_string())?;
+    let mut found = Btrfs {
+        disk,
+        begin: part.range.start,
+        length: part.range.end - part.range.start,
+        superblock,
+        mount: PathBuf::new(),
+        chunks: Vec::new(),
+        asked: None,
+        window: Window::default(),
+    };
+    let file = found.mounted().map_err(|problem| problem.0)?;
+    found.ask(&file).map_err(|error| why(&error))?;
+    Ok(Some(Box::new(found)))
+}
+
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "to ask it takes root, or CAP_SYS_ADMIN".into(),
+        _ => error.to_string(),
+    }
+}
+
+impl Btrfs {
+    /// A folder of the mounted file system. It is opened each time, so that it can be unmounted.
+    fn mounted(&mut self) -> Result<File, Unasked> {
+        let open = |folder: &Path| {
+            let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
+            let file = File::options().read(true).custom_flags(flags.bits() as i32).open(folder).ok()?;
+            (ioctl::file_system(&file).ok()? == self.superblock.id).then_some(file)
+        };
+        if let Some(file) = Some(&self.mount).filter(|mount| mount.is_absolute()).and_then(|mount| open(mount)) {
+            return Ok(file);
+        }
+        let mounts = mounts::of(&["btrfs"]).into_iter();
+        let found = mounts.filter_map(|mount| Some((open(&mount.folder)?, mount.folder))).next();
+        let (file, folder) = found.ok_or_else(|| Unasked("it is not mounted where it can be seen from here".into()))?;
+        self.mount = folder;
+        Ok(file)
+    }
+
+    /// Asks for the map of chunks, if it is not known for long enough.
+    fn ask(&mut self, file: &File) -> io::Result<()> {
+        if self.asked.is_none_or(|asked| asked.elapsed() > FRESH) {
+            self.chunks = stretches(file, self.superblock.device)?;
+            self.window = Window::default();
+            self.asked = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// The pieces of a range of the part.
+    fn pieces(&self, range: &Range<u64>) -> Vec<Piece> {
+        let first = self.chunks.partition_point(|stretch| stretch.place.end <= range.start);
+        let within = self.chunks[first..].iter().take_while(|stretch| stretch.place.start < range.end);
+        within.flat_map(|stretch| stretch.pieces(range)).collect()
+    }
+
+    /// How many bytes of these addresses are allocated.
+    fn allocated(&mut self, file: &File, range: &Range<u64>) -> io::Result<u64> {
+        if range.start < self.window.range.start || range.end > self.window.range.end {
+            let window = range.start..range.end.max(range.start.saturating_add(WINDOW));
+            let allocated = trees::allocated(file, &self.superblock, &window)?;
+            let allocated = allocated.into_iter().map(|Allocated { range, .. }| range).collect();
+            self.window = Window { range: window, allocated };
+        }
+        let first = self.window.allocated.partition_point(|one| one.end <= range.start);
+        let within = self.window.allocated[first..].iter().take_while(|one| one.start < range.end);
+        Ok(within.map(|one| one.end.min(range.end) - one.start.max(range.start)).sum())
+    }
+
+    /// The last transaction that is on the disk as a whole.
+    fn committed(&self) -> Option<u64> {
+        let mut buffer = Buffer::new(LENGTH);
+        let bytes = buffer.bytes(LENGTH);
+        self.disk.read_exact_at(bytes, self.begin + COPIES[0]).ok()?;
+        Some(Superblock::parse(bytes, COPIES[0]).ok()??.generation)
+    }
+
+    /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
+    fn judge_piece(
+        &mut self,
+        file: &File,
+        piece: &Piece,
+        end: u64,
+        bytes: &[u8],
+        judged: &mut Judged,
+    ) -> io::Result<()> {
+        let Some(logical) = piece.logical else { return Ok(()) };
+        let range = logical..logical + (piece.place.end - piece.place.start);
+        let own = logical..logical + (piece.place.end.min(end).saturating_sub(piece.place.start));
+        let Superblock { sector, node, algorithm, .. } = self.superblock;
+        let at = |address: u64, length: u64| {
+            let from = (address - range.start) as usize;
+            bytes.get(from..from + length as usize)
+        };
+        let place = |address: u64| Bytes(self.begin + piece.place.start + (address - range.start));
+        let suspect = |address: u64, length: u64, kind: &'static str, expected: u64| Suspect {
+            extent: Extent { offset: place(address), length: Bytes(length) },
+            kind,
+            expected,
+        };
+        let before = judged.judged;
+        if piece.data {
+            let sums = trees::sums(file, &self.superblock, &range)?;
+            for (address, sum) in sums.into_iter().filter(|(address, _)| own.contains(address)) {
+                let Some(data) = at(address, sector) else { continue };
+                judged.judged += sector;
+                if !algorithm.fits(data, &sum) {
+                    judged.suspects.push(suspect(address, sector, BadBlocks::CHECKSUM, superblock::word(&sum, 0)));
+                }
+            }
+        }
+        if piece.trees {
+            for (address, generation) in trees::blocks(file, &self.superblock, &own)? {
+                let wanted = BlockWanted { superblock: &self.superblock, logical: address, generation };
+                let Some(block) = at(address, node) else { continue };
+                if wanted.fits(block) {
+                    judged.judged += node;
+                } else if self.committed().is_some_and(|committed| generation <= committed) {
+                    judged.judged += node;
+                    judged.suspects.push(suspect(address, node, BadBlocks::TREE_BLOCK, generation));
+                }
+                // What the running transaction has made is in memory still.
+            }
+        }
+        // What was allocated since that was asked may be judged already.
+        let unjudged = (own.end - own.start).saturating_sub(judged.judged - before);
+        judged.free += (own.end - own.start - self.allocated(file, &own)?.min(own.end - own.start)).min(unjudged);
+        Ok(())
+    }
+}
+
+impl Content for Btrfs {
+    fn judge(&mut self, extent: Extent, read: &[u8]) -> Result<Judged, Unasked> {
+        let file = self.mounted()?;
+        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let begin = extent.offset.0 - self.begin;
+        let range = begin..(begin + read.len() as u64).min(self.length);
+        let end = (begin + extent.length.0).min(range.end);
+        let mut judged = Judged::default();
+        let pieces = self.pieces(&range);
+        let mapped: u64 = pieces.iter().map(|piece| piece.place.end.min(end).saturating_sub(piece.place.start)).sum();
+        judged.free = (end - begin).saturating_sub(mapped);
+        for piece in &pieces {
+            let from = (piece.place.start - range.start) as usize;
+            let bytes = &read[from..from + (piece.place.end - piece.place.start) as usize];
+            self.judge_piece(&file, piece, end, bytes, &mut judged).map_err(|error| Unasked(why(&error)))?;
+        }
+        for place in
+            COPIES.into_iter().filter(|place| (begin..end).contains(place) && place + LENGTH as u64 <= range.end)
+        {
+            let bytes = &read[(place - range.start) as usize..][..LENGTH];
+            let whole = Superblock::parse(bytes, place).ok().flatten().filter(|found| found.id == self.superblock.id);
+            let extent = Extent { offset: Bytes(self.begin + place), length: Bytes(LENGTH as u64) };
+            judged.judged += LENGTH as u64;
+            judged.free = judged.free.saturating_sub(LENGTH as u64);
+            if whole.is_none() {
+                judged.suspects.push(Suspect { extent, kind: BadBlocks::TREE_BLOCK, expected: 0 });
+            }
+        }
+        Ok(judged)
+    }
+
+    fn unit(&self) -> u64 {
+        self.superblock.node.max(self.superblock.sector)
+    }
+
+    fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
+        let file = self.mounted()?;
+        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
+        let mut names = Vec::new();
+        for piece in self.pieces(&range) {
+            let Some(logical) = piece.logical else {
+                names.push("parity".into());
+                continue;
+            };
+            if !piece.data {
+                names.push("metadata".into());
+                continue;
+            }
+            let sector = self.superblock.sector;
+            let end = logical + (piece.place.end - piece.place.start);
+            for address in (logical / sector * sector..end).step_by(sector as usize).take(NAMED as usize) {
+                // Nobody's, or a tree block's.
+                names.extend(names::of(&file, address).unwrap_or_default());
+            }
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}

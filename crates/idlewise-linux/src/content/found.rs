@@ -1,0 +1,131 @@
+//! Which parts of a device belong to whom: its partitions, or the device as a whole.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::{Content, Judged, OWNERS, Unasked};
+use crate::device::Device;
+use crate::memory::Buffer;
+
+/// A part of a device on which a file system may lie.
+pub struct Part {
+    /// The device that it is part of, open for direct reads.
+    pub disk: File,
+    /// Where on that.
+    pub range: Range<u64>,
+    /// Its name in sysfs.
+    pub name: String,
+}
+
+impl Part {
+    /// So many bytes at a place of it, both multiples of any block.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn read(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut buffer = Buffer::new(length);
+        let bytes = buffer.bytes(length);
+        self.disk.read_exact_at(bytes, self.range.start + at)?;
+        Ok(bytes.to_vec())
+    }
+}
+
+/// The owners of a device.
+#[derive(Default)]
+pub struct Found {
+    parts: Vec<Owned>,
+    /// What has an owner that cannot be asked: part, owner and why.
+    pub passed: Vec<(String, &'static str, String)>,
+}
+
+struct Owned {
+    range: Range<u64>,
+    owner: &'static str,
+    content: Box<dyn Content>,
+}
+
+/// Finds the owners of a device, or only those of this name.
+pub fn find(device: &Device, name: Option<&str>) -> Found {
+    let mut found = Found::default();
+    for (range, part) in device.parts() {
+        let Ok(disk) = device.file.try_clone() else { continue };
+        let part = Part { disk, range: range.clone(), name: part };
+        for owner in OWNERS.iter().filter(|owner| name.is_none_or(|name| name == owner.name)) {
+            match (owner.open)(&part) {
+                Ok(Some(content)) => {
+                    found.parts.push(Owned { range, owner: owner.name, content });
+                    break;
+                }
+                Ok(None) => {}
+                Err(why) => found.passed.push((part.name.clone(), owner.name, why)),
+            }
+        }
+    }
+    found
+}
+
+impl Found {
+    /// Whether there is none that can be asked.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// The names of those that are asked, each once.
+    pub fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.parts.iter().map(|part| part.owner).collect();
+        names.dedup();
+        names
+    }
+
+    /// How much of the device is theirs.
+    pub fn covered(&self) -> Bytes {
+        Bytes(self.parts.iter().map(|part| part.range.end - part.range.start).sum())
+    }
+
+    /// Each part, and the length of what is judged as one in it.
+    pub(crate) fn edges(&self) -> Vec<(Range<u64>, u64)> {
+        self.parts.iter().map(|part| (part.range.clone(), part.content.unit().max(1))).collect()
+    }
+
+    fn within(&mut self, extent: Extent) -> impl Iterator<Item = (Extent, &mut Owned)> {
+        self.parts.iter_mut().filter_map(move |part| {
+            let (begin, end) = (extent.offset.0.max(part.range.start), extent.end().0.min(part.range.end));
+            (begin < end).then_some((Extent { offset: Bytes(begin), length: Bytes(end - begin) }, part))
+        })
+    }
+}
+
+impl Found {
+    /// Judges what begins in a stretch; `read` is what was read from its first byte on.
+    ///
+    /// # Errors
+    /// Why an owner cannot be asked.
+    pub(crate) fn judge(&mut self, extent: Extent, read: &[u8]) -> Result<Judged, Unasked> {
+        let mut all = Judged::default();
+        for (within, part) in self.within(extent) {
+            let from = (within.offset.0 - extent.offset.0) as usize;
+            let judged = part.content.judge(within, &read[from.min(read.len())..])?;
+            all.judged += judged.judged;
+            all.free += judged.free;
+            all.suspects.extend(judged.suspects);
+        }
+        Ok(all)
+    }
+
+    /// What lies in a stretch.
+    ///
+    /// # Errors
+    /// Why an owner cannot be asked.
+    pub fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
+        let mut names = Vec::new();
+        for (within, part) in self.within(extent) {
+            names.extend(part.content.owners(within)?);
+        }
+        Ok(names)
+    }
+}

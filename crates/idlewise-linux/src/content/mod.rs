@@ -1,0 +1,86 @@
+//! Whose data is read: an owner that keeps checksums of them tells what they should be. One file or folder an owner, one line each in
+//! [`OWNERS`].
+//!
+//! ```text
+//! a stretch that was read ─► Content::judge ─► as it should be
+//!                                            ├► a suspect: read and judged once more; twice the same is a mismatch
+//!                                            └► nothing is known of it
+//! ```
+
+mod btrfs;
+mod found;
+mod mounts;
+
+use idlewise::order::Extent;
+use idlewise::registry::{Named, Registry};
+
+pub use found::{Found, Part, find};
+
+/// Judges what was read, by what its owner keeps of it. It reads trees and tables of its own where they are not in memory.
+pub trait Content: Send {
+    /// Judges what begins in a stretch of the device; `read` is what was read from its first byte on, before this is called.
+    ///
+    /// # Errors
+    /// Why the owner cannot be asked: nothing is known of the stretch.
+    fn judge(&mut self, extent: Extent, read: &[u8]) -> Result<Judged, Unasked>;
+    /// What is judged as one begins at multiples of this, counted from the owner's first byte.
+    fn unit(&self) -> u64;
+    /// What lies there: paths of files, or a word such as `metadata`; empty where nothing does.
+    ///
+    /// # Errors
+    /// Why the owner cannot be asked.
+    fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked>;
+}
+
+/// What the owner of a stretch says of it. The rest of the stretch holds what no checksum is kept of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Bytes that were compared with a checksum.
+    pub judged: u64,
+    /// Bytes that nothing uses.
+    pub free: u64,
+    /// Where they differed.
+    pub suspects: Vec<Suspect>,
+}
+
+/// A place that holds something else than it should. It may have been written meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// Where, on the device.
+    pub extent: Extent,
+    /// The kind of a run of bad blocks, such as `checksum`.
+    pub kind: &'static str,
+    /// What stands for what should be there.
+    pub expected: u64,
+}
+
+/// The owner cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unasked(pub String);
+
+/// One owner.
+pub struct Owner {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// Opens the content of a part of a device; `None` where the part is not its own.
+    pub open: Open,
+}
+
+impl Named for Owner {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// Opens the content of a part of a device, or says why it cannot be used.
+pub type Open = fn(&Part) -> Result<Option<Box<dyn Content>>, String>;
+
+/// What there is.
+pub static OWNERS: Registry<Owner> = Registry::new(&[Owner {
+    name: "btrfs",
+    about: "checksums of data and tree blocks of a mounted btrfs",
+    open: btrfs::open,
+}]);

@@ -1,0 +1,270 @@
+//! What was read is judged by its owner, beside the next request. What differs is read once more: somebody may have written it meanwhile.
+//! What then differs from the same checksum is wrong.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::BadBlocks;
+use super::so_far::{ContentSoFar, Owned};
+use crate::content::{Found, Judged, Suspect, Unasked};
+use crate::device::verify::Verifier;
+use crate::memory::Buffer;
+
+/// An owner that has not answered for so long is not asked any more: its file system hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A place that changes from one look to the next as often as this is written all the time.
+const LOOKS: u32 = 8;
+
+/// Judges, on a thread of its own: a file system may hang.
+pub struct Judging {
+    tasks: Sender<Task>,
+    answers: Receiver<Answer>,
+    /// Memory for the next request; none while it is being judged.
+    spare: Option<Buffer>,
+    edges: Vec<(Range<u64>, u64)>,
+    /// Places that differed at the last look, by their first bytes.
+    suspects: BTreeMap<u64, (Suspect, u32)>,
+    so_far: ContentSoFar,
+    /// Something is being judged.
+    at_work: bool,
+    /// There was no answer: nothing is asked any more.
+    is_lost: bool,
+}
+
+enum Task {
+    Judge(Look, Buffer),
+    Owners(Extent),
+}
+
+enum Answer {
+    Judged(Look, Buffer, Result<Judged, Unasked>),
+    Owners(Result<Vec<String>, Unasked>),
+}
+
+/// A stretch that was read.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    extent: Extent,
+    /// With what was read behind it.
+    read: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Places to read once more.
+    pub again: Vec<Extent>,
+    /// Places that are wrong, and their kind.
+    pub wrong: Vec<(Extent, &'static str)>,
+}
+
+impl Judging {
+    /// By the owners of a device; `so_far` is of the runs before this one.
+    pub fn new(found: Found, so_far: Option<&ContentSoFar>) -> std::io::Result<Self> {
+        let (tasks, todo) = channel::<Task>();
+        let (done, answers) = channel();
+        let earlier = so_far.cloned().unwrap_or_default();
+        let so_far =
+            ContentSoFar { owners: found.names().into_iter().map(String::from).collect(), unasked: None, ..earlier };
+        let edges = found.edges();
+        let work = move || {
+            let mut found = found;
+            for task in todo {
+                let answer = match task {
+                    Task::Judge(look, mut memory) => {
+                        let judged = found.judge(look.extent, memory.bytes(look.read as usize));
+                        Answer::Judged(look, memory, judged)
+                    }
+                    Task::Owners(extent) => Answer::Owners(found.owners(extent)),
+                };
+                if done.send(answer).is_err() {
+                    break;
+                }
+            }
+        };
+        // It ends with what it answers to; where a file system hangs, with the process.
+        thread::Builder::new().name("content".into()).spawn(work)?;
+        Ok(Self {
+            tasks,
+            answers,
+            spare: None,
+            edges,
+            suspects: BTreeMap::new(),
+            so_far,
+            at_work: false,
+            is_lost: false,
+        })
+    }
+
+    /// How a pass stands.
+    pub fn so_far(&self) -> &ContentSoFar {
+        &self.so_far
+    }
+
+    /// A stretch with what must be read behind it so that all of it can be judged.
+    pub fn whole(&self, extent: Extent) -> Extent {
+        let end = extent.end().0;
+        let part = self.edges.iter().find(|(part, _)| part.contains(&end.saturating_sub(1)));
+        let whole =
+            part.map_or(end, |(part, unit)| (part.start + (end - part.start).next_multiple_of(*unit)).min(part.end));
+        Extent { length: Bytes(whole - extent.offset.0), ..extent }
+    }
+
+    /// Hands over what a verifier has read of this stretch, and `read` bytes in all; what came of the stretch before it.
+    pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) -> Verdict {
+        let verdict = self.finish();
+        if self.is_lost {
+            return verdict;
+        }
+        match verifier.take_read(self.spare.take()) {
+            Some(memory) if memory.len() as u64 >= read.0 => {
+                self.at_work = self.tasks.send(Task::Judge(Look { extent, read: read.0 }, memory)).is_ok();
+            }
+            other => self.spare = other,
+        }
+        verdict
+    }
+
+    /// Waits until all that was read is judged; what came of it.
+    pub fn finish(&mut self) -> Verdict {
+        if !std::mem::take(&mut self.at_work) {
+            return Verdict::default();
+        }
+        match self.answer() {
+            Some(Answer::Judged(look, memory, result)) => {
+                self.spare = Some(memory);
+                self.judged(look.extent, result)
+            }
+            _ => Verdict::default(),
+        }
+    }
+
+    /// What lies in a stretch, if its owner says so.
+    pub fn owners(&mut self, extent: Extent) -> Option<Vec<String>> {
+        if self.is_lost || self.at_work || self.tasks.send(Task::Owners(extent)).is_err() {
+            return None;
+        }
+        match self.answer()? {
+            Answer::Owners(owners) => owners.ok(),
+            Answer::Judged(..) => None,
+        }
+    }
+
+    /// Keeps what lies in a run, for the runs that there are.
+    pub fn keep_owned(&mut self, owned: Owned, runs: &[BadBlocks]) {
+        let is_there = |owned: &Owned| runs.iter().any(|run| (owned.lba, owned.blocks) == (run.lba, run.blocks));
+        self.so_far.owned.retain(is_there);
+        self.so_far.owned.push(owned);
+    }
+
+    fn answer(&mut self) -> Option<Answer> {
+        match self.answers.recv_timeout(PATIENCE) {
+            Ok(answer) => Some(answer),
+            Err(problem) => {
+                let silent = problem == RecvTimeoutError::Timeout;
+                let why = if silent { format!("no answer for {PATIENCE:?}") } else { "its thread has ended".into() };
+                self.so_far.unasked = Some(format!("{why}; what is read from now on is not judged"));
+                self.is_lost = true;
+                None
+            }
+        }
+    }
+
+    fn judged(&mut self, extent: Extent, result: Result<Judged, Unasked>) -> Verdict {
+        let mut verdict = Verdict::default();
+        let later = self.suspects.split_off(&extent.end().0);
+        let mut earlier = self.suspects.split_off(&extent.offset.0);
+        self.suspects.extend(later);
+        let judged = match result {
+            Ok(judged) => judged,
+            Err(Unasked(why)) => {
+                self.so_far.unasked = Some(why);
+                return verdict;
+            }
+        };
+        self.so_far.unasked = None;
+        let mut settled = judged.judged;
+        for suspect in judged.suspects {
+            let (place, length) = (suspect.extent, suspect.extent.length.0);
+            let before = earlier.remove(&place.offset.0);
+            let looks = before.as_ref().map_or(1, |(_, looks)| looks + 1);
+            if before.is_some_and(|(before, _)| before == suspect) {
+                verdict.wrong.push((place, suspect.kind));
+            } else if looks < LOOKS {
+                settled = settled.saturating_sub(length);
+                self.suspects.insert(place.offset.0, (suspect, looks));
+                match verdict.again.last_mut().filter(|last| last.end() == place.offset) {
+                    Some(last) => last.length.0 += length,
+                    None => verdict.again.push(place),
+                }
+            } else {
+                self.so_far.transient += 1;
+            }
+        }
+        self.so_far.transient += earlier.len() as u64;
+        self.so_far.judged_bytes += settled;
+        self.so_far.free_bytes += judged.free;
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECTOR: u64 = 4096;
+
+    fn at(sector: u64, sectors: u64) -> Extent {
+        Extent { offset: Bytes(sector * SECTOR), length: Bytes(sectors * SECTOR) }
+    }
+
+    fn judging() -> Judging {
+        Judging::new(Found::default(), None).unwrap()
+    }
+
+    /// Judges 16 sectors, of which these differ from something.
+    fn look(judging: &mut Judging, extent: Extent, differs: &[(u64, u64)]) -> Verdict {
+        let suspect =
+            |&(sector, expected): &(u64, u64)| Suspect { extent: at(sector, 1), kind: BadBlocks::CHECKSUM, expected };
+        let judged = Judged { judged: extent.length.0, free: 0, suspects: differs.iter().map(suspect).collect() };
+        judging.judged(extent, Ok(judged))
+    }
+
+    #[test]
+    fn what_differs_twice_from_the_same_is_wrong_and_is_counted_once() {
+        let mut judging = judging();
+        let first = look(&mut judging, at(0, 16), &[(3, 1), (4, 1), (9, 2)]);
+        assert_eq!((&first.again[..], &first.wrong[..]), (&[at(3, 2), at(9, 1)][..], &[][..]));
+        assert_eq!(judging.so_far().judged_bytes, 13 * SECTOR);
+        let second = look(&mut judging, at(3, 2), &[(3, 1), (4, 7)]);
+        assert_eq!(second, Verdict { again: vec![at(4, 1)], wrong: vec![(at(3, 1), BadBlocks::CHECKSUM)] });
+        assert_eq!(look(&mut judging, at(9, 1), &[]), Verdict::default());
+        assert_eq!(look(&mut judging, at(4, 1), &[]), Verdict::default());
+        let ContentSoFar { judged_bytes, transient, .. } = judging.so_far();
+        assert_eq!((*judged_bytes, *transient, judging.suspects.len()), (16 * SECTOR, 2, 0));
+    }
+
+    #[test]
+    fn what_is_written_all_the_time_is_not_looked_at_for_ever() {
+        let mut judging = judging();
+        let looks = (0..).take_while(|&look_at| !look(&mut judging, at(0, 1), &[(0, look_at)]).again.is_empty());
+        assert_eq!(looks.count() as u32, LOOKS - 1);
+        assert_eq!(judging.so_far().transient, 1);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_not_judged() {
+        let mut judging = judging();
+        look(&mut judging, at(0, 16), &[(3, 1)]);
+        assert_eq!(judging.judged(at(3, 1), Err(Unasked("gone".into()))), Verdict::default());
+        assert_eq!((judging.so_far().unasked.as_deref(), judging.suspects.len()), (Some("gone"), 0));
+        look(&mut judging, at(16, 16), &[]);
+        assert_eq!(judging.so_far().unasked, None);
+    }
+}

@@ -1,0 +1,80 @@
+//! What the owners of the data say of what a run reads.
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::Run;
+use crate::device::verify::Fault;
+use crate::scrub::judging::Verdict;
+use crate::scrub::{BadBlocks, Owned};
+
+/// Requests of at least so many bytes are whole multiples of that: what is judged as one is rarely cut by their ends.
+const UNIT: u64 = 64 << 10;
+/// Of so many runs of bad blocks it is told what lies in them, and of so many at each save.
+pub(super) const NAMED: usize = 256;
+pub(super) const NAMED_AT_ONCE: usize = 16;
+
+impl Run<'_, '_> {
+    /// A size in whole units, if what is read is judged.
+    pub(super) fn in_units(&self, size: u64) -> u64 {
+        if self.lane.judging.is_some() && size >= UNIT { size / UNIT * UNIT } else { size }
+    }
+
+    /// A stretch with what must be read behind it to judge all of it. Beside unreadable blocks nothing is added.
+    pub(super) fn whole(&self, extent: Extent) -> Extent {
+        let judging = self.lane.judging.as_ref().filter(|_| self.narrowing.settled() && self.second_look.is_none());
+        judging.map_or(extent, |judging| judging.whole(extent))
+    }
+
+    /// Hands over what was read.
+    pub(super) fn judge(&mut self, extent: Extent, read: Bytes) {
+        let lane = &mut *self.lane;
+        let Some(judging) = &mut lane.judging else { return };
+        let verdict = judging.take(extent, read, &mut *lane.verifier);
+        self.act_on(verdict);
+    }
+
+    /// Waits until all that was read is judged; whether there is something to read once more.
+    pub(super) fn finish_judging(&mut self) -> bool {
+        let Some(judging) = &mut self.lane.judging else { return false };
+        let verdict = judging.finish();
+        let again = !verdict.again.is_empty();
+        self.act_on(verdict);
+        again
+    }
+
+    fn act_on(&mut self, verdict: Verdict) {
+        let Verdict { again, wrong } = verdict;
+        again.into_iter().rev().for_each(|extent| self.narrowing.look_again(extent));
+        wrong.into_iter().for_each(|(extent, kind)| self.narrowing.wrong(extent, kind));
+        self.settled.left = self.narrowing.left();
+    }
+
+    /// Asks what lies in bad blocks of which it is not known yet, of so many runs at most.
+    pub(super) fn name_what_is_bad(&mut self, most: usize) {
+        let block = u64::from(self.lane.device.block);
+        let Some(judging) = &mut self.lane.judging else { return };
+        let known = |judging: &crate::scrub::judging::Judging, run: &BadBlocks| {
+            judging.so_far().owned.iter().any(|owned| (owned.lba, owned.blocks) == (run.lba, run.blocks))
+        };
+        let mut runs = self.narrowing.certain();
+        runs.truncate(NAMED);
+        let unknown: Vec<_> = runs.iter().filter(|run| !known(judging, run)).take(most).cloned().collect();
+        for BadBlocks { lba, blocks, .. } in unknown {
+            let extent = Extent { offset: Bytes(lba * block), length: Bytes(blocks * block) };
+            let Some(names) = judging.owners(extent) else { break };
+            judging.keep_owned(Owned { lba, blocks, names }, &runs);
+        }
+    }
+}
+
+/// How a stretch went, without a block that lies behind it.
+pub(super) fn within(result: Result<(), Fault>, extent: Extent) -> Result<(), Fault> {
+    match result {
+        Err(Fault::Unreadable { kind, at }) => {
+            let at = at.filter(|at| *at >= extent.offset && *at < extent.end());
+            Err(Fault::Unreadable { kind, at })
+        }
+        other => other,
+    }
+}

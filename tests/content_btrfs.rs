@@ -1,0 +1,335 @@
+//! What btrfs keeps checksums of is compared with them: errors are put behind its back while others write to it, and each must be found
+//! at its place, none must be invented, and the kernel's own scrub must count as many.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use common::bench::{Loop, MIB, Mounted, PACE, system};
+use common::{json, run, stderr, stdout};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+
+const SECTOR: u64 = 4096;
+const NODE: u64 = 16384;
+/// Errors in each layout.
+const ERRORS: usize = 100;
+
+/// A mounted btrfs over loop devices, each on a file.
+struct Bench {
+    folder: tempfile::TempDir,
+    files: Vec<PathBuf>,
+    loops: Vec<Loop>,
+}
+
+fn is_there(program: &str, version: &str) -> bool {
+    Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+impl Bench {
+    /// `None`, said aloud, where the machine cannot have one.
+    fn new(devices: usize, options: &[&str]) -> Option<Self> {
+        for program in ["mkfs.btrfs", "btrfs-map-logical", "filefrag"] {
+            if !is_there(program, if program == "filefrag" { "-V" } else { "--version" }) {
+                eprintln!("SKIPPED: {program} is not installed");
+                return None;
+            }
+        }
+        if !std::fs::read_to_string("/proc/filesystems").unwrap().contains("\tbtrfs\n") {
+            eprintln!("SKIPPED: the kernel has no btrfs");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let files: Vec<_> = (0..devices).map(|device| folder.path().join(format!("disk{device}"))).collect();
+        let loops: Option<Vec<_>> = files.iter().map(|file| Loop::of_size(file, 300 * MIB, &[])).collect();
+        let bench = Self { files, loops: loops?, folder };
+        system("mkfs.btrfs", &[&["-q", "-f"], options, &bench.paths()].concat());
+        system("btrfs", &[&["device", "scan"][..], &bench.paths()].concat());
+        Some(bench)
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        self.loops.iter().map(Loop::path).collect()
+    }
+
+    fn mount_point(&self) -> PathBuf {
+        self.folder.path().join("mounted")
+    }
+
+    /// Where a byte of the file system's own addresses lies: by btrfs-progs, not by the code under test. Device and place.
+    fn places(&self, logical: u64) -> Vec<(usize, u64)> {
+        let mut command = Command::new("btrfs-map-logical");
+        let output = command.args(["-l", &logical.to_string(), "-b", "4096", self.loops[0].path()]).output().unwrap();
+        let output = stdout(&output) + &stderr(&output);
+        let place = |line: &str| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let after = |word: &str| words[words.iter().position(|one| *one == word)? + 1..].first().copied();
+            let device = self.paths().iter().position(|path| Some(*path) == after("device"))?;
+            (after("logical")?.parse() == Ok(logical)).then_some((device, after("physical")?.parse().ok()?))
+        };
+        let places: Vec<_> = output.lines().filter_map(place).collect();
+        assert!(!places.is_empty(), "{logical}: {output}");
+        places
+    }
+
+    fn scrub(&self, device: usize, more: &[&str]) -> Value {
+        let state = self.folder.path().join("state");
+        let arguments = ["scrub", self.loops[device].path(), "--restart", "--json", "--quiet", "--state-dir"];
+        let output = run(&[&arguments[..], &[state.to_str().unwrap()], &PACE, more].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+    }
+}
+
+/// Files of random bytes, on the disk.
+fn fill(folder: &Path, files: u64, length: u64, seed: &mut Pcg64) {
+    for file in 0..files {
+        let mut bytes = vec![0; length as usize];
+        seed.fill_bytes(&mut bytes);
+        let path = folder.join(format!("file{file}"));
+        std::fs::write(&path, bytes).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+    }
+    system("sync", &["-f", folder.to_str().unwrap()]);
+}
+
+/// Addresses of the sectors of a file.
+fn addresses(file: &Path) -> Vec<u64> {
+    let output = stdout(&Command::new("filefrag").args(["-v", "-b4096"]).arg(file).output().unwrap());
+    let numbers = |line: &str| -> Option<(u64, u64)> {
+        let mut fields = line.split(':').skip(2);
+        let place = fields.next()?.split("..").next()?.trim().parse().ok()?;
+        Some((place, fields.next()?.trim().parse().ok()?))
+    };
+    output
+        .lines()
+        .filter_map(numbers)
+        .flat_map(|(place, length)| (place..place + length).map(|at| at * SECTOR))
+        .collect()
+}
+
+/// Addresses of tree blocks that are on the disk.
+fn tree_blocks(device: &str, tree: &str) -> Vec<u64> {
+    let arguments = ["inspect-internal", "dump-tree", "-t", tree, device];
+    let output = stdout(&Command::new("btrfs").args(arguments).output().unwrap());
+    let address =
+        |line: &str| line.strip_prefix("leaf ").or(line.strip_prefix("node "))?.split(' ').next()?.parse().ok();
+    output.lines().filter_map(address).collect()
+}
+
+/// Writes to a file system all the time, until it is dropped: new files, changed ones, deleted ones.
+struct Writer(Child);
+
+impl Writer {
+    fn new(folder: &Path) -> Self {
+        let script = "i=0; while :; do i=$((i+1)); head -c $((i % 7 * 90000 + 5000)) /dev/urandom >w$((i % 9)).new; \
+                      mv w$((i % 9)).new w$((i % 9)); \
+                      dd if=/dev/urandom of=w$(((i + 3) % 9)) bs=4k seek=$((i % 5)) count=3 conv=notrunc 2>/dev/null; \
+                      [ $((i % 4)) = 0 ] && rm -f w$(((i + 5) % 9)); [ $((i % 8)) = 0 ] && sync -f .; done";
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.process_group(0).spawn().unwrap())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        kill_process_group(Pid::from_child(&self.0), Signal::KILL).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// What may become of a sector without an error: a bit, all of it, what belongs elsewhere, what was there before, half of what was written.
+const KINDS: [&str; 5] = ["bit", "sector", "misdirected", "lost", "torn"];
+
+fn damage(file: &File, place: u64, kind: &str, other: u64, random: &mut Pcg64) {
+    let mut sector = vec![0; SECTOR as usize];
+    file.read_exact_at(&mut sector, place).unwrap();
+    match kind {
+        "bit" => sector[random.random_range(0..SECTOR as usize)] ^= 1 << random.random_range(0..8),
+        "sector" => random.fill_bytes(&mut sector),
+        "misdirected" => file.read_exact_at(&mut sector, other).unwrap(),
+        "lost" => sector.fill(0),
+        _ => sector[512 * random.random_range(1..8)..].fill(0),
+    }
+    file.write_all_at(&sector, place).unwrap();
+}
+
+fn found(result: &Value, kind: &str) -> BTreeSet<u64> {
+    let number = |run: &Value, field: &str| run[field].as_u64().unwrap();
+    let runs = result["errors"].as_array().unwrap().iter().filter(|run| run["kind"] == kind);
+    runs.flat_map(|run| {
+        let begin = number(run, "offset_bytes");
+        (begin..begin + number(run, "length_bytes")).step_by(SECTOR as usize)
+    })
+    .collect()
+}
+
+/// Puts errors into data of one layout, and looks for them.
+fn every_error_is_found(devices: usize, options: &[&str], seed: u64) {
+    let Some(bench) = Bench::new(devices, options) else { return };
+    println!("{options:?}, seed {seed}");
+    let has_parity = ["raid5", "raid6"].contains(&options[1]);
+    let mut random = Pcg64::seed_from_u64(seed);
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 6, 6 * MIB, &mut random);
+    let sectors: Vec<u64> = (0..6).flat_map(|file| addresses(&folder.join(format!("file{file}")))).collect();
+    assert_eq!(sectors.len() as u64, 6 * 6 * MIB / SECTOR);
+    let files: Vec<_> =
+        bench.files.iter().map(|path| File::options().read(true).write(true).open(path).unwrap()).collect();
+    let mut injected = vec![BTreeSet::new(); devices];
+    for at in 0.. {
+        if injected.iter().map(BTreeSet::len).sum::<usize>() == ERRORS {
+            break;
+        }
+        let any = |random: &mut Pcg64| sectors[random.random_range(0..sectors.len())];
+        let places = bench.places(any(&mut random));
+        // With parity, what follows the first is how to compute it.
+        let copies = if has_parity { 1 } else { places.len() };
+        let (device, place) = places[random.random_range(0..copies)];
+        let others = bench.places(any(&mut random));
+        let Some((_, other)) = others.into_iter().take(copies).find(|one| one.0 == device && one.1 != place) else {
+            continue;
+        };
+        if injected[device].insert(place) {
+            damage(&files[device], place, KINDS[at % KINDS.len()], other, &mut random);
+        }
+    }
+    let writer = Writer::new(&folder);
+    for (device, injected) in injected.iter().enumerate() {
+        let result = bench.scrub(device, &[]);
+        assert_eq!(result["state"], "complete", "{result}");
+        assert_eq!(found(&result, "checksum"), *injected, "device {device}: {result}");
+        let all: u64 = result["errors"].as_array().unwrap().iter().map(|run| run["blocks"].as_u64().unwrap()).sum();
+        assert_eq!(all, injected.len() as u64 * SECTOR / 512, "device {device}: {result}");
+        for run in result["errors"].as_array().unwrap() {
+            let holds = run["holds"][0].as_str().unwrap_or_default();
+            assert!(holds.starts_with("/file"), "{run}");
+        }
+    }
+    drop(writer);
+    // The owner's own scrub, which repairs nothing here, counts as many.
+    let output = Command::new("btrfs").args(["scrub", "start", "-B", "-r", "-R"]).arg(&folder).output().unwrap();
+    let text = stdout(&output);
+    let count = text.lines().find_map(|line| line.trim().strip_prefix("csum_errors:")?.trim().parse::<usize>().ok());
+    assert_eq!(count, Some(ERRORS), "{text}");
+}
+
+#[test]
+fn root_every_error_in_data_of_btrfs_is_found_on_one_copy() {
+    every_error_is_found(1, &["-d", "single", "-m", "dup"], 1);
+    every_error_is_found(2, &["-d", "raid0", "-m", "raid1", "--csum", "xxhash"], 2);
+}
+
+#[test]
+fn root_every_error_in_data_of_btrfs_is_found_on_several_copies() {
+    every_error_is_found(1, &["-d", "dup", "-m", "dup", "--csum", "sha256"], 3);
+    every_error_is_found(2, &["-d", "raid1", "-m", "raid1", "--csum", "blake2"], 4);
+    every_error_is_found(3, &["-d", "raid1c3", "-m", "raid1c3"], 5);
+    every_error_is_found(4, &["-d", "raid1c4", "-m", "raid1c4"], 6);
+    every_error_is_found(4, &["-d", "raid10", "-m", "raid10"], 7);
+}
+
+#[test]
+fn root_every_error_in_data_of_btrfs_is_found_with_parity() {
+    every_error_is_found(3, &["-d", "raid5", "-m", "raid1"], 8);
+    every_error_is_found(4, &["-d", "raid6", "-m", "raid1c3"], 9);
+}
+
+/// A tree block with a changed bit, one that belongs elsewhere, and one that was never written.
+#[test]
+fn root_tree_blocks_of_btrfs_are_compared_with_what_they_should_be() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let mut random = Pcg64::seed_from_u64(10);
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    // Others write in a tree of its own: what is changed in a tree is written elsewhere, and the old block is free.
+    let written = folder.join("written");
+    system("btrfs", &["subvolume", "create", written.to_str().unwrap()]);
+    // Many small files: their trees have many blocks.
+    for file in 0..3_000 {
+        std::fs::write(folder.join(format!("{file}")), vec![1; random.random_range(10..6_000)]).unwrap();
+    }
+    system("sync", &["-f", folder.to_str().unwrap()]);
+    let blocks = tree_blocks(bench.loops[0].path(), "fs");
+    assert!(blocks.len() > 50, "{}", blocks.len());
+    let file = File::options().read(true).write(true).open(&bench.files[0]).unwrap();
+    // Asked before: btrfs-progs stumble over what is put there.
+    let places: Vec<_> =
+        blocks.iter().take(30).enumerate().map(|(at, logical)| bench.places(*logical)[at % 2].1).collect();
+    let other = bench.places(blocks[40])[0].1;
+    let mut injected = BTreeSet::new();
+    for (at, place) in places.into_iter().enumerate() {
+        let mut block = vec![0; NODE as usize];
+        file.read_exact_at(&mut block, place).unwrap();
+        match at % 3 {
+            0 => block[random.random_range(0..NODE as usize)] ^= 1,
+            1 => file.read_exact_at(&mut block, other).unwrap(),
+            _ => block.fill(0),
+        }
+        file.write_all_at(&block, place).unwrap();
+        injected.extend((place..place + NODE).step_by(SECTOR as usize));
+    }
+    let _writer = Writer::new(&written);
+    let result = bench.scrub(0, &[]);
+    assert_eq!(found(&result, "tree-block"), injected, "{result}");
+    assert_eq!(found(&result, "checksum"), BTreeSet::new());
+    assert!(result["errors"].as_array().unwrap().iter().all(|run| run["holds"][0] == "metadata"), "{result}");
+}
+
+/// What is written meanwhile is no error, however long it goes on; and what could be covered was.
+#[test]
+fn root_beside_writers_there_is_no_false_alarm() {
+    let seconds = std::env::var("IDLEWISE_WRITING_SECONDS").map_or(20, |text| text.parse::<u64>().unwrap());
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 4, 20 * MIB, &mut Pcg64::seed_from_u64(11));
+    let _writers = [Writer::new(&folder), Writer::new(&folder)];
+    let began = std::time::Instant::now();
+    let (mut passes, mut transient) = (0, 0);
+    while began.elapsed().as_secs() < seconds || passes < 2 {
+        let result = bench.scrub(0, &[]);
+        assert_eq!(result["errors"], serde_json::json!([]), "pass {passes}: {result}");
+        let content = &result["content"];
+        let judged = content["judged_bytes"].as_u64().unwrap();
+        assert!(judged > 80 * MIB && content["unasked"].is_null(), "{result}");
+        let all = ["judged_bytes", "free_bytes", "unjudged_bytes"].map(|part| content[part].as_u64().unwrap());
+        assert_eq!(all.iter().sum::<u64>(), 300 * MIB, "{result}");
+        passes += 1;
+        transient += content["transient"].as_u64().unwrap();
+    }
+    println!("{passes} passes in {:?}, {transient} transient differences", began.elapsed());
+}
+
+/// A file without checksums is said to be one, and nothing is said of a file system that is not mounted.
+#[test]
+fn root_what_is_not_covered_is_said() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.mount_point();
+    {
+        let _mounted = Mounted::new(&["-o", "nodatasum", bench.loops[0].path()], &folder);
+        fill(&folder, 1, 40 * MIB, &mut Pcg64::seed_from_u64(12));
+        let content = bench.scrub(0, &[])["content"].clone();
+        let unjudged = content["unjudged_bytes"].as_u64().unwrap();
+        assert!((40 * MIB..42 * MIB).contains(&unjudged), "{content}");
+        assert!(bench.scrub(0, &["--content", "none"])["content"].is_null());
+    }
+    let refused = |more: &[&str]| {
+        let output = run(&[&["scrub", bench.loops[0].path(), "--dry-run"], more].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (code, error) = refused(&["--content", "btrfs"]);
+    assert!(code == Some(64) && error.contains("it is not mounted"), "{error}");
+    let (code, error) = refused(&["--content", "btrfs", "--verifier", "scsi"]);
+    assert!(code == Some(64) && error.contains("--verifier read"), "{error}");
+    assert!(bench.scrub(0, &[])["content"].is_null());
+    assert_eq!(json(&["scrub", bench.loops[0].path(), "--dry-run", "--json"])[0]["content"], serde_json::json!([]));
+}
