@@ -1,7 +1,7 @@
 //! Disks with faults, on their own command sets: in an emulated machine with a full kernel, SCSI, SATA and NVMe disks, arrays
 //! and mapped devices. The scripts are in machine/; what they print is asserted here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -70,7 +70,7 @@ fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
         let made = Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
         assert!(made.unwrap().success());
     }
-    for module in ["scsi_debug", "raid1", "dm-mod", "ext4"] {
+    for module in ["scsi_debug", "raid1", "raid10", "raid456", "loop", "dm-mod", "ext4"] {
         command.args(["-m", module]);
     }
     let shared = format!("{}:/lib/steps.sh", root.join("tests/machine/steps.sh").display());
@@ -266,5 +266,92 @@ fn redundancy_repairs_and_privileges_are_few() {
         assert!(again("repeated_cache_off") > 0.012 && again("repeated") < 0.012, "{probed}");
         // Off, and on again.
         assert_eq!(steps[&format!("{name}-commands")].output.lines().count(), 2, "{name}");
+    }
+}
+
+/// Where the first copy of a sector lies that is at this place of a member, in the arrays of arrays.sh (md(4)): chunks are of 128 sectors.
+fn first_copy(array: &str, member: u64, sector: u64) -> u64 {
+    const CHUNK: u64 = 128;
+    const HALF: u64 = 12_288;
+    let (row, within) = (sector / CHUNK, sector % CHUNK);
+    match array {
+        // Two copies beside each other, on three members.
+        "md102" => (row * 3 + member) / 2 * 2 / 3 * CHUNK + within,
+        // One in either half.
+        "md103" => sector % HALF,
+        // One in the next row.
+        "md104" => row / 2 * 2 * CHUNK + within,
+        _ => sector,
+    }
+}
+
+/// Errors are put behind the backs of arrays of each layout while they are written to: each is found at its place, no other is invented, and
+/// md's own check counts as many. A table of it is printed.
+#[test]
+fn every_error_on_members_of_arrays_is_found() {
+    let Some(steps) = steps("arrays.sh") else { return };
+    println!("| array | errors | bytes | sectors | misdirected | lost | torn | found | invented | transient |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for (array, about, page) in [
+        ("md11", "RAID 1, 2 members", 128),
+        ("md12", "RAID 1, 3 members", 128),
+        ("md4", "RAID 4, 3 members", 8),
+        ("md5", "RAID 5, 4 members", 8),
+        ("md6", "RAID 6, 5 members", 8),
+        ("md101", "RAID 10 near 2, 4 members", 128),
+        ("md102", "RAID 10 near 2, 3 members", 128),
+        ("md103", "RAID 10 far 2, 3 members", 128),
+        ("md104", "RAID 10 offset 2, 3 members", 128),
+    ] {
+        let step = |name: &str| &steps[&format!("{array}-{name}")];
+        let clean = step("clean").json();
+        assert_eq!(
+            (&clean["state"], &clean["errors"]),
+            (&"complete".into(), &serde_json::json!([])),
+            "{array}: {clean}"
+        );
+        assert_eq!(clean["content"]["unjudged_bytes"], 0, "{array}: {clean}");
+        let lines = step("injected").output.lines();
+        let injected: Vec<Vec<u64>> =
+            lines.map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
+        let result = step("found").json();
+        assert_eq!(result["state"], "complete", "{array}: {result}");
+        let found: BTreeSet<u64> = bad(&result).into_iter().flat_map(|(lba, blocks)| lba..lba + blocks).collect();
+        let expected: BTreeSet<u64> = injected.iter().map(|one| first_copy(array, one[0], one[1])).collect();
+        let kinds = result["errors"].as_array().unwrap().iter().all(|run| run["kind"] == "differs");
+        assert!(kinds && step("found").exit == 3, "{array}: {result}");
+        assert_eq!(found, expected, "{array}: {result}");
+        // Nothing but the member that is wrong is named where that can be told: of three mirrors, and by two parities.
+        let disks: Vec<&str> = step("disks").output.split_whitespace().collect();
+        if ["md12", "md6"].contains(&array) {
+            for run in result["errors"].as_array().unwrap() {
+                let (lba, blocks) = (run["lba"].as_u64().unwrap(), run["blocks"].as_u64().unwrap());
+                let wrong = injected.iter().filter(|one| (lba..lba + blocks).contains(&one[1])).map(|one| one[0]);
+                let wrong: BTreeSet<_> =
+                    wrong.map(|member| disks[member as usize].trim_start_matches("/dev/")).collect();
+                let held = run["holds"].to_string();
+                assert!(
+                    wrong.len() > 1 || wrong.iter().all(|name| held.contains(&format!("member {name}, by"))),
+                    "{array}: {run}"
+                );
+            }
+        }
+        let pages: BTreeSet<u64> = injected.iter().map(|one| first_copy(array, one[0], one[1]) / page).collect();
+        let counted: u64 = step("counted").output.trim().parse().unwrap();
+        if page == 8 || array == "md11" {
+            assert_eq!(counted, page * pages.len() as u64, "{array}: md counts other mismatches");
+        }
+        let of = |kind: u64| injected.iter().filter(|one| one[2] == kind).count();
+        println!(
+            "| {about} | {} | {} | {} | {} | {} | {} | {} | 0 | {} |",
+            injected.len(),
+            of(0),
+            of(1),
+            of(2),
+            of(3),
+            of(4),
+            found.len(),
+            result["content"]["transient"],
+        );
     }
 }

@@ -63,6 +63,7 @@ impl Bad {
             BadBlocks::SCATTERED => "with too many unreadable blocks to tell them one by one".into(),
             BadBlocks::CHECKSUM => "wrong: the data differ from their checksum".into(),
             BadBlocks::TREE_BLOCK => "wrong: not the tree block that belongs there".into(),
+            BadBlocks::DIFFERS => "wrong: the members of the array differ".into(),
             kind => format!("unreadable ({})", one_line(kind)),
         };
         let holds = match self.holds.as_deref() {
@@ -82,6 +83,11 @@ impl Bad {
 
 /// What to do about the bad blocks of a device: steps with semicolons between.
 pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
+    if bad.iter().any(|bad| bad.run.kind == BadBlocks::DIFFERS) {
+        return "next: compare what lies there with a backup; md's own repair makes the members fit again, but of a mirror of two nobody \
+                knows which is right; `smartctl -x` of each member shows what the disk itself knows"
+            .into();
+    }
     if !bad.is_empty() && bad.iter().all(|bad| bad.run.is_wrong()) {
         return format!(
             "next: `btrfs scrub start` on its mount point rewrites what it has a good copy of; \

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use idlewise::Bytes;
 use idlewise::report::printable::one_line;
-use idlewise_linux::content::{self, Found, OWNERS};
+use idlewise_linux::content::{self, Array, Found, Md, OWNERS};
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::ContentSoFar;
 use serde::Serialize;
@@ -51,11 +51,32 @@ pub fn verifier<'a>(found: &Found, verifier: Option<&'a str>) -> Option<&'a str>
     if found.is_empty() { verifier } else { Some(READ) }
 }
 
+/// The array that a device is, if its members are to be compared; why they are not, if they cannot be.
+///
+/// # Errors
+/// If nothing else was asked for.
+pub fn array(device: &Device, name: &str, verifier: Option<&str>) -> Result<Result<Option<Array>, String>, UsageError> {
+    if ![AUTO, Md::NAME].contains(&name) || verifier.is_some() {
+        return Ok(Ok(None));
+    }
+    let refused = |why: &str| Err(UsageError(format!("{}: {why}", device.path.display())));
+    match Array::of(device) {
+        Ok(None) if name == Md::NAME => refused("is no md array with redundancy; name the array, such as /dev/md0"),
+        Err(why) if name == Md::NAME => refused(&format!("its members cannot be compared: {why}")),
+        other => Ok(other),
+    }
+}
+
 /// Says who is asked, and who is not.
 pub fn say(device: &Device, found: &Found, bar: &Bar) {
     if !found.is_empty() {
         let owners = found.names().join(", ");
-        bar.say(&format!("compares what it reads with the checksums of {owners}, on {} of it", found.covered()));
+        match device.is_by_members() {
+            true => bar.say("reads all members of the array together, and compares them"),
+            false => {
+                bar.say(&format!("compares what it reads with the checksums of {owners}, on {} of it", found.covered()))
+            }
+        }
     }
     for (part, owner, why) in &found.passed {
         let part = if *part == device.name() { String::new() } else { format!(" on {}", one_line(part)) };
@@ -92,9 +113,12 @@ impl Content {
     pub fn text(&self) -> String {
         let owners = self.owners.join(", ");
         let [judged, free, rest] = [self.judged_bytes, self.free_bytes, self.unjudged_bytes].map(Bytes);
-        let mut text = format!(
-            "  compared with the checksums of {owners}: {judged}; free space: {free}; without a checksum: {rest}\n"
-        );
+        let mut text = match self.owners[..] == [Md::NAME] {
+            true => format!("  compared on all members: {judged} of each; not compared: {rest}\n"),
+            false => format!(
+                "  compared with the checksums of {owners}: {judged}; free space: {free}; without a checksum: {rest}\n"
+            ),
+        };
         if self.transient > 0 {
             let places = if self.transient == 1 { "place was" } else { "places were" };
             text += &format!("  {} {places} written while being compared, and right later\n", self.transient);

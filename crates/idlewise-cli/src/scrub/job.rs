@@ -1,6 +1,9 @@
 //! One device's scrub, from opening it to its result.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
+use std::result::Result as Result_;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,12 +13,13 @@ use idlewise::order::{Order, ScanOrder, Surface};
 use idlewise::policy::Account;
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::content::Found;
+use idlewise_linux::content::{Array, Found};
 use idlewise_linux::device::Device;
-use idlewise_linux::device::verify::Chosen;
-use idlewise_linux::monitor::now;
+use idlewise_linux::device::verify::{Members, Verifier};
+use idlewise_linux::monitor::{Joined, Monitor, now};
 use idlewise_linux::scrub::{
-    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
+    Begun, Checkpoint, CheckpointError, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State,
+    StateFolder, in_time,
 };
 
 use super::bar::Bar;
@@ -45,6 +49,37 @@ pub struct Job {
     pub stop: Arc<AtomicBool>,
 }
 
+/// How a device is read.
+pub struct Way {
+    pub verifier: Box<dyn Verifier>,
+    pub found: Found,
+    /// Open for as long as the verifier reads its members.
+    pub array: Option<Arc<Array>>,
+}
+
+impl Way {
+    /// Watches all disks that are read.
+    fn monitor(&self, device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
+        let Some(array) = &self.array else { return open_monitor(device, name) };
+        let mut disks: BTreeMap<(u32, u32), (Box<dyn Monitor>, Vec<u64>)> = BTreeMap::new();
+        for place in array.places() {
+            let begin = place.device.start.0 + place.begin;
+            match disks.entry(place.device.disk_numbers()) {
+                Entry::Occupied(mut known) => known.get_mut().1.push(begin),
+                Entry::Vacant(new) => drop(new.insert((open_monitor(place.device, name)?, vec![begin]))),
+            }
+        }
+        Ok(Box::new(Joined::new(disks.into_values().collect())))
+    }
+
+    /// Claims to the members' disks.
+    fn claims(&self, states: &StateFolder) -> Result_<Vec<Claim>, CheckpointError> {
+        let members = self.array.iter().flat_map(|array| &array.members);
+        let disks: BTreeMap<_, _> = members.map(|member| (member.device.disk_numbers(), &member.device)).collect();
+        disks.into_values().map(|device| Claim::of(device, states)).collect()
+    }
+}
+
 impl Job {
     /// Scrubs one device and prints its result.
     pub fn alone(&self, path: &Path, quiet: bool, json: bool) -> anyhow::Result<Exit> {
@@ -64,14 +99,30 @@ impl Job {
     pub fn open(&self, path: &Path) -> anyhow::Result<Device> {
         let device = open_device(path)?;
         self.check_sizes(&device)?;
-        Ok(device)
+        Ok(match content::array(&device, &self.content, self.verifier.as_deref())? {
+            Ok(Some(array)) => device.by_members(array.size),
+            Ok(None) => device,
+            Err(why) => {
+                say!("idlewise: {}: its members are not compared: {why}", device.path.display());
+                device
+            }
+        })
     }
 
-    /// The verifier that would be used, those that do not work, and the owners whose data are judged.
-    pub fn choose(&self, device: &Device) -> anyhow::Result<(Chosen, Found)> {
+    /// How a device would be read: with which verifier, which owners judge what was read, and the array that it is.
+    pub fn way(&self, device: &Device) -> anyhow::Result<Way> {
         let verifier = self.verifier.as_deref();
+        if device.is_by_members() {
+            let failed = |why: &str| anyhow::anyhow!("{}: {why}", device.path.display());
+            let array = Array::of(device).map_err(|why| failed(&why))?.filter(|array| array.size == device.size);
+            let array = Arc::new(array.ok_or_else(|| failed("the array has changed"))?);
+            let verifier = Members::new(&array.places(), self.largest()).map_err(|fault| failed(&fault.to_string()))?;
+            let found = Found::of_array(array.clone(), device.block);
+            return Ok(Way { verifier: Box::new(verifier), found, array: Some(array) });
+        }
         let found = content::find(device, &self.content, verifier)?;
-        Ok((choose_verifier(device, self.largest(), content::verifier(&found, verifier))?, found))
+        let chosen = choose_verifier(device, self.largest(), content::verifier(&found, verifier))?;
+        Ok(Way { verifier: chosen.verifier, found, array: None })
     }
 
     /// Scrubs a device from where its checkpoint is, until it is done, it fails, or it is asked to stop.
@@ -85,9 +136,12 @@ impl Job {
         }
         let order = self.order.make(surface, checkpoint.place());
         let mut order = order.map_err(|problem| UsageError(format!("{}: {problem}", device.path.display())))?;
-        let (chosen, found) = self.choose(device)?;
-        let monitor = open_monitor(device, self.monitor)?;
-        let mut scrubber = Scrubber::new(device, chosen.verifier, monitor, &self.stop);
+        let way = self.way(device)?;
+        let _claims = way.claims(&self.states)?;
+        let monitor = way.monitor(device, self.monitor)?;
+        // The members are open for as long as they are read.
+        let Way { verifier, found, array: _array } = way;
+        let mut scrubber = Scrubber::new(device, verifier, monitor, &self.stop);
         content::say(device, &found, bar);
         if !found.is_empty() {
             scrubber.judge_by(found, &checkpoint).context("a thread to compare checksums")?;

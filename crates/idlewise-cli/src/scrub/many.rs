@@ -226,7 +226,7 @@ fn show(prospects: &[Prospect], json: bool) -> anyhow::Result<()> {
 
 fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
     let device: Device = job.open(path)?;
-    let ((chosen, found), goal) = (job.choose(&device)?, job.goal(&device));
+    let (way, goal) = (job.way(&device)?, job.goal(&device));
     job.check_goal(goal).with_context(|| device.path.display().to_string())?;
     let pass = if job.restart { None } else { job.states.unfinished(&device, job.order)? };
     let pace = job.first_request();
@@ -238,8 +238,8 @@ fn prospect(job: &Job, path: &Path) -> anyhow::Result<Prospect> {
         device: device.path.display().to_string(),
         identity: device.identity.clone(),
         device_bytes: device.size.0,
-        verifier: chosen.verifier.name(),
-        content: found.names(),
+        verifier: way.verifier.name(),
+        content: way.found.names(),
         order: job.order.label(),
         resumed_at_bytes: pass.map_or(0, |pass| pass.verified().0),
         request_size_bytes: pace.map(|(size, _)| size.0),

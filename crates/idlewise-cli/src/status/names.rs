@@ -9,7 +9,7 @@ use idlewise_linux::device::Device;
 pub fn is_meant(name: &str, path: &str, identity: &str) -> bool {
     let is_path = ["/", "./", "../"].iter().any(|begin| name.starts_with(begin));
     match Some(name).filter(|_| is_path).and_then(|name| Device::identity_at(Path::new(name))) {
-        Some(now) => now == identity,
+        Some(now) => now == identity.strip_suffix(Device::BY_MEMBERS).unwrap_or(identity),
         None => [path, identity].contains(&name),
     }
 }
@@ -18,7 +18,10 @@ pub fn is_meant(name: &str, path: &str, identity: &str) -> bool {
 pub fn shown(all: &[(&str, &str)]) -> Vec<String> {
     let name = |&(path, identity): &(&str, &str)| {
         let shared = all.iter().filter(|(other, _)| *other == path).count() > 1;
-        let others = || Device::identity_at(Path::new(path)).is_some_and(|now| now != identity);
+        let others = || {
+            Device::identity_at(Path::new(path))
+                .is_some_and(|now| now != identity.strip_suffix(Device::BY_MEMBERS).unwrap_or(identity))
+        };
         if path.is_empty() || shared || others() { identity.into() } else { path.into() }
     };
     all.iter().map(name).collect()

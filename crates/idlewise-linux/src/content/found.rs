@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
-use super::{Content, Judged, OWNERS, Unasked};
+use super::{Array, Content, Judged, Md, OWNERS, Unasked};
 use crate::device::Device;
 use crate::memory::Buffer;
 
@@ -70,6 +71,13 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
 }
 
 impl Found {
+    /// An array as a whole.
+    pub fn of_array(array: Arc<Array>, block: u32) -> Self {
+        let range = 0..array.size.0;
+        let content = Box::new(Md::new(array, block));
+        Self { parts: vec![Owned { range, owner: Md::NAME, content }], passed: Vec::new() }
+    }
+
     /// Whether there is none that can be asked.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
@@ -105,11 +113,13 @@ impl Found {
     ///
     /// # Errors
     /// Why an owner cannot be asked.
-    pub(crate) fn judge(&mut self, extent: Extent, read: &[u8]) -> Result<Judged, Unasked> {
+    pub(crate) fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked> {
         let mut all = Judged::default();
         for (within, part) in self.within(extent) {
             let from = (within.offset.0 - extent.offset.0) as usize;
-            let judged = part.content.judge(within, &read[from.min(read.len())..])?;
+            let judged = part
+                .content
+                .judge(within, &read.iter().map(|read| &read[from.min(read.len())..]).collect::<Vec<_>>())?;
             all.judged += judged.judged;
             all.free += judged.free;
             all.suspects.extend(judged.suspects);

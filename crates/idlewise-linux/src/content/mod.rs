@@ -9,20 +9,23 @@
 
 mod btrfs;
 mod found;
+mod md;
 mod mounts;
 
 use idlewise::order::Extent;
 use idlewise::registry::{Named, Registry};
 
 pub use found::{Found, Part, find};
+pub use md::{Array, Md, MemberPlace};
 
 /// Judges what was read, by what its owner keeps of it. It reads trees and tables of its own where they are not in memory.
 pub trait Content: Send {
-    /// Judges what begins in a stretch of the device; `read` is what was read from its first byte on, before this is called.
+    /// Judges what begins in a stretch of the device; `read` is what was read from its first byte on, before this is called: of each member
+    /// where there are several.
     ///
     /// # Errors
     /// Why the owner cannot be asked: nothing is known of the stretch.
-    fn judge(&mut self, extent: Extent, read: &[u8]) -> Result<Judged, Unasked>;
+    fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked>;
     /// What is judged as one begins at multiples of this, counted from the owner's first byte.
     fn unit(&self) -> u64;
     /// What lies there: paths of files, or a word such as `metadata`; empty where nothing does.
@@ -79,8 +82,7 @@ impl Named for Owner {
 pub type Open = fn(&Part) -> Result<Option<Box<dyn Content>>, String>;
 
 /// What there is.
-pub static OWNERS: Registry<Owner> = Registry::new(&[Owner {
-    name: "btrfs",
-    about: "checksums of data and tree blocks of a mounted btrfs",
-    open: btrfs::open,
-}]);
+pub static OWNERS: Registry<Owner> = Registry::new(&[
+    Owner { name: "btrfs", about: "checksums of data and tree blocks of a mounted btrfs", open: btrfs::open },
+    Owner { name: Md::NAME, about: "copies and parities on the members of an md array", open: |_| Ok(None) },
+]);

@@ -129,7 +129,7 @@ impl Device {
 
     /// Its size in whole blocks, if it has become larger since it was opened.
     pub fn has_grown_to(&self) -> Option<Bytes> {
-        let size = node::size(&self.file).ok().filter(|_| self.node.is_some())?;
+        let size = node::size(&self.file).ok().filter(|_| self.node.is_some() && !self.is_by_members())?;
         let size = Bytes(size / u64::from(self.block) * u64::from(self.block));
         (size > self.size).then_some(size)
     }
@@ -201,6 +201,21 @@ impl Device {
             place,
             pools: OnceLock::new(),
         })
+    }
+
+    /// Behind the identity of an array that is scrubbed by its members.
+    pub const BY_MEMBERS: &str = "-by-members";
+
+    /// An array, of which so much of each member is scrubbed: its places are those of the members.
+    #[must_use]
+    pub fn by_members(self, size: Bytes) -> Self {
+        let identity = self.identity.clone() + Self::BY_MEMBERS;
+        Self { identity, size, ..self }
+    }
+
+    /// Whether it is one.
+    pub fn is_by_members(&self) -> bool {
+        self.identity.ends_with(Self::BY_MEMBERS)
     }
 
     /// Whether it is a plain file.

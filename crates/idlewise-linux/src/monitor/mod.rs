@@ -12,6 +12,7 @@
 pub(crate) mod bpf;
 mod counters;
 mod diskstats;
+mod joined;
 mod shares;
 mod unwatched;
 mod writes;
@@ -23,6 +24,7 @@ use idlewise::{Bytes, Nanos};
 
 use crate::device::{Device, WholeDisk};
 
+pub use joined::Joined;
 pub(crate) use shares::WRITTEN_BY;
 pub use shares::{Counter, Moved};
 pub(crate) use writes::Announcement;

@@ -15,7 +15,7 @@ pub struct BadBlocks {
     /// What the device or the kernel said: `medium`, `protection`, `io`; or what kept being in the way at each attempt:
     /// `timeout`, `transport`, `aborted`, `hardware`, `not-ready`. `recovered` could be read at the end of the pass: the medium is weak
     /// there, or the device was away for a moment. `doubtful` was found by an earlier pass over a disk of this name, which may have been
-    /// another disk, and has not been read again yet. `checksum` and `tree-block` can be read, and hold something else than they should.
+    /// another disk, and has not been read again yet. `checksum`, `tree-block` and `differs` can be read, and hold something else than they should.
     pub kind: String,
 }
 
@@ -32,9 +32,12 @@ impl BadBlocks {
     /// The same of a block of the owner's own trees, which also says what it is and when it was written.
     pub const TREE_BLOCK: &str = "tree-block";
 
+    /// The same of what the members of an array hold.
+    pub const DIFFERS: &str = "differs";
+
     /// Whether it can be read, and holds something else than it should.
     pub fn is_wrong(&self) -> bool {
-        [Self::CHECKSUM, Self::TREE_BLOCK].contains(&&*self.kind)
+        [Self::CHECKSUM, Self::TREE_BLOCK, Self::DIFFERS].contains(&&*self.kind)
     }
 
     /// The block behind it.

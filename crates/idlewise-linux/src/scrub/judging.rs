@@ -25,8 +25,8 @@ const LOOKS: u32 = 8;
 pub struct Judging {
     tasks: Sender<Task>,
     answers: Receiver<Answer>,
-    /// Memory for the next request; none while it is being judged.
-    spare: Option<Buffer>,
+    /// Memory for the next request; none while that is being judged.
+    spare: Vec<Buffer>,
     edges: Vec<(Range<u64>, u64)>,
     /// Places that differed at the last look, by their first bytes.
     suspects: BTreeMap<u64, (Suspect, u32)>,
@@ -38,12 +38,12 @@ pub struct Judging {
 }
 
 enum Task {
-    Judge(Look, Buffer),
+    Judge(Look, Vec<Buffer>),
     Owners(Extent),
 }
 
 enum Answer {
-    Judged(Look, Buffer, Result<Judged, Unasked>),
+    Judged(Look, Vec<Buffer>, Result<Judged, Unasked>),
     Owners(Result<Vec<String>, Unasked>),
 }
 
@@ -78,7 +78,8 @@ impl Judging {
             for task in todo {
                 let answer = match task {
                     Task::Judge(look, mut memory) => {
-                        let judged = found.judge(look.extent, memory.bytes(look.read as usize));
+                        let read: Vec<&[u8]> = memory.iter_mut().map(|one| &*one.bytes(look.read as usize)).collect();
+                        let judged = found.judge(look.extent, &read);
                         Answer::Judged(look, memory, judged)
                     }
                     Task::Owners(extent) => Answer::Owners(found.owners(extent)),
@@ -93,7 +94,7 @@ impl Judging {
         Ok(Self {
             tasks,
             answers,
-            spare: None,
+            spare: Vec::new(),
             edges,
             suspects: BTreeMap::new(),
             so_far,
@@ -116,17 +117,22 @@ impl Judging {
         Extent { length: Bytes(whole - extent.offset.0), ..extent }
     }
 
+    /// Whether the place was read and differed.
+    pub fn suspects(&self, place: Bytes) -> bool {
+        self.suspects.contains_key(&place.0)
+    }
+
     /// Hands over what a verifier has read of this stretch, and `read` bytes in all; what came of the stretch before it.
     pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) -> Verdict {
         let verdict = self.finish();
         if self.is_lost {
             return verdict;
         }
-        match verifier.take_read(self.spare.take()) {
-            Some(memory) if memory.len() as u64 >= read.0 => {
-                self.at_work = self.tasks.send(Task::Judge(Look { extent, read: read.0 }, memory)).is_ok();
-            }
-            other => self.spare = other,
+        let memory = verifier.take_read(std::mem::take(&mut self.spare));
+        if !memory.is_empty() && memory.iter().all(|memory| memory.len() as u64 >= read.0) {
+            self.at_work = self.tasks.send(Task::Judge(Look { extent, read: read.0 }, memory)).is_ok();
+        } else {
+            self.spare = memory;
         }
         verdict
     }
@@ -138,7 +144,7 @@ impl Judging {
         }
         match self.answer() {
             Some(Answer::Judged(look, memory, result)) => {
-                self.spare = Some(memory);
+                self.spare = memory;
                 self.judged(look.extent, result)
             }
             _ => Verdict::default(),

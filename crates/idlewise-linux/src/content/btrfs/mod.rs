@@ -206,9 +206,10 @@ impl Btrfs {
 }
 
 impl Content for Btrfs {
-    fn judge(&mut self, extent: Extent, read: &[u8]) -> Result<Judged, Unasked> {
+    fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked> {
         let file = self.mounted()?;
         self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let read = read.first().copied().unwrap_or_default();
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + read.len() as u64).min(self.length);
         let end = (begin + extent.length.0).min(range.end);

@@ -2,12 +2,14 @@
 
 mod ata;
 mod blocking;
+mod members;
 pub(super) mod nvme;
 mod nvme_ring;
 mod read;
 mod scsi;
 pub(crate) mod sense;
 
+pub use members::Members;
 pub use read::DirectRead;
 
 use std::time::{Duration, Instant};
@@ -31,10 +33,10 @@ pub trait Verifier: Send {
     fn reads(&self) -> bool {
         false
     }
-    /// Hands out the memory that holds what the last request read, from its first byte on, and takes `spare` for the next one; `None` where
-    /// it reads nothing. Between two requests only.
-    fn take_read(&mut self, _spare: Option<Buffer>) -> Option<Buffer> {
-        None
+    /// Hands out the memory that holds what the last request read, from its first byte on, of each member where there are several, and takes
+    /// `spare` for the next one; none where it reads nothing. Between two requests only.
+    fn take_read(&mut self, _spare: Vec<Buffer>) -> Vec<Buffer> {
+        Vec::new()
     }
     /// Starts checking a stretch of whole blocks.
     ///

@@ -88,13 +88,13 @@ impl Verifier for DirectRead {
         true
     }
 
-    fn take_read(&mut self, spare: Option<Buffer>) -> Option<Buffer> {
+    fn take_read(&mut self, spare: Vec<Buffer>) -> Vec<Buffer> {
         if self.rest.is_some() {
-            return None;
+            return Vec::new();
         }
         let length = self.buffer.len();
-        let spare = spare.filter(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length));
-        Some(std::mem::replace(&mut *self.buffer, spare))
+        let spare = spare.into_iter().find(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length));
+        vec![std::mem::replace(&mut *self.buffer, spare)]
     }
 
     fn start(&mut self, extent: Extent) -> Result<(), Fault> {

@@ -1,15 +1,18 @@
 //! What the owners of the data say of what a run reads.
 
-use idlewise::Bytes;
 use idlewise::order::Extent;
+use idlewise::{Bytes, Nanos};
 
 use super::Run;
 use crate::device::verify::Fault;
+use crate::monitor::now;
 use crate::scrub::judging::Verdict;
 use crate::scrub::{BadBlocks, Owned};
 
 /// Requests of at least so many bytes are whole multiples of that: what is judged as one is rarely cut by their ends.
 const UNIT: u64 = 64 << 10;
+/// Time between two looks at members that differ.
+const APART: Nanos = Nanos::from_millis(100);
 /// Of so many runs of bad blocks it is told what lies in them, and of so many at each save.
 pub(super) const NAMED: usize = 256;
 pub(super) const NAMED_AT_ONCE: usize = 16;
@@ -22,8 +25,9 @@ impl Run<'_, '_> {
 
     /// A stretch with what must be read behind it to judge all of it. Beside unreadable blocks nothing is added.
     pub(super) fn whole(&self, extent: Extent) -> Extent {
-        let judging = self.lane.judging.as_ref().filter(|_| self.narrowing.settled() && self.second_look.is_none());
-        judging.map_or(extent, |judging| judging.whole(extent))
+        let Some(judging) = self.lane.judging.as_ref().filter(|_| self.second_look.is_none()) else { return extent };
+        let readable = self.narrowing.settled() || judging.suspects(extent.offset);
+        if readable { judging.whole(extent) } else { extent }
     }
 
     /// Hands over what was read.
@@ -45,6 +49,10 @@ impl Run<'_, '_> {
 
     fn act_on(&mut self, verdict: Verdict) {
         let Verdict { again, wrong } = verdict;
+        if self.lane.device.is_by_members() && !again.is_empty() {
+            // What one member has written already reaches the others meanwhile.
+            self.not_before = Nanos(now().0 + APART.0);
+        }
         again.into_iter().rev().for_each(|extent| self.narrowing.look_again(extent));
         wrong.into_iter().for_each(|(extent, kind)| self.narrowing.wrong(extent, kind));
         self.settled.left = self.narrowing.left();

@@ -1,0 +1,117 @@
+//! An md array as the kernel tells of it (Documentation/admin-guide/md.rst), and whether its members can be compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use idlewise::Bytes;
+
+use super::layout::{Layout, Level};
+use crate::device::Device;
+
+const SECTOR: u64 = 512;
+
+/// An array whose members hold its data more than once, or with parity.
+#[derive(Debug)]
+pub struct Array {
+    /// Its folder in sysfs.
+    folder: PathBuf,
+    /// How the data lie on the members.
+    pub layout: Layout,
+    /// How much of each member it uses.
+    pub size: Bytes,
+    /// The members, in the order of their places in the array.
+    pub members: Vec<Member>,
+}
+
+/// A member.
+#[derive(Debug)]
+pub struct Member {
+    /// The device.
+    pub device: Device,
+    /// Where on it the data begin.
+    pub begin: u64,
+}
+
+impl Array {
+    /// The array that a device is; nothing where it is none with redundancy.
+    ///
+    /// # Errors
+    /// Why its members cannot be compared.
+    pub fn of(device: &Device) -> Result<Option<Self>, String> {
+        let folder = Path::new("/sys/block").join(device.name()).join("md");
+        let found = Self { folder, layout: Layout::NONE, size: Bytes(0), members: Vec::new() };
+        let Some(level) = found.read("level").ok().and_then(|level| Level::of(&level)) else { return Ok(None) };
+        found.is_usual()?;
+        let disks = usize::try_from(found.number("raid_disks")?).unwrap_or(usize::MAX);
+        let number = found.number("layout").unwrap_or(0);
+        let chunk = found.number("chunk_size").unwrap_or(0);
+        // In KiB; of RAID 10 it is what is used of each member as well.
+        let size = found.number("component_size")?.checked_mul(1024).ok_or("its size is no number")?;
+        let layout = Layout::new(level, number, disks, chunk, size)?;
+        let members = (0..disks).map(|place| found.member(place)).collect::<Result<_, _>>()?;
+        Ok(Some(Self { layout, size: Bytes(layout.surface(size)), members, ..found }))
+    }
+
+    /// Nothing is missing, moved, or written to one member later than to the others.
+    fn is_usual(&self) -> Result<(), String> {
+        if self.number("degraded")? > 0 {
+            return Err("it lacks members, so that there is nothing to compare".into());
+        }
+        if self.read("reshape_position").is_ok_and(|position| position != "none") {
+            return Err("it is being reshaped".into());
+        }
+        if self.read("consistency_policy").is_ok_and(|policy| policy == "journal") {
+            return Err("it has a journal, so that its members may lag behind".into());
+        }
+        if self.read("bitmap/backlog").is_ok_and(|backlog| backlog != "0") {
+            return Err("it has a member that is written behind the others".into());
+        }
+        Ok(())
+    }
+
+    /// Whether its members are those that they were, and all there.
+    ///
+    /// # Errors
+    /// What has changed.
+    pub fn is_the_same(&self) -> Result<(), String> {
+        self.is_usual()?;
+        let same =
+            |(place, member): (usize, &Member)| self.name_of(place).is_ok_and(|name| name == member.device.name());
+        if self.members.iter().enumerate().all(same) { Ok(()) } else { Err("its members have changed".into()) }
+    }
+
+    fn name_of(&self, place: usize) -> Result<String, String> {
+        let link =
+            fs::read_link(self.folder.join(format!("rd{place}"))).map_err(|_| format!("it has no member {place}"))?;
+        let name = link.file_name().and_then(|name| name.to_str()?.strip_prefix("dev-").map(String::from));
+        name.ok_or_else(|| format!("its member {place} has no name"))
+    }
+
+    fn member(&self, place: usize) -> Result<Member, String> {
+        let name = self.name_of(place)?;
+        let state = self.read(&format!("rd{place}/state"))?;
+        if !state.split(',').any(|word| word == "in_sync") {
+            return Err(format!("its member {name} is not in use ({state})"));
+        }
+        let begin = self.number(&format!("rd{place}/offset"))? * SECTOR;
+        // A slash in a name is an exclamation mark in sysfs.
+        let device =
+            Device::open(&Path::new("/dev").join(name.replace('!', "/"))).map_err(|error| error.to_string())?;
+        if device.name() != name {
+            return Err(format!("{} is not its member {name}", device.path.display()));
+        }
+        Ok(Member { device, begin })
+    }
+
+    fn read(&self, file: &str) -> Result<String, String> {
+        let text = fs::read_to_string(self.folder.join(file)).map_err(|error| format!("md/{file}: {error}"))?;
+        Ok(text.trim().to_string())
+    }
+
+    fn number(&self, file: &str) -> Result<u64, String> {
+        let text = self.read(file)?;
+        // A reshape that is under way shows the number before in brackets.
+        let first = text.split_whitespace().next().unwrap_or_default();
+        first.parse().map_err(|_| format!("md/{file} is '{text}'"))
+    }
+}

@@ -1,0 +1,269 @@
+//! md: mirrors that must be the same, and parities that must fit. All members are read together, while all of them are idle.
+//!
+//! ```text
+//! the same place on every member ─► RAID 1, 10: are the copies the same?
+//!                                ├► RAID 4, 5:  is their sum zero?
+//!                                └► RAID 6:     do both parities fit, and if not, who is wrong?
+//! ```
+//!
+//! While md writes, members differ for a moment: what differs is looked at again when they have been idle meanwhile.
+
+mod array;
+mod layout;
+mod parity;
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+use xxhash_rust::xxh64::Xxh64;
+
+use super::{Content, Judged, Suspect, Unasked};
+use crate::device::Device;
+use crate::memory::Buffer;
+use crate::scrub::BadBlocks;
+pub use array::{Array, Member};
+use layout::{Level, Place};
+use parity::{Wrong, add, syndromes, wrong};
+
+/// An array whose members are compared.
+pub struct Md {
+    array: Arc<Array>,
+    block: u64,
+}
+
+/// What every member holds at a place, one behind the other for each section.
+type Reads<'a> = &'a [&'a [u8]];
+
+/// A place that is read of a member.
+pub struct MemberPlace<'a> {
+    /// The member.
+    pub device: &'a Device,
+    /// How much further on than the place in the array.
+    pub begin: u64,
+}
+
+impl Array {
+    /// What is read together: each member, for each section.
+    pub fn places(&self) -> Vec<MemberPlace<'_>> {
+        let sections = 0..self.layout.sections();
+        let of = |section: u64| {
+            let begin = move |member: &Member| member.begin + section * self.layout.section();
+            self.members.iter().map(move |member| MemberPlace { device: &member.device, begin: begin(member) })
+        };
+        sections.flat_map(of).collect()
+    }
+}
+
+impl Md {
+    /// Its name on the command line.
+    pub const NAME: &str = "md";
+
+    /// With blocks of this size.
+    pub fn new(array: Arc<Array>, block: u32) -> Self {
+        Self { array, block: u64::from(block) }
+    }
+
+    /// The blocks of an extent that differ, each with what stands for how: by what was read from its first byte on.
+    fn differing(&self, extent: Extent, reads: Reads) -> (u64, Vec<(u64, u64)>) {
+        match self.array.layout.level {
+            Level::Copies => self.copies(extent, reads),
+            level => {
+                let length = extent.length.0.min(reads.iter().map(|read| read.len() as u64).min().unwrap_or(0));
+                let mut found = Vec::new();
+                // Whole stretches fit nearly always.
+                if self.fits(
+                    level,
+                    extent.offset.0,
+                    &reads.iter().map(|read| &read[..length as usize]).collect::<Vec<_>>(),
+                ) {
+                    return (length, found);
+                }
+                for at in (0..length).step_by(self.block as usize) {
+                    let blocks: Vec<_> =
+                        reads.iter().map(|read| &read[at as usize..(at + self.block) as usize]).collect();
+                    if !self.fits(level, extent.offset.0 + at, &blocks) {
+                        found.push((extent.offset.0 + at, fingerprint(&blocks)));
+                    }
+                }
+                (length, found)
+            }
+        }
+    }
+
+    /// Whether what the members hold from a place on fits together.
+    fn fits(&self, level: Level, at: u64, reads: Reads) -> bool {
+        match level {
+            Level::Mirror | Level::Copies => reads.iter().all(|read| read == &reads[0]),
+            Level::Parity => {
+                let mut sum = reads[0].to_vec();
+                reads[1..].iter().for_each(|read| add(&mut sum, read));
+                sum.iter().all(|byte| *byte == 0)
+            }
+            Level::TwoParities => {
+                let (mut from, length, chunk) = (0, reads[0].len() as u64, self.array.layout.chunk);
+                while from < length {
+                    let to = (from + chunk - (at + from) % chunk).min(length);
+                    let part: Vec<_> = reads.iter().map(|read| &read[from as usize..to as usize]).collect();
+                    if self.who(at + from, &part).is_some() {
+                        return false;
+                    }
+                    from = to;
+                }
+                true
+            }
+        }
+    }
+
+    /// RAID 6: who is wrong in a part of a row of chunks, with the members that hold its data.
+    fn who(&self, at: u64, reads: Reads) -> Option<(Wrong, u64, u64, Vec<u64>)> {
+        let (p, q, order) = self.array.layout.parities(at / self.array.layout.chunk);
+        let data: Vec<_> = order.iter().map(|member| reads[*member as usize]).collect();
+        let (sum, weighed) = syndromes(&data, reads[p as usize], reads[q as usize]);
+        wrong(&sum, &weighed, data.len()).map(|wrong| (wrong, p, q, order))
+    }
+
+    /// RAID 10: the same for the chunks of which the first copy lies in the extent.
+    fn copies(&self, extent: Extent, reads: Reads) -> (u64, Vec<(u64, u64)>) {
+        let layout = &self.array.layout;
+        let (chunk, begin, end) = (layout.chunk, extent.offset.0, extent.end().0);
+        let bytes = |place: &Place, within: u64, length: u64| {
+            let (section, at) = self.section(place.at);
+            let from = usize::try_from((at + within).checked_sub(begin)?).ok()?;
+            let read = reads.get((section * layout.disks + place.member) as usize)?;
+            read.get(from..from + length as usize)
+        };
+        let (mut compared, mut found) = (0, Vec::new());
+        for number in layout.first_chunk(begin / chunk).. {
+            let places = layout.copies(number);
+            let first = places[0].at;
+            if first >= end {
+                break;
+            }
+            let (from, to) = (begin.saturating_sub(first).min(chunk), (end - first).min(chunk));
+            for at in (from..to).step_by(self.block as usize) {
+                let copies: Option<Vec<_>> = places.iter().map(|place| bytes(place, at, self.block)).collect();
+                let Some(copies) = copies else { continue };
+                compared += self.block * copies.len() as u64;
+                if copies.iter().any(|copy| copy != &copies[0]) {
+                    found.push((first + at, fingerprint(&copies)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup_by_key(|(at, _)| *at);
+        (compared / (layout.disks * layout.sections()), found)
+    }
+
+    /// In which section a place of a member is, and where the same place of the first section is.
+    fn section(&self, at: u64) -> (u64, u64) {
+        let layout = &self.array.layout;
+        if layout.sections() > 1 { (at / layout.section(), at % layout.section()) } else { (0, at) }
+    }
+
+    /// A block of a member, if it can be read.
+    fn read(&self, place: &Place) -> Option<Vec<u8>> {
+        let member = &self.array.members[place.member as usize];
+        let mut buffer = Buffer::new(self.block as usize);
+        let bytes = buffer.bytes(self.block as usize);
+        member.device.file.read_exact_at(bytes, member.begin + place.at).ok()?;
+        Some(bytes.to_vec())
+    }
+
+    fn name(&self, member: u64) -> String {
+        self.array.members[member as usize].device.name()
+    }
+
+    /// Who is wrong among the places of a block, or may be.
+    fn suspects(&self, at: u64) -> Vec<String> {
+        let layout = &self.array.layout;
+        let everywhere = || (0..layout.disks).map(|member| Place { member, at }).collect::<Vec<_>>();
+        let groups = match layout.level {
+            Level::Copies => {
+                let row = at / layout.chunk;
+                let within = at % layout.chunk;
+                let chunks = (layout.first_chunk(row)..).map(|chunk| layout.copies(chunk));
+                let chunks = chunks.take_while(|places| places[0].at / layout.chunk == row);
+                chunks
+                    .map(|places| places.into_iter().map(|one| Place { at: one.at + within, ..one }).collect())
+                    .collect()
+            }
+            _ => vec![everywhere()],
+        };
+        let mut names = Vec::new();
+        for places in groups {
+            let read: Vec<_> = places.iter().map(|place| self.read(place)).collect();
+            let silent = places.iter().zip(&read).filter(|(_, read)| read.is_none());
+            names.extend(silent.map(|(place, _)| format!("member {}, which cannot be read", self.name(place.member))));
+            let Some(all) = read.into_iter().collect::<Option<Vec<_>>>() else { continue };
+            let blocks: Vec<&[u8]> = all.iter().map(|block| &block[..]).collect();
+            if !self.fits(layout.level, at, &blocks) {
+                names.push(self.blame(at, &places, &blocks));
+            }
+        }
+        names
+    }
+
+    /// Which of some members is wrong, as far as they tell.
+    fn blame(&self, at: u64, places: &[Place], blocks: Reads) -> String {
+        let all = || places.iter().map(|place| self.name(place.member)).collect::<Vec<_>>().join(" or ");
+        if self.array.layout.level == Level::TwoParities
+            && let Some((wrong, p, q, order)) = self.who(at, blocks)
+        {
+            let member = match wrong {
+                Wrong::P => Some(p),
+                Wrong::Q => Some(q),
+                Wrong::Data(which) => order.get(which).copied(),
+                Wrong::Several => None,
+            };
+            return member.map_or_else(all, |member| format!("member {}, by both parities", self.name(member)));
+        }
+        let mirrors = [Level::Mirror, Level::Copies].contains(&self.array.layout.level);
+        // Where most agree, the others are wrong.
+        let votes = |block: &&[u8]| blocks.iter().filter(|other| *other == block).count();
+        let outvoted: Vec<_> = places.iter().zip(blocks).filter(|(_, block)| 2 * votes(block) < blocks.len()).collect();
+        let most = blocks.iter().map(|block| votes(&block)).max().unwrap_or(0);
+        if mirrors && 2 * most > blocks.len() {
+            let names: Vec<_> = outvoted.iter().map(|(place, _)| self.name(place.member)).collect();
+            return format!("member {}, by the others", names.join(" and "));
+        }
+        format!("member {}", all())
+    }
+}
+
+/// Stands for what some blocks hold.
+fn fingerprint(blocks: Reads) -> u64 {
+    let mut hash = Xxh64::new(0);
+    blocks.iter().for_each(|block| hash.update(block));
+    hash.digest()
+}
+
+impl Content for Md {
+    fn judge(&mut self, extent: Extent, read: Reads) -> Result<Judged, Unasked> {
+        let (judged, found) = self.differing(extent, read);
+        if !found.is_empty() {
+            self.array.is_the_same().map_err(Unasked)?;
+        }
+        let suspect = |(at, expected)| Suspect {
+            extent: Extent { offset: Bytes(at), length: Bytes(self.block) },
+            kind: BadBlocks::DIFFERS,
+            expected,
+        };
+        Ok(Judged { judged, free: 0, suspects: found.into_iter().map(suspect).collect() })
+    }
+
+    fn unit(&self) -> u64 {
+        self.array.layout.unit()
+    }
+
+    fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
+        const MOST: usize = 64;
+        self.array.is_the_same().map_err(Unasked)?;
+        let blocks = (extent.offset.0..extent.end().0).step_by(self.block as usize).take(MOST);
+        let mut names: Vec<_> = blocks.flat_map(|at| self.suspects(at)).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}
