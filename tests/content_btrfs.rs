@@ -284,6 +284,68 @@ fn root_tree_blocks_of_btrfs_are_compared_with_what_they_should_be() {
     assert!(result["errors"].as_array().unwrap().iter().all(|run| run["holds"][0] == "metadata"), "{result}");
 }
 
+/// btrfs has another copy of what is wrong on one device, and none of what is wrong on both: that is told, and left.
+#[test]
+fn root_btrfs_repairs_what_it_has_another_copy_of() {
+    let Some(bench) = Bench::new(2, &["-d", "raid1", "-m", "raid1"]) else { return };
+    let mut random = Pcg64::seed_from_u64(13);
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 2, 4 * MIB, &mut random);
+    let whole = std::fs::read(folder.join("file0")).unwrap();
+    let sectors = addresses(&folder.join("file0"));
+    let lost = addresses(&folder.join("file1"))[100];
+    let files: Vec<_> =
+        bench.files.iter().map(|path| File::options().read(true).write(true).open(path).unwrap()).collect();
+    for at in 0..40 {
+        let (device, place) = bench.places(sectors[at * 20])[0];
+        damage(&files[device], place, KINDS[at % 5], (place + 64 * SECTOR) % (200 * MIB), &mut random);
+    }
+    for (device, place) in bench.places(lost) {
+        damage(&files[device], place, "bit", 0, &mut random);
+    }
+    let repair = |device: usize, more: &[&str]| {
+        let state = bench.folder.path().join("state");
+        let arguments = [
+            "repair",
+            bench.loops[device].path(),
+            "--btrfs",
+            "--max-blocks",
+            "1000",
+            "--state-dir",
+            state.to_str().unwrap(),
+        ];
+        run(&[&arguments[..], more].concat())
+    };
+    let before = [0, 1].map(|device| found(&bench.scrub(device, &[]), "checksum"));
+    assert_eq!(before.iter().map(BTreeSet::len).sum::<usize>(), 42);
+    let images = || bench.files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>();
+    let untouched = images();
+    let only_shown = repair(0, &[]);
+    assert!(stderr(&only_shown).contains("--allow-writes does it"), "{}", stderr(&only_shown));
+    assert!(images() == untouched, "something was written without --allow-writes");
+    for device in [0, 1] {
+        let output = repair(device, &["--allow-writes", "--json"]);
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let count = |fate: &str| {
+            let runs = result["blocks"].as_array().unwrap().iter().filter(|run| run["result"] == fate);
+            runs.map(|run| run["blocks"].as_u64().unwrap() * 512 / SECTOR).sum::<u64>()
+        };
+        assert_eq!(count("still-bad"), 1, "{result}");
+        assert_eq!(count("repaired"), before[device].len() as u64 - 1, "{result}");
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(found(&bench.scrub(device, &[]), "checksum").len(), 1);
+    }
+    // Byte for byte, on either copy.
+    for (at, logical) in sectors.iter().enumerate().step_by(20) {
+        for (device, place) in bench.places(*logical) {
+            let mut sector = vec![0; SECTOR as usize];
+            files[device].read_exact_at(&mut sector, place).unwrap();
+            assert!(sector == whole[at * SECTOR as usize..][..SECTOR as usize], "sector {at} on device {device}");
+        }
+    }
+}
+
 /// What is written meanwhile is no error, however long it goes on; and what could be covered was.
 #[test]
 fn root_beside_writers_there_is_no_false_alarm() {

@@ -90,7 +90,7 @@ pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
     }
     if !bad.is_empty() && bad.iter().all(|bad| bad.run.is_wrong()) {
         return format!(
-            "next: `btrfs scrub start` on its mount point rewrites what it has a good copy of; \
+            "next: `idlewise repair {device} --btrfs --allow-writes` lets btrfs rewrite what it has a good copy of; \
              restore the other files from a backup; \
              `smartctl -x {device}` shows what the disk itself knows: replace one that tells wrong data for right"
         );

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use idlewise::Bytes;
 use idlewise::report::Table;
+use idlewise_linux::content::{self, Found};
 use idlewise_linux::device::Device;
 use idlewise_linux::repair::{
-    Fate, Outcome, RepairLog, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium,
-    put_back_what_is_left, through_array,
+    Fate, Outcome, RepairLog, by_owner, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium,
+    of_the_owner, put_back_what_is_left, through_array,
 };
 use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::exit::Exit;
 use crate::live::{Second, choose_verifier, open_device, stop_flag};
 use crate::output::{self, say};
 
-/// Rewrite the unreadable blocks that a scrub found, from a mirror or through md. Writes only with --allow-writes
+/// Rewrite the unreadable blocks that a scrub found, from a mirror, through md or by btrfs. Writes only with --allow-writes
 ///
 /// With --mirror, neither device may be mounted or in use. With --md, the device is a member of an array: md checks the 64 KiB or the
 /// chunk around each of those blocks, and rewrites what it cannot read: of a mirror all of the 64 KiB, with parity the 4 KiB around it. So
@@ -37,6 +38,10 @@ pub struct Arguments {
     /// Let the md array to which the device belongs rewrite them
     #[arg(long, group = "source")]
     md: bool,
+
+    /// Let the btrfs on the device rewrite them, where it has another copy. It is mounted, and checks the chunks around them: up to 1 GiB each
+    #[arg(long, group = "source")]
+    btrfs: bool,
 
     /// Really write. Without this option, show what would be done
     #[arg(long)]
@@ -74,24 +79,33 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let device = open_device(&arguments.device)?;
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();
-    let found = states.pass(&device)?.map(|pass| (of_the_medium(pass.known_errors()), pass));
+    let of = if arguments.btrfs { of_the_owner } else { of_the_medium };
+    let found = states.pass(&device)?.map(|pass| (of(pass.known_errors()), pass));
     let Some((bad, mut pass)) = found.filter(|(bad, _)| !bad.is_empty()) else {
-        say!("idlewise: {name}: no scrub has found a block whose medium is unreadable");
+        let what =
+            if arguments.btrfs { "a block that is unreadable or wrong" } else { "a block whose medium is unreadable" };
+        say!("idlewise: {name}: no scrub has found {what}");
         return Ok(Exit::NothingToDo);
     };
     check_cap(&bad, arguments.max_blocks)?;
     let mirror = arguments.mirror.as_deref().map(open_device).transpose()?;
     let source = match &mirror {
         Some(mirror) => mirror.path.display().to_string(),
-        None => "md".into(),
+        None => if arguments.btrfs { "btrfs" } else { "md" }.into(),
     };
+    let mut owner = None;
     match &mirror {
         Some(mirror) => check_mirror(&device, mirror, &bad)?,
+        None if arguments.btrfs => owner = Some(btrfs_on(&device)?),
         None => check_array(&device)?,
     }
     if !arguments.allow_writes {
         let count: u64 = bad.iter().map(|run| run.blocks).sum();
-        let around = if mirror.is_none() { ", with up to 64 KiB or a chunk around each" } else { "" };
+        let around = match (&mirror, &owner) {
+            (Some(_), _) => "",
+            (None, Some(_)) => ", by a check of the chunks around them",
+            (None, None) => ", with up to 64 KiB or a chunk around each",
+        };
         say!("idlewise: {name}: {count} blocks would be rewritten from {source}{around}; --allow-writes does it");
         return Ok(Exit::NothingToDo);
     }
@@ -104,11 +118,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     );
     let log_path = arguments.log.clone().unwrap_or_else(|| states.beside(&device, "repairs.jsonl"));
     // md must not be left with a check that ends nowhere.
-    let stop = if arguments.md { stop_flag(Second::IsIgnored)? } else { Arc::default() };
+    let stop = if mirror.is_none() { stop_flag(Second::IsIgnored)? } else { Arc::default() };
     let mut log = RepairLog::open(&log_path, &name)?;
-    let blocks = match &mirror {
-        Some(mirror) => from_mirror(&device, mirror, &bad, &mut log)?,
-        None => {
+    let blocks = match (&mirror, &mut owner) {
+        (Some(mirror), _) => from_mirror(&device, mirror, &bad, &mut log)?,
+        (None, Some(found)) => by_owner(&device, found, &bad, &mut log, &stop)?,
+        (None, None) => {
             let mut chosen = choose_verifier(&device, Bytes(u64::from(device.block)), None)?;
             through_array(&device, &mut *chosen.verifier, &bad, &mut log, &stop)?
         }
@@ -126,6 +141,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     })
 }
 
+/// The btrfs on a device, which must be there.
+fn btrfs_on(device: &Device) -> anyhow::Result<Found> {
+    let found = content::find(device, Some("btrfs"));
+    let why =
+        found.passed.first().map_or("no btrfs lies on it".into(), |(part, _, why)| format!("btrfs on {part}: {why}"));
+    anyhow::ensure!(!found.is_empty(), "{}: {why}", device.path.display());
+    Ok(found)
+}
+
 impl Repaired {
     fn print(&self, device: &Device, json: bool) -> anyhow::Result<()> {
         if json {
@@ -136,10 +160,10 @@ impl Repaired {
             let at = Bytes(one.lba * u64::from(device.block));
             let result = match one.result {
                 Fate::Repaired => "repaired",
-                Fate::Readable => "readable again, left alone",
+                Fate::Readable => "as it should be again, left alone",
                 Fate::LeftAlone => "not the medium's fault, left alone",
                 Fate::SourceUnreadable => "not redundant there, left alone",
-                Fate::StillBad => "rewritten, and still bad",
+                Fate::StillBad => "still bad: no good copy, or the medium takes none",
             };
             table.row([one.blocks.to_string(), one.lba.to_string(), at.to_string(), result.into()]);
         }

@@ -176,6 +176,7 @@ mod tests {
             reaction: None,
             lost_events: 0,
             forecast: None,
+            content: None,
             unsaved: None,
         }
     }

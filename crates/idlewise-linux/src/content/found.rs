@@ -95,6 +95,11 @@ impl Found {
         Bytes(self.parts.iter().map(|part| part.range.end - part.range.start).sum())
     }
 
+    /// What is judged as one is within multiples of this, where all parts begin at such.
+    pub(crate) fn unit(&self) -> u64 {
+        self.parts.iter().map(|part| part.content.unit()).max().unwrap_or(1).max(4096)
+    }
+
     /// Each part, and the length of what is judged as one in it.
     pub(crate) fn edges(&self) -> Vec<(Range<u64>, u64)> {
         self.parts.iter().map(|part| (part.range.clone(), part.content.unit().max(1))).collect()
@@ -125,6 +130,18 @@ impl Found {
             all.suspects.extend(judged.suspects);
         }
         Ok(all)
+    }
+
+    /// Has the owners rewrite what is wrong in a stretch.
+    ///
+    /// # Errors
+    /// Why one of them does not, or that nobody is there.
+    pub(crate) fn mend(&mut self, extent: Extent) -> Result<(), Unasked> {
+        let mut parts = self.within(extent).peekable();
+        if parts.peek().is_none() {
+            return Err(Unasked("it is nobody's data".into()));
+        }
+        parts.try_for_each(|(within, part)| part.content.mend(within))
     }
 
     /// What lies in a stretch.

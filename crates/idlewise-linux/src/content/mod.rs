@@ -26,6 +26,13 @@ pub trait Content: Send {
     /// # Errors
     /// Why the owner cannot be asked: nothing is known of the stretch.
     fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked>;
+    /// Has the owner rewrite what is wrong in a stretch, from a copy that it has. Only where writes were allowed.
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn mend(&mut self, _extent: Extent) -> Result<(), Unasked> {
+        Err(Unasked("it does not rewrite a part of its data".into()))
+    }
     /// What is judged as one begins at multiples of this, counted from the owner's first byte.
     fn unit(&self) -> u64;
     /// What lies there: paths of files, or a word such as `metadata`; empty where nothing does.

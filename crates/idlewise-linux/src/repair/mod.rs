@@ -6,11 +6,13 @@ mod knobs;
 mod log;
 mod md;
 mod mirror;
+mod owner;
 
 pub use knobs::put_back_what_is_left;
 pub use log::RepairLog;
 pub use md::{check_array, through_array};
 pub use mirror::{check_mirror, from_mirror};
+pub use owner::by_owner;
 
 use idlewise::Bytes;
 use serde::Serialize;
@@ -124,6 +126,14 @@ pub fn left(bad: &[BadBlocks], outcomes: &[Outcome]) -> Vec<BadBlocks> {
 pub fn of_the_medium(bad: Vec<BadBlocks>) -> Vec<BadBlocks> {
     const ITS_OWN: [&str; 3] = ["medium", "protection", "io"];
     bad.into_iter().filter(|run| ITS_OWN.contains(&run.kind.as_str())).collect()
+}
+
+/// Those that their owner may rewrite: what holds something else than it should, and what the medium has lost.
+pub fn of_the_owner(bad: Vec<BadBlocks>) -> Vec<BadBlocks> {
+    let (wrong, others): (Vec<_>, Vec<_>) = bad.into_iter().partition(BadBlocks::is_wrong);
+    let mut all = [wrong, of_the_medium(others)].concat();
+    all.sort_by_key(|run| run.lba);
+    all
 }
 
 /// Puts a block's fate behind those before it, as one run where they agree.

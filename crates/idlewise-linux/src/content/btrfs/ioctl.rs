@@ -1,4 +1,4 @@
-//! What is asked of a mounted btrfs (the kernel's include/uapi/linux/btrfs.h). Nothing here changes anything.
+//! What is asked of a mounted btrfs (the kernel's include/uapi/linux/btrfs.h). Nothing but [`scrub_chunk`] changes anything.
 
 use std::fs::File;
 use std::io;
@@ -163,6 +163,26 @@ pub fn search(file: &File, tree: u64, from: Key, to: Key, mut each: impl FnMut(K
     }
     Ok(())
 }
+
+/// Has the file system check what begins at a place of one of its devices, a chunk at a time, and rewrite what it has a good copy of. It
+/// ends with the chunk.
+pub fn scrub_chunk(file: &File, device: u64, begin: u64) -> io::Result<()> {
+    const SCRUB: c_ulong = request(false, 27, size_of::<Scrub>());
+    let mut scrub = Scrub { device, begin, end: begin + 1, flags: 0, progress: [0; 992] };
+    // SAFETY: the structure is the kernel's, as asserted below.
+    unsafe { call(file, SCRUB, &raw mut scrub) }
+}
+
+#[repr(C)]
+struct Scrub {
+    device: u64,
+    begin: u64,
+    end: u64,
+    flags: u64,
+    progress: [u8; 992],
+}
+
+const _: () = assert!(size_of::<Scrub>() == 1024);
 
 /// In which files a byte of the file system's own addresses lies: each as tree and number of the file.
 pub fn files_at(file: &File, logical: u64) -> io::Result<Vec<(u64, u64)>> {

@@ -15,6 +15,7 @@ mod names;
 mod superblock;
 mod trees;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -51,6 +52,8 @@ struct Btrfs {
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
     window: Window,
+    /// Chunks that it was asked to mend.
+    mended: BTreeSet<u64>,
 }
 
 /// What is allocated in a range of addresses.
@@ -82,6 +85,7 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
         chunks: Vec::new(),
         asked: None,
         window: Window::default(),
+        mended: BTreeSet::new(),
     };
     let file = found.mounted().map_err(|problem| problem.0)?;
     found.ask(&file).map_err(|error| why(&error))?;
@@ -235,6 +239,28 @@ impl Content for Btrfs {
             }
         }
         Ok(judged)
+    }
+
+    fn mend(&mut self, extent: Extent) -> Result<(), Unasked> {
+        let file = self.mounted()?;
+        self.asked = None;
+        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
+        let stretches = self.chunks.iter().filter(|one| one.place.start < range.end && one.place.end > range.start);
+        for begin in stretches.map(|stretch| stretch.place.start) {
+            // All of a chunk is checked at once.
+            if !self.mended.insert(begin) {
+                continue;
+            }
+            ioctl::scrub_chunk(&file, self.superblock.device, begin).map_err(|error| {
+                Unasked(match error.raw_os_error() {
+                    Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
+                    Some(libc::EROFS) => "it is mounted read-only".into(),
+                    _ => why(&error),
+                })
+            })?;
+        }
+        Ok(())
     }
 
     fn unit(&self) -> u64 {
