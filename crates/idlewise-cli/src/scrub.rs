@@ -141,6 +141,12 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = content::names(), default_value = "auto")]
     content: String,
 
+    /// Do not read what the file system says is free: of a mounted btrfs, ext4 or XFS
+    ///
+    /// An unreadable sector that is free is then found when it is used again. What cannot be asked is read.
+    #[arg(long)]
+    skip_free: bool,
+
     /// How to watch for foreground requests
     #[arg(long, value_enum, default_value_t)]
     monitor: MonitorName,
@@ -213,6 +219,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         order: arguments.order(),
         verifier: arguments.verifier.clone(),
         content: arguments.content.clone(),
+        skip_free: arguments.skip_free,
         monitor: arguments.monitor,
         observe: arguments.observe.unwrap_or(Nanos::from_secs(60)),
         restart: arguments.restart,

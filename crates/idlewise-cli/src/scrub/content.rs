@@ -14,6 +14,8 @@ use crate::exit::UsageError;
 /// All that are found on the device.
 const AUTO: &str = "auto";
 const NONE: &str = "none";
+/// The owner that judges nothing.
+const ALLOCATION: &str = "allocation";
 /// The one way to verify that brings the data here.
 const READ: &str = "read";
 
@@ -30,15 +32,18 @@ pub fn names() -> PossibleValuesParser {
 /// If an owner was named that cannot be asked, or the way to verify brings no data.
 pub fn find(device: &Device, name: &str, verifier: Option<&str>) -> Result<Found, UsageError> {
     let device_name = device.path.display();
+    let named = name != AUTO;
     let reads = verifier.is_none_or(|verifier| verifier == READ);
-    if name == NONE || name == AUTO && !reads {
+    if name == NONE {
         return Ok(Found::default());
     }
-    if !reads {
+    // Of what is not brought here it can still be told what is free, and what lies where.
+    let name = if name == AUTO && !reads { ALLOCATION } else { name };
+    if !reads && name != ALLOCATION {
         return Err(UsageError(format!("--content {name} takes --verifier {READ}: the others bring no data to judge")));
     }
     let found = content::find(device, Some(name).filter(|name| *name != AUTO));
-    if name != AUTO && found.is_empty() {
+    if named && found.is_empty() {
         let why =
             found.passed.first().map_or(String::new(), |(part, owner, why)| format!(": {owner} on {part}: {why}"));
         return Err(UsageError(format!("{device_name}: no {name} on it can be asked{why}")));
@@ -48,7 +53,7 @@ pub fn find(device: &Device, name: &str, verifier: Option<&str>) -> Result<Found
 
 /// With which verifier the owners' data are read.
 pub fn verifier<'a>(found: &Found, verifier: Option<&'a str>) -> Option<&'a str> {
-    if found.is_empty() { verifier } else { Some(READ) }
+    if found.judges() { Some(READ) } else { verifier }
 }
 
 /// The array that a device is, if its members are to be compared; why they are not, if they cannot be.
@@ -69,13 +74,12 @@ pub fn array(device: &Device, name: &str, verifier: Option<&str>) -> Result<Resu
 
 /// Says who is asked, and who is not.
 pub fn say(device: &Device, found: &Found, bar: &Bar) {
-    if !found.is_empty() {
-        let owners = found.names().join(", ");
+    let (owners, covered) = found.judging();
+    if !owners.is_empty() {
+        let owners = owners.join(", ");
         match device.is_by_members() {
             true => bar.say("reads all members of the array together, and compares them"),
-            false => {
-                bar.say(&format!("compares what it reads with the checksums of {owners}, on {} of it", found.covered()))
-            }
+            false => bar.say(&format!("compares what it reads with the checksums of {owners}, on {covered} of it")),
         }
     }
     for (part, owner, why) in &found.passed {
@@ -90,9 +94,11 @@ pub struct Content {
     owners: Vec<String>,
     /// Compared with a checksum.
     judged_bytes: u64,
-    /// Of no use to anyone.
+    /// Read, and of no use to anyone.
     free_bytes: u64,
-    /// Verified, and neither of these.
+    /// Not read, as nothing uses it.
+    skipped_bytes: u64,
+    /// Verified, and none of these.
     unjudged_bytes: u64,
     /// Places that differed for a moment.
     transient: u64,
@@ -104,21 +110,33 @@ pub struct Content {
 impl Content {
     /// Of a pass that has verified so much.
     pub fn new(so_far: &ContentSoFar, verified: Bytes) -> Self {
-        let ContentSoFar { owners, judged_bytes, free_bytes, transient, unasked, .. } = so_far.clone();
-        let unjudged_bytes = verified.0.saturating_sub(judged_bytes.saturating_add(free_bytes));
-        Self { owners, judged_bytes, free_bytes, unjudged_bytes, transient, unasked }
+        let ContentSoFar { owners, judged_bytes, free_bytes, skipped_bytes, transient, unasked, .. } = so_far.clone();
+        let known = judged_bytes.saturating_add(free_bytes).saturating_add(skipped_bytes);
+        let unjudged_bytes = verified.0.saturating_sub(known);
+        Self { owners, judged_bytes, free_bytes, skipped_bytes, unjudged_bytes, transient, unasked }
+    }
+
+    /// Whether anything was compared.
+    pub fn has_judged(&self) -> bool {
+        self.judged_bytes > 0
     }
 
     /// For people.
     pub fn text(&self) -> String {
         let owners = self.owners.join(", ");
         let [judged, free, rest] = [self.judged_bytes, self.free_bytes, self.unjudged_bytes].map(Bytes);
-        let mut text = match self.owners[..] == [Md::NAME] {
-            true => format!("  compared on all members: {judged} of each; not compared: {rest}\n"),
-            false => format!(
+        let mut text = match &self.owners[..] {
+            [owner] if owner == Md::NAME => {
+                format!("  compared on all members: {judged} of each; not compared: {rest}\n")
+            }
+            [owner] if owner == ALLOCATION => String::new(),
+            _ => format!(
                 "  compared with the checksums of {owners}: {judged}; free space: {free}; without a checksum: {rest}\n"
             ),
         };
+        if self.skipped_bytes > 0 {
+            text += &format!("  not read, as nothing uses it: {}\n", Bytes(self.skipped_bytes));
+        }
         if self.transient > 0 {
             let places = if self.transient == 1 { "place was" } else { "places were" };
             text += &format!("  {} {places} written while being compared, and right later\n", self.transient);

@@ -42,6 +42,7 @@ pub struct Job {
     pub order: Order,
     pub verifier: Option<String>,
     pub content: String,
+    pub skip_free: bool,
     pub monitor: MonitorName,
     pub observe: Nanos,
     pub restart: bool,
@@ -112,6 +113,13 @@ impl Job {
     /// How a device would be read: with which verifier, which owners judge what was read, and the array that it is.
     pub fn way(&self, device: &Device) -> anyhow::Result<Way> {
         let verifier = self.verifier.as_deref();
+        if device.is_by_members() && self.skip_free {
+            let name = device.path.display();
+            return Err(UsageError(format!(
+                "{name}: --skip-free is not for the members of an array; --content none reads the array itself"
+            ))
+            .into());
+        }
         if device.is_by_members() {
             let failed = |why: &str| anyhow::anyhow!("{}: {why}", device.path.display());
             let array = Array::of(device).map_err(|why| failed(&why))?.filter(|array| array.size == device.size);
@@ -121,6 +129,13 @@ impl Job {
             return Ok(Way { verifier: Box::new(verifier), found, array: Some(array) });
         }
         let found = content::find(device, &self.content, verifier)?;
+        if self.skip_free && found.is_empty() {
+            let name = device.path.display();
+            return Err(UsageError(format!(
+                "{name}: --skip-free needs a mounted btrfs, ext4 or XFS on it, to tell what is free"
+            ))
+            .into());
+        }
         let chosen = choose_verifier(device, self.largest(), content::verifier(&found, verifier))?;
         Ok(Way { verifier: chosen.verifier, found, array: None })
     }
@@ -144,7 +159,7 @@ impl Job {
         let mut scrubber = Scrubber::new(device, verifier, monitor, &self.stop);
         content::say(device, &found, bar);
         if !found.is_empty() {
-            scrubber.judge_by(found, &checkpoint).context("a thread to compare checksums")?;
+            scrubber.judge_by(found, self.skip_free, &checkpoint).context("a thread to compare checksums")?;
         }
         if let Some(cap) = &self.cap {
             scrubber.keep_within(cap);

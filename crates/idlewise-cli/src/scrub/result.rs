@@ -206,7 +206,11 @@ impl Result {
         }
         if self.errors.is_empty() {
             let so_far = if self.state == State::Complete { "" } else { " so far" };
-            let wrong = if self.content.is_some() { ", and none that differs from its checksum" } else { "" };
+            let wrong = if self.content.as_ref().is_some_and(Content::has_judged) {
+                ", and none that differs from its checksum"
+            } else {
+                ""
+            };
             text += &format!("  no unreadable block{wrong}{so_far}\n");
         }
         if let Some(content) = &self.content {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use idlewise::Bytes;
@@ -21,6 +22,8 @@ pub struct Part {
     pub range: Range<u64>,
     /// Its name in sysfs.
     pub name: String,
+    /// Its major and minor number.
+    pub number: Option<(u32, u32)>,
 }
 
 impl Part {
@@ -55,7 +58,8 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
     let mut found = Found::default();
     for (range, part) in device.parts() {
         let Ok(disk) = device.file.try_clone() else { continue };
-        let part = Part { disk, range: range.clone(), name: part };
+        let number = told_number(&part);
+        let part = Part { disk, range: range.clone(), name: part, number };
         for owner in OWNERS.iter().filter(|owner| name.is_none_or(|name| name == owner.name)) {
             match (owner.open)(&part) {
                 Ok(Some(content)) => {
@@ -68,6 +72,13 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
         }
     }
     found
+}
+
+/// The number of a device with this name in sysfs.
+fn told_number(name: &str) -> Option<(u32, u32)> {
+    let text = std::fs::read_to_string(Path::new("/sys/class/block").join(name).join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 impl Found {
@@ -90,9 +101,29 @@ impl Found {
         names
     }
 
-    /// How much of the device is theirs.
-    pub fn covered(&self) -> Bytes {
-        Bytes(self.parts.iter().map(|part| part.range.end - part.range.start).sum())
+    /// Whether any of them judges what is read.
+    pub fn judges(&self) -> bool {
+        self.parts.iter().any(|part| part.content.judges())
+    }
+
+    /// The names of those that judge, and how much of the device is theirs.
+    pub fn judging(&self) -> (Vec<&'static str>, Bytes) {
+        let judging = || self.parts.iter().filter(|part| part.content.judges());
+        let mut names: Vec<_> = judging().map(|part| part.owner).collect();
+        names.dedup();
+        (names, Bytes(judging().map(|part| part.range.end - part.range.start).sum()))
+    }
+
+    /// What of a stretch nothing uses, in order. Of what has no owner that is not known.
+    ///
+    /// # Errors
+    /// Why an owner cannot be asked.
+    pub(crate) fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {
+        let mut free = Vec::new();
+        for (within, part) in self.within(extent) {
+            free.extend(part.content.free(within)?);
+        }
+        Ok(free)
     }
 
     /// What is judged as one is within multiples of this, where all parts begin at such.

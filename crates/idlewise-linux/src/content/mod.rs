@@ -7,6 +7,7 @@
 //!                                            └► nothing is known of it
 //! ```
 
+mod allocation;
 mod btrfs;
 mod found;
 mod md;
@@ -26,6 +27,15 @@ pub trait Content: Send {
     /// # Errors
     /// Why the owner cannot be asked: nothing is known of the stretch.
     fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked>;
+    /// Whether it judges what is read. Else it only tells what is free and what lies where.
+    fn judges(&self) -> bool {
+        true
+    }
+    /// What of a stretch nothing uses, in order.
+    ///
+    /// # Errors
+    /// Why the owner cannot be asked: all of it may be in use.
+    fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked>;
     /// Has the owner rewrite what is wrong in a stretch, from a copy that it has. Only where writes were allowed.
     ///
     /// # Errors
@@ -91,5 +101,10 @@ pub type Open = fn(&Part) -> Result<Option<Box<dyn Content>>, String>;
 /// What there is.
 pub static OWNERS: Registry<Owner> = Registry::new(&[
     Owner { name: "btrfs", about: "checksums of data and tree blocks of a mounted btrfs", open: btrfs::open },
+    Owner {
+        name: "allocation",
+        about: "what a mounted ext4 or XFS uses: it keeps no checksums, but names what lies in bad blocks, and knows what is free",
+        open: allocation::open,
+    },
     Owner { name: Md::NAME, about: "copies and parities on the members of an md array", open: |_| Ok(None) },
 ]);

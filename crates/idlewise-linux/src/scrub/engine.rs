@@ -103,12 +103,13 @@ impl<'a> Scrubber<'a> {
         Self { lane: Lane::new(device, verifier, monitor, stop) }
     }
 
-    /// From now on what a run reads is judged by the owners of the data; `checkpoint` says what they have said in this pass.
+    /// From now on what a run reads is judged by the owners of the data, and what they say is free is not read if `skip_free`; `checkpoint`
+    /// says what they have said in this pass.
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn judge_by(&mut self, found: Found, checkpoint: &Checkpoint) -> std::io::Result<()> {
-        self.lane.judging = Some(Judging::new(found, checkpoint.content())?);
+    pub fn judge_by(&mut self, found: Found, skip_free: bool, checkpoint: &Checkpoint) -> std::io::Result<()> {
+        self.lane.judging = Some(Judging::new(found, skip_free, checkpoint.content())?);
         self.lane.watched.monitor.own_lookups();
         Ok(())
     }

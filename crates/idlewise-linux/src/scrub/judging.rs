@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
@@ -18,6 +18,9 @@ use crate::memory::Buffer;
 
 /// An owner that has not answered for so long is not asked any more: its file system hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What is free is asked for so much of the device at a time, and again after so long.
+const WINDOW: u64 = 256 << 20;
+const FRESH: Duration = Duration::from_secs(30);
 /// A place that changes from one look to the next as often as this is written all the time.
 const LOOKS: u32 = 8;
 
@@ -33,6 +36,11 @@ pub struct Judging {
     so_far: ContentSoFar,
     /// Something is being judged.
     at_work: bool,
+    skip_free: bool,
+    /// Whether anything is judged.
+    judges: bool,
+    /// What is free in a stretch, and when that was asked.
+    window: Option<(Extent, Vec<Extent>, Instant)>,
     /// There was no answer: nothing is asked any more.
     is_lost: bool,
 }
@@ -40,11 +48,13 @@ pub struct Judging {
 enum Task {
     Judge(Look, Vec<Buffer>),
     Owners(Extent),
+    Free(Extent),
 }
 
 enum Answer {
     Judged(Look, Vec<Buffer>, Result<Judged, Unasked>),
     Owners(Result<Vec<String>, Unasked>),
+    Free(Result<Vec<Extent>, Unasked>),
 }
 
 /// A stretch that was read.
@@ -66,13 +76,14 @@ pub struct Verdict {
 
 impl Judging {
     /// By the owners of a device; `so_far` is of the runs before this one.
-    pub fn new(found: Found, so_far: Option<&ContentSoFar>) -> std::io::Result<Self> {
+    /// What is free is not to be read if `skip_free`.
+    pub fn new(found: Found, skip_free: bool, so_far: Option<&ContentSoFar>) -> std::io::Result<Self> {
         let (tasks, todo) = channel::<Task>();
         let (done, answers) = channel();
         let earlier = so_far.cloned().unwrap_or_default();
         let so_far =
             ContentSoFar { owners: found.names().into_iter().map(String::from).collect(), unasked: None, ..earlier };
-        let edges = found.edges();
+        let (edges, judges) = (found.edges(), found.judges());
         let work = move || {
             let mut found = found;
             for task in todo {
@@ -83,6 +94,7 @@ impl Judging {
                         Answer::Judged(look, memory, judged)
                     }
                     Task::Owners(extent) => Answer::Owners(found.owners(extent)),
+                    Task::Free(extent) => Answer::Free(found.free(extent)),
                 };
                 if done.send(answer).is_err() {
                     break;
@@ -99,6 +111,9 @@ impl Judging {
             suspects: BTreeMap::new(),
             so_far,
             at_work: false,
+            skip_free,
+            judges,
+            window: None,
             is_lost: false,
         })
     }
@@ -125,7 +140,7 @@ impl Judging {
     /// Hands over what a verifier has read of this stretch, and `read` bytes in all; what came of the stretch before it.
     pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) -> Verdict {
         let verdict = self.finish();
-        if self.is_lost {
+        if self.is_lost || !self.judges {
             return verdict;
         }
         let memory = verifier.take_read(std::mem::take(&mut self.spare));
@@ -158,8 +173,46 @@ impl Judging {
         }
         match self.answer()? {
             Answer::Owners(owners) => owners.ok(),
-            Answer::Judged(..) => None,
+            _ => None,
         }
+    }
+
+    /// Whether what nothing uses is not to be read.
+    pub fn skips_free(&self) -> bool {
+        self.skip_free && !self.is_lost
+    }
+
+    /// What of a stretch is free, by what was asked lately. What cannot be asked is not free.
+    pub fn free(&mut self, extent: Extent, size: Bytes) -> Vec<Extent> {
+        let known = self.window.as_ref().filter(|(window, _, asked)| {
+            window.offset <= extent.offset && window.end() >= extent.end() && asked.elapsed() < FRESH
+        });
+        if known.is_none() {
+            let end = extent.end().0.max(extent.offset.0.saturating_add(WINDOW)).min(size.0);
+            let window = Extent { length: Bytes(end - extent.offset.0), ..extent };
+            let free = match self.tasks.send(Task::Free(window)).ok().and_then(|()| self.answer()) {
+                Some(Answer::Free(Ok(free))) => free,
+                Some(Answer::Free(Err(Unasked(why)))) => {
+                    self.so_far.unasked = Some(why);
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            };
+            self.window = Some((window, free, Instant::now()));
+        }
+        let Some((_, free, _)) = &self.window else { return Vec::new() };
+        let first = free.partition_point(|one| one.end() <= extent.offset);
+        let within = free[first..].iter().take_while(|one| one.offset < extent.end());
+        let part = |one: &Extent| {
+            let (begin, end) = (one.offset.max(extent.offset), one.end().min(extent.end()));
+            Extent { offset: begin, length: Bytes(end.0 - begin.0) }
+        };
+        within.map(part).collect()
+    }
+
+    /// So much was not read.
+    pub fn skipped(&mut self, bytes: Bytes) {
+        self.so_far.skipped_bytes += bytes.0;
     }
 
     /// Keeps what lies in a run, for the runs that there are.
@@ -231,7 +284,7 @@ mod tests {
     }
 
     fn judging() -> Judging {
-        Judging::new(Found::default(), None).unwrap()
+        Judging::new(Found::default(), false, None).unwrap()
     }
 
     /// Judges 16 sectors, of which these differ from something.

@@ -57,6 +57,9 @@ pub struct ContentSoFar {
     pub judged_bytes: u64,
     /// Bytes that nothing uses.
     pub free_bytes: u64,
+    /// Bytes that were not read, as nothing uses them.
+    #[serde(default)]
+    pub skipped_bytes: u64,
     /// Places that differed at a first look and not at a later one, or that were written all the time.
     pub transient: u64,
     /// Why an owner could not be asked at last, if it could not.

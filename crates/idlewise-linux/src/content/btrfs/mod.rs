@@ -241,6 +241,37 @@ impl Content for Btrfs {
         Ok(judged)
     }
 
+    fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {
+        let file = self.mounted()?;
+        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let begin = extent.offset.0 - self.begin;
+        let range = begin..(begin + extent.length.0).min(self.length);
+        let mut used: Vec<Range<u64>> = COPIES.iter().map(|place| *place..*place + LENGTH as u64).collect();
+        for piece in self.pieces(&range) {
+            let Some(logical) = piece.logical else {
+                used.push(piece.place);
+                continue;
+            };
+            let addresses = logical..logical + (piece.place.end - piece.place.start);
+            let allocated =
+                trees::allocated(&file, &self.superblock, &addresses).map_err(|error| Unasked(why(&error)))?;
+            used.extend(allocated.into_iter().map(|Allocated { range, .. }| {
+                let place =
+                    |address: u64| piece.place.start + (address.clamp(addresses.start, addresses.end) - logical);
+                place(range.start)..place(range.end)
+            }));
+        }
+        used.sort_by_key(|part| part.start);
+        let (mut free, mut from) = (Vec::new(), range.start);
+        for part in used.into_iter().filter(|part| part.start < range.end).chain([range.end..range.end]) {
+            if from < part.start {
+                free.push(Extent { offset: Bytes(self.begin + from), length: Bytes(part.start - from) });
+            }
+            from = from.max(part.end);
+        }
+        Ok(free)
+    }
+
     fn mend(&mut self, extent: Extent) -> Result<(), Unasked> {
         let file = self.mounted()?;
         self.asked = None;

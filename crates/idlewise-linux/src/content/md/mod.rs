@@ -253,6 +253,10 @@ impl Content for Md {
         Ok(Judged { judged, free: 0, suspects: found.into_iter().map(suspect).collect() })
     }
 
+    fn free(&mut self, _extent: Extent) -> Result<Vec<Extent>, Unasked> {
+        Ok(Vec::new())
+    }
+
     fn unit(&self) -> u64 {
         self.array.layout.unit()
     }

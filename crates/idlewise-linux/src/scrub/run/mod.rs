@@ -2,6 +2,7 @@
 
 mod failing;
 mod forecast;
+mod free;
 mod judged;
 mod saving;
 mod second_look;
@@ -59,6 +60,8 @@ pub struct Run<'r, 'a> {
     /// Who else checks the disk, and when that was last looked at.
     others: Option<(Option<String>, Nanos)>,
     resumed_at: u64,
+    /// Bytes that this run has not read, as they are free.
+    skipped: u64,
     /// How long it waits before it looks again, where nothing is due.
     rest: Duration,
     /// The same where the disk was busy at the last look.
@@ -99,6 +102,7 @@ impl<'r, 'a> Run<'r, 'a> {
             narrowing,
             watch,
             resumed_at: settled.verified(),
+            skipped: 0,
             rest: SHORTEST_WAIT,
             busy: Duration::ZERO,
             kept: settled.clone(),
@@ -268,7 +272,7 @@ impl<'r, 'a> Run<'r, 'a> {
                 return Some(extent);
             }
             match self.order.next(size) {
-                Some(extent) => self.narrowing.begin(extent),
+                Some(extent) => self.begin(extent),
                 None if self.narrowing.come_back() => {}
                 // What was read last may have to be read once more.
                 None if self.finish_judging() => {}
@@ -330,7 +334,7 @@ impl<'r, 'a> Run<'r, 'a> {
     }
 
     fn verified_now(&self) -> Bytes {
-        Bytes(self.settled.verified().saturating_sub(self.resumed_at))
+        Bytes(self.settled.verified().saturating_sub(self.resumed_at + self.skipped))
     }
 
     fn report(&self, state: State) -> Report {

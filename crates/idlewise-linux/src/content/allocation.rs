@@ -1,0 +1,215 @@
+//! ext4 and XFS: they keep no checksums of data, but tell what of their device is used, and by what (the kernel's
+//! include/uapi/linux/fsmap.h).
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+use rustix::fs::OFlags;
+
+use super::{Content, Judged, Part, Unasked, mounts};
+
+const KINDS: [&str; 3] = ["ext4", "ext3", "xfs"];
+/// Records that one question brings at most.
+const RECORDS: usize = 1 << 12;
+
+/// The kernel's `struct fsmap`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Record {
+    device: u32,
+    flags: u32,
+    physical: u64,
+    owner: u64,
+    offset: u64,
+    length: u64,
+    reserved: [u64; 3],
+}
+
+/// The kernel's `struct fsmap_head`, with room for records.
+#[repr(C)]
+struct Head {
+    flags: u32,
+    flags_back: u32,
+    count: u32,
+    entries: u32,
+    reserved: [u64; 6],
+    keys: [Record; 2],
+}
+
+const _: () = assert!(size_of::<Record>() == 64 && size_of::<Head>() == 192);
+
+const NONE: Record = Record { device: 0, flags: 0, physical: 0, owner: 0, offset: 0, length: 0, reserved: [0; 3] };
+
+/// What uses a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum User {
+    Free,
+    /// Nobody says.
+    Unknown,
+    Metadata,
+    /// A file with this number.
+    File(u64),
+}
+
+impl Record {
+    fn user(&self) -> User {
+        /// The owner is a word, not the number of a file.
+        const SPECIAL: u32 = 0x10;
+        match self.owner {
+            file if self.flags & SPECIAL == 0 => User::File(file),
+            1 => User::Free,
+            2 => User::Unknown,
+            _ => User::Metadata,
+        }
+    }
+}
+
+/// A mounted file system that tells what is used.
+struct Allocation {
+    begin: u64,
+    length: u64,
+    number: u64,
+    kind: String,
+    mount: PathBuf,
+}
+
+/// Opens that of a part of a device; nothing where no such file system is mounted from it.
+///
+/// # Errors
+/// Why it cannot be asked.
+pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
+    let Some(number) = part.number else { return Ok(None) };
+    let mounts = mounts::of(&KINDS).into_iter().filter(|mount| mount.number == number);
+    let number = rustix::fs::makedev(number.0, number.1);
+    let mut last = None;
+    for mount in mounts {
+        let length = part.range.end - part.range.start;
+        let found = Allocation { begin: part.range.start, length, number, kind: mount.kind, mount: mount.folder };
+        match found.users(&(0..1)) {
+            Ok(_) => return Ok(Some(Box::new(found))),
+            Err(why) => last = Some(why.0),
+        }
+    }
+    last.map_or(Ok(None), Err)
+}
+
+impl Allocation {
+    /// What uses each stretch of a range of the part, in order.
+    fn users(&self, range: &Range<u64>) -> Result<Vec<(Range<u64>, User)>, Unasked> {
+        let failed = |error: io::Error| Unasked(error.to_string());
+        let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
+        let file = File::options().read(true).custom_flags(flags.bits() as i32).open(&self.mount).map_err(failed)?;
+        if file.metadata().map_err(failed)?.dev() != self.number {
+            return Err(Unasked("it is no longer mounted there".into()));
+        }
+        let (mut found, mut from) = (Vec::new(), Record { physical: range.start, ..NONE });
+        let to = Record {
+            device: u32::MAX,
+            flags: u32::MAX,
+            physical: range.end.saturating_sub(1),
+            owner: u64::MAX,
+            offset: u64::MAX,
+            ..NONE
+        };
+        loop {
+            let records = records(&file, from, to).map_err(failed)?;
+            // A log or real-time device of its own is another one.
+            let own = records.iter().filter(|record| rustix_number(record.device) == self.number);
+            found.extend(
+                own.map(|record| (record.physical..record.physical.saturating_add(record.length), record.user())),
+            );
+            match records.last().filter(|_| records.len() == RECORDS) {
+                // The kernel goes on behind the last one.
+                Some(last) => from = *last,
+                None => break,
+            }
+        }
+        // The kernel also tells what lies beside a short range.
+        found.retain(|(part, _)| part.start < range.end && part.end > range.start);
+        Ok(found)
+    }
+}
+
+/// The number of a device as the kernel writes it in 32 bits.
+fn rustix_number(encoded: u32) -> u64 {
+    rustix::fs::makedev(encoded >> 8 & 0xfff, encoded & 0xff | encoded >> 12 & 0xfff00)
+}
+
+fn records(file: &File, from: Record, to: Record) -> io::Result<Vec<Record>> {
+    const GETFSMAP: libc::c_ulong = 0xc0c0_583b;
+    let mut memory = vec![0u64; (size_of::<Head>() + RECORDS * size_of::<Record>()) / size_of::<u64>()];
+    let head = memory.as_mut_ptr().cast::<Head>();
+    let wanted =
+        Head { flags: 0, flags_back: 0, count: RECORDS as u32, entries: 0, reserved: [0; 6], keys: [from, to] };
+    // SAFETY: the memory is aligned for words, long enough, and nothing else refers to it.
+    unsafe { head.write(wanted) };
+    // SAFETY: behind the head there is room for as many records as it says, and it lives until the call returns.
+    if unsafe { libc::ioctl(file.as_raw_fd(), GETFSMAP as _, head) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the head was written above, and the kernel changed only its numbers.
+    let count = unsafe { (*head).entries } as usize;
+    // SAFETY: all of the memory is initialised, and so many records are in it at most.
+    Ok(unsafe { std::slice::from_raw_parts(head.add(1).cast::<Record>(), count.min(RECORDS)) }.to_vec())
+}
+
+impl Content for Allocation {
+    fn judge(&mut self, _extent: Extent, _read: &[&[u8]]) -> Result<Judged, Unasked> {
+        Ok(Judged::default())
+    }
+
+    fn judges(&self) -> bool {
+        false
+    }
+
+    fn unit(&self) -> u64 {
+        1
+    }
+
+    fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {
+        let range = extent.offset.0 - self.begin..(extent.end().0 - self.begin).min(self.length);
+        let free = self.users(&range)?.into_iter().filter(|(_, user)| *user == User::Free);
+        let within = free.map(|(part, _)| part.start.max(range.start)..part.end.min(range.end));
+        let extent =
+            |part: Range<u64>| Extent { offset: Bytes(self.begin + part.start), length: Bytes(part.end - part.start) };
+        Ok(within.filter(|part| part.start < part.end).map(extent).collect())
+    }
+
+    fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
+        let range = extent.offset.0 - self.begin..(extent.end().0 - self.begin).min(self.length);
+        let name = |(_, user): (Range<u64>, User)| match user {
+            User::Free => None,
+            User::Metadata => Some(format!("metadata of {}", self.kind)),
+            User::Unknown => Some(format!("data of {}, or its metadata", self.kind)),
+            User::File(number) => {
+                Some(format!("file {number} of {} (find {} -inum {number})", self.kind, self.mount.display()))
+            }
+        };
+        let mut names: Vec<_> = self.users(&range)?.into_iter().filter_map(name).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_kernel() {
+        assert_eq!(rustix_number(0x0000_0801), rustix::fs::makedev(8, 1));
+        assert_eq!(rustix_number(0x0011_0334), rustix::fs::makedev(3, 0x134));
+        let user = |flags, owner| Record { flags, owner, ..NONE }.user();
+        assert_eq!(
+            [user(0x10, 1), user(0x10, 2), user(0x10, 3), user(0x10, (0x66 << 32) | 1), user(0, 131)],
+            [User::Free, User::Unknown, User::Metadata, User::Metadata, User::File(131),]
+        );
+    }
+}

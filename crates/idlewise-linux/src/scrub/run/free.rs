@@ -1,0 +1,40 @@
+//! What nothing uses is not read, where that is wanted.
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::Run;
+
+/// Shorter stretches are read: to pass over them would cost as much.
+const WORTH: u64 = 256 << 10;
+
+impl Run<'_, '_> {
+    /// Takes in a stretch that the order has handed out, without what is free in it.
+    pub(super) fn begin(&mut self, extent: Extent) {
+        if !self.lane.judging.as_ref().is_some_and(|judging| judging.skips_free()) {
+            return self.narrowing.begin(extent);
+        }
+        // Who tells is at work with what was read last.
+        self.finish_judging();
+        let Some(judging) = &mut self.lane.judging else { return };
+        let free = judging.free(extent, self.lane.device.size);
+        let mut from = extent.offset.0;
+        for part in free.into_iter().filter(|part| part.length.0 >= WORTH.min(extent.length.0)) {
+            // Whole blocks of what is used.
+            let block = u64::from(self.lane.device.block);
+            let (begin, end) = (part.offset.0.next_multiple_of(block), part.end().0 / block * block);
+            if begin >= end {
+                continue;
+            }
+            if from < begin {
+                self.narrowing.begin(Extent { offset: Bytes(from), length: Bytes(begin - from) });
+            }
+            judging.skipped(Bytes(end - begin));
+            self.skipped += end - begin;
+            from = end;
+        }
+        if from < extent.end().0 {
+            self.narrowing.begin(Extent { offset: Bytes(from), length: Bytes(extent.end().0 - from) });
+        }
+    }
+}
