@@ -91,16 +91,17 @@ pub fn say(device: &Device, found: &Found, bar: &Bar) {
 /// What the owners said, as in `--json`.
 #[derive(Serialize)]
 pub struct Content {
+    /// Who was asked: `btrfs`, `md`, or `allocation` of ext4 and XFS.
     owners: Vec<String>,
-    /// Compared with a checksum.
+    /// Bytes that were compared with a checksum, or on all members of an array.
     judged_bytes: u64,
-    /// Read, and of no use to anyone.
+    /// Bytes that were read, and that nothing uses.
     free_bytes: u64,
-    /// Not read, as nothing uses it.
+    /// Bytes that were not read, as nothing uses them (`--skip-free`).
     skipped_bytes: u64,
-    /// Verified, and none of these.
+    /// Bytes that were read, and that no checksum is kept of.
     unjudged_bytes: u64,
-    /// Places that differed for a moment.
+    /// Places that differed at one look and not at the next: they were being written.
     transient: u64,
     /// Why an owner could not be asked at last.
     #[serde(skip_serializing_if = "Option::is_none")]
