@@ -70,7 +70,7 @@ fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
         let made = Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
         assert!(made.unwrap().success());
     }
-    for module in ["scsi_debug", "raid1", "raid10", "raid456", "loop", "dm-mod", "ext4"] {
+    for module in ["scsi_debug", "raid1", "raid10", "raid456", "loop", "dm-mod", "dm-integrity", "ext4"] {
         command.args(["-m", module]);
     }
     let shared = format!("{}:/lib/steps.sh", root.join("tests/machine/steps.sh").display());
@@ -354,4 +354,9 @@ fn every_error_on_members_of_arrays_is_found() {
             result["content"]["transient"],
         );
     }
+    // dm-integrity needs nobody to judge for it: what differs from its checksum is not read.
+    let [clean, found] = ["integrity-clean", "integrity-found"].map(|name| steps[name].json());
+    assert_eq!((&clean["state"], bad(&clean)), (&"complete".into(), vec![]), "{clean}");
+    assert_eq!(bad(&found), [(1000, 1), (1003, 1), (9001, 1)], "{found}");
+    assert!(found["errors"].as_array().unwrap().iter().all(|run| run["kind"] == "protection"), "{found}");
 }

@@ -1,7 +1,7 @@
 //! `idlewise scrub`: verify devices in their idle times.
 
 mod bar;
-mod content;
+pub mod content;
 mod goal;
 mod job;
 mod kept;

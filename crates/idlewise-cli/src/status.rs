@@ -8,7 +8,7 @@ mod text;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use idlewise::Nanos;
+use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Member;
 use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
@@ -17,6 +17,7 @@ use crate::bad::{Bad, next_step};
 use crate::dates::unix_now;
 use crate::exit::Exit;
 use crate::output::{self, say};
+use crate::scrub::content::Content;
 
 /// Show how the scrubs of this machine's devices stand, running or not. Needs no privilege, but for --forget
 ///
@@ -71,6 +72,9 @@ struct Status {
     started_unix_s: u64,
     saved_unix_s: u64,
     completed_unix_s: Option<u64>,
+    /// What the owners of the data said in this pass, where they were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content>,
     /// With `--older-than`.
     #[serde(skip_serializing_if = "Option::is_none")]
     overdue: Option<bool>,
@@ -190,6 +194,7 @@ impl Status {
             started_unix_s: pass.started_unix_s,
             saved_unix_s: pass.saved_unix_s,
             completed_unix_s: pass.completed_unix_s,
+            content: pass.content.as_ref().map(|so_far| Content::new(so_far, Bytes(verified))),
             run: pass.run,
         }
     }

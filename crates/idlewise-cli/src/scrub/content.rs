@@ -123,28 +123,29 @@ impl Content {
     }
 
     /// For people.
-    pub fn text(&self) -> String {
+    pub fn lines(&self) -> Vec<String> {
         let owners = self.owners.join(", ");
-        let [judged, free, rest] = [self.judged_bytes, self.free_bytes, self.unjudged_bytes].map(Bytes);
-        let mut text = match &self.owners[..] {
+        let [judged, free, skipped, rest] =
+            [self.judged_bytes, self.free_bytes, self.skipped_bytes, self.unjudged_bytes].map(Bytes);
+        let mut lines = match &self.owners[..] {
             [owner] if owner == Md::NAME => {
-                format!("  compared on all members: {judged} of each; not compared: {rest}\n")
+                vec![format!("compared on all members: {judged} of each; not compared: {rest}")]
             }
-            [owner] if owner == ALLOCATION => String::new(),
-            _ => format!(
-                "  compared with the checksums of {owners}: {judged}; free space: {free}; without a checksum: {rest}\n"
-            ),
+            [owner] if owner == ALLOCATION => Vec::new(),
+            _ => vec![format!(
+                "compared with the checksums of {owners}: {judged}; free space: {free}; without a checksum: {rest}"
+            )],
         };
         if self.skipped_bytes > 0 {
-            text += &format!("  not read, as nothing uses it: {}\n", Bytes(self.skipped_bytes));
+            lines.push(format!("not read, as nothing uses it: {skipped}"));
         }
         if self.transient > 0 {
             let places = if self.transient == 1 { "place was" } else { "places were" };
-            text += &format!("  {} {places} written while being compared, and right later\n", self.transient);
+            lines.push(format!("{} {places} written while being compared, and right later", self.transient));
         }
         if let Some(why) = &self.unasked {
-            text += &format!("  {owners} could not be asked at last: {}\n", one_line(why));
+            lines.push(format!("{owners} could not be asked at last: {}", one_line(why)));
         }
-        text
+        lines
     }
 }

@@ -214,7 +214,7 @@ impl Result {
             text += &format!("  no unreadable block{wrong}{so_far}\n");
         }
         if let Some(content) = &self.content {
-            text += &content.text();
+            content.lines().into_iter().for_each(|line| text += &format!("  {line}\n"));
         }
         if let Some(failure) = &self.failure {
             text += &format!("  {}\n", one_line(failure));

@@ -8,6 +8,7 @@ use idlewise_linux::scrub::{AccountSoFar, Doing, RunSoFar};
 use super::{Status, names};
 use crate::bad::Bad;
 use crate::dates::{date, unix_now};
+use crate::scrub::content::Content;
 use crate::scrub::words::{idle_wait, named, seconds, signed};
 
 /// What a scrub does before its first request.
@@ -54,6 +55,7 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
     let failure = one.run.as_ref().and_then(|run| run.failure.as_deref());
     lines.extend(failure.filter(|_| one.doing.is_none()).map(|failure| format!("why it ended: {}", one_line(failure))));
     if blocks {
+        lines.extend(one.content.iter().flat_map(Content::lines));
         lines.extend(one.errors.iter().map(Bad::line));
     }
     let more = || format!("next: `idlewise status {name}` lists them, and says what to do");
