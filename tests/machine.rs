@@ -70,7 +70,9 @@ fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
         let made = Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
         assert!(made.unwrap().success());
     }
-    for module in ["scsi_debug", "raid1", "raid10", "raid456", "loop", "dm-mod", "dm-integrity", "ext4"] {
+    for module in
+        ["scsi_debug", "raid1", "raid10", "raid456", "loop", "dm-mod", "dm-integrity", "crc32c_generic", "ext4"]
+    {
         command.args(["-m", module]);
     }
     let shared = format!("{}:/lib/steps.sh", root.join("tests/machine/steps.sh").display());

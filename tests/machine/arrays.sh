@@ -116,6 +116,7 @@ try md103 raid10 513 65536 3 $((all / 2))
 try md104 raid10 66049 65536 3 $all
 
 # dm-integrity keeps checksums itself: what differs cannot be read.
+modprobe crc32c_generic
 modprobe dm-integrity
 truncate -s 8M /tmp/data.img
 truncate -s 2M /tmp/tags.img

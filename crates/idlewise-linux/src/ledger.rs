@@ -1,10 +1,11 @@
 //! What is to be undone if this process is killed: it is written down before it is done, and whoever comes next undoes it.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags, openat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::files::Folder;
 use crate::scrub::Process;
 use crate::scrub::claim::own_folder;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What was done to others.
 pub trait Undo: Serialize + DeserializeOwned {
@@ -23,23 +24,29 @@ pub trait Undo: Serialize + DeserializeOwned {
     fn undo(&self) -> bool;
 }
 
-/// What this process has done, in a file.
+/// What this process has done, in a file: a line that says whose it is, and one for each thing, in the order in which it was done.
 #[derive(Debug)]
 pub struct Ledger<T> {
     folder: Folder,
-    file: OsString,
-    list: List<T>,
+    name: OsString,
+    /// Open to add lines; none before the first.
+    file: Option<File>,
+    head: Head,
+    done: Vec<T>,
 }
 
+/// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List<T> {
+struct Head {
     /// Version of the format.
     version: u32,
     /// The process of idlewise.
     process: Process,
-    /// In the order in which it was done.
-    done: Vec<T>,
+}
+
+fn line(of: &impl Serialize) -> String {
+    serde_json::to_string(of).expect("it has only text and numbers") + "\n"
 }
 
 impl<T: Undo> Ledger<T> {
@@ -59,8 +66,8 @@ impl<T: Undo> Ledger<T> {
     pub fn within(folder: &Path) -> io::Result<Self> {
         let folder = Folder::own(folder)?;
         let process = Process::this();
-        let file = format!("{}-{}.{}", process.pid, process.start_ticks, T::END).into();
-        Ok(Self { folder, file, list: List { version: VERSION, process, done: Vec::new() } })
+        let name = format!("{}-{}.{}", process.pid, process.start_ticks, T::END).into();
+        Ok(Self { folder, name, file: None, head: Head { version: VERSION, process }, done: Vec::new() })
     }
 
     /// This is about to be done.
@@ -68,7 +75,20 @@ impl<T: Undo> Ledger<T> {
     /// # Errors
     /// If it cannot be written down.
     pub fn add(&mut self, one: T) -> io::Result<()> {
-        self.list.done.push(one);
+        let line = line(&one);
+        self.done.push(one);
+        match &mut self.file {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => self.write(),
+        }
+    }
+
+    /// Of what is not kept nothing is left to undo.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) -> io::Result<()> {
+        self.done.retain(keep);
         self.write()
     }
 
@@ -77,8 +97,8 @@ impl<T: Undo> Ledger<T> {
     /// # Errors
     /// If the file cannot be removed or written.
     pub fn take_back(&mut self) -> io::Result<()> {
-        self.list.done.pop();
-        if self.list.done.is_empty() { self.folder.remove(&self.file) } else { self.write() }
+        self.done.pop();
+        if self.done.is_empty() { self.remove() } else { self.write() }
     }
 
     /// All of it has been undone.
@@ -86,12 +106,24 @@ impl<T: Undo> Ledger<T> {
     /// # Errors
     /// If the file cannot be removed.
     pub fn clear(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.list.done).is_empty() { Ok(()) } else { self.folder.remove(&self.file) }
+        self.done.clear();
+        if self.file.is_some() { self.remove() } else { Ok(()) }
     }
 
-    fn write(&self) -> io::Result<()> {
-        let text = serde_json::to_vec_pretty(&self.list).expect("a list has only text and numbers");
-        self.folder.replace(&self.file, &text, Mode::from_raw_mode(0o600), false)
+    fn remove(&mut self) -> io::Result<()> {
+        self.file = None;
+        self.folder.remove(&self.name)
+    }
+
+    /// Writes all of it anew.
+    fn write(&mut self) -> io::Result<()> {
+        self.file = None;
+        let lines = self.done.iter().map(line);
+        let text: String = [line(&self.head)].into_iter().chain(lines).collect();
+        self.folder.replace(&self.name, text.as_bytes(), Mode::from_raw_mode(0o600), false)?;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.file = Some(openat(&self.folder, &self.name, flags, Mode::empty())?.into());
+        Ok(())
     }
 }
 
@@ -105,10 +137,16 @@ pub fn release<T: Undo>() {
 /// The same in a folder.
 pub fn release_in<T: Undo>(folder: &Path) {
     sweep(folder, T::END, |text| {
-        let list = serde_json::from_slice::<List<T>>(text).ok();
-        let left = list.filter(|list| list.version == VERSION && list.process.is_alive() == Some(false));
+        let mut lines = text.split(|byte| *byte == b'\n');
+        let head = lines.next().and_then(|line| serde_json::from_slice::<Head>(line).ok());
+        let is_left = |head: &Head| head.version == VERSION && head.process.is_alive() == Some(false);
+        if !head.is_some_and(|head| is_left(&head)) {
+            return false;
+        }
+        // The last line may be cut: it was being written, and nothing was done yet.
+        let done: Vec<T> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
         // All of it, whatever becomes of one.
-        left.is_some_and(|list| list.done.iter().rev().map(T::undo).fold(true, |all, done| all & done))
+        done.iter().rev().map(T::undo).fold(true, |all, done| all & done)
     });
 }
 
@@ -131,7 +169,7 @@ impl<T> Ledger<T> {
     where
         T: Undo,
     {
-        self.list.process.start_ticks += 9;
+        self.head.process.start_ticks += 9;
         self.write()
     }
 }

@@ -77,8 +77,26 @@ pub fn stand() {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     let lines = io::stdin().lock().lines().map_while(Result::ok);
-    let told: Vec<Undo> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    let (mut told, mut most) = (Vec::<Undo>::new(), FEW);
+    for one in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
+        told.push(one);
+        if told.len() > most {
+            told.retain(is_left);
+            most = (2 * told.len()).max(FEW);
+        }
+    }
     told.iter().for_each(undo);
+}
+
+/// So many things are remembered before it is looked which of them are over.
+const FEW: usize = 64;
+
+/// Whether there may be something to undo.
+fn is_left(done: &Undo) -> bool {
+    match done {
+        Undo::Group(_) => true,
+        Undo::Stopped(process) => process.is_alive() != Some(false),
+    }
 }
 
 fn undo(done: &Undo) {

@@ -7,7 +7,7 @@ use super::cgroup::{Cgroup, release_left};
 use super::guard::{Guard, Undo};
 use super::hierarchy::Hierarchy;
 use super::left;
-use super::tree::{Asked, Tree, Which, children};
+use super::tree::{Asked, Tree, Which, children, patiently};
 use crate::files::told_by_kernel;
 use crate::ledger::Ledger;
 use crate::monitor::Counter;
@@ -163,11 +163,11 @@ impl Held {
         match &self.how {
             How::Group(group) => {
                 let group = group.clone();
-                Box::new(move || asked.so_far(&group.processes()))
+                patiently(move || asked.so_far(&group.processes()))
             }
             How::Tree(_, which) => {
                 let which = *which;
-                Box::new(move || asked.so_far(&which.processes()))
+                patiently(move || asked.so_far(&which.processes()))
             }
         }
     }

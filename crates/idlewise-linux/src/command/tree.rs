@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::guard::{Guard, Undo, resume};
 use crate::ledger::Ledger;
-use crate::monitor::Moved;
+use crate::monitor::{Counter, Moved};
 use crate::scrub::Process;
 
 /// Which processes are meant.
@@ -21,6 +24,9 @@ pub enum Which {
     OursBut(u32),
 }
 
+/// So many processes are remembered before it is looked which of them are gone.
+const FEW: usize = 64;
+
 /// Processes held by signals.
 #[derive(Debug)]
 pub struct Tree {
@@ -29,6 +35,8 @@ pub struct Tree {
     stopped: BTreeMap<u32, Process>,
     /// Those that the guard was told of.
     told: BTreeMap<u32, Process>,
+    /// When there are so many, those that are gone are forgotten.
+    most: usize,
     /// For whoever comes when the guard is gone as well.
     ledger: Option<Ledger<Process>>,
 }
@@ -57,7 +65,7 @@ impl Which {
 impl Tree {
     /// None is stopped yet.
     pub fn new(which: Which, ledger: Option<Ledger<Process>>) -> Self {
-        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), ledger }
+        Self { which, stopped: BTreeMap::new(), told: BTreeMap::new(), most: FEW, ledger }
     }
 
     /// Stops them all.
@@ -65,6 +73,7 @@ impl Tree {
     /// # Errors
     /// If nobody is there to let them go, should this process be killed.
     pub fn hold(&mut self, guard: &mut Guard) -> io::Result<()> {
+        self.forget_the_dead();
         // One that is not stopped yet may have made another.
         loop {
             let mut new = false;
@@ -89,6 +98,18 @@ impl Tree {
                 return Ok(());
             }
         }
+    }
+
+    /// A shell makes process after process: what is remembered is bounded by those that live.
+    fn forget_the_dead(&mut self) {
+        if self.told.len() <= self.most {
+            return;
+        }
+        self.told.retain(|_, process| process.is_alive() != Some(false));
+        self.most = (2 * self.told.len()).max(FEW);
+        let told = &self.told;
+        let is_told = |process: &Process| told.get(&process.pid) == Some(process);
+        let _ = self.ledger.as_mut().map(|ledger| ledger.retain(is_told));
     }
 
     /// Lets them go on.
@@ -116,6 +137,34 @@ impl Drop for Tree {
         // Whoever comes next would let go of nobody.
         let _ = self.ledger.as_mut().map(Ledger::clear);
     }
+}
+
+/// Asks on a thread of its own. The kernel tells nothing of a process that is being replaced by another program, and that may take for ever:
+/// a file that it closes then may lie on a file system that somebody else serves.
+pub fn patiently(mut ask: impl FnMut() -> Moved + Send + 'static) -> Counter {
+    const PATIENCE: Duration = Duration::from_millis(10);
+    let (wanted, wants) = mpsc::channel::<()>();
+    let (tells, told) = mpsc::channel();
+    let answer = move || {
+        while wants.recv().is_ok() {
+            if tells.send(ask()).is_err() {
+                break;
+            }
+        }
+    };
+    // It ends with the counter; in the middle of what is never told, with the process.
+    let is_there = thread::Builder::new().name("counter".into()).spawn(answer).is_ok();
+    let (mut last, mut asked) = (Moved::default(), false);
+    Box::new(move || {
+        let patience = if asked { Duration::ZERO } else { PATIENCE };
+        asked = asked || is_there && wanted.send(()).is_ok();
+        match told.recv_timeout(patience) {
+            Ok(moved) => (last, asked) = (moved, false),
+            // Who does not tell may have written.
+            Err(_) => last.written = last.written.saturating_add(1),
+        }
+        last
+    })
 }
 
 /// Bytes that processes have asked their disks for, by what the kernel counts of each (proc_pid_io(5)). What one did that is gone stays
@@ -163,6 +212,56 @@ mod tests {
         let told = "rchar: 9\nwchar: 8\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 4096\n";
         assert_eq!(moved(told), Moved { read: 4096, written: 4096 });
         assert_eq!(moved(""), Moved::default());
+    }
+
+    /// Whoever pays for the answer never waits for it for long, and takes no answer for one that writes.
+    #[test]
+    fn who_never_tells_is_not_waited_for() {
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let mut asked = 0;
+        let mut counter = patiently(move || {
+            asked += 1;
+            if asked == 2 {
+                let _ = goes_on.recv();
+            }
+            Moved { read: 4096 * asked, written: 1000 * asked }
+        });
+        // The first answer may be late on a busy machine.
+        let began = std::time::Instant::now();
+        while counter().read != 4096 && began.elapsed().as_secs() < 20 {}
+        let written = counter().written;
+        let began = std::time::Instant::now();
+        for more in 1..1000 {
+            assert_eq!(counter(), Moved { read: 4096, written: written + more });
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        go_on.send(()).unwrap();
+        let began = std::time::Instant::now();
+        while counter().read < 8192 && began.elapsed().as_secs() < 20 {}
+        assert!(counter().read >= 8192);
+    }
+
+    /// A shell makes process after process; what is written for them is bounded by those that live.
+    #[test]
+    fn the_dead_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tree = Tree::new(Which::OursBut(0), Some(Ledger::within(folder.path()).unwrap()));
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let alive = Process::of(sleeper.id()).unwrap();
+        let told = (0..1000).map(|pid| Process { pid: 1 << 22 | pid, ..alive.clone() }).chain([alive.clone()]);
+        for process in told {
+            tree.forget_the_dead();
+            tree.ledger.as_mut().unwrap().add(process.clone()).unwrap();
+            tree.told.insert(process.pid, process);
+        }
+        assert!(tree.told.len() <= FEW + 1 && tree.told.contains_key(&alive.pid), "{}", tree.told.len());
+        let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
+        let lines = std::fs::read_to_string(file.path()).unwrap().lines().count();
+        assert!(lines <= FEW + 2, "{lines}");
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        drop(tree);
+        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
     }
 
     #[test]

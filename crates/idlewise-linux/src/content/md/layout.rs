@@ -177,7 +177,8 @@ mod tests {
     fn copies_lie_where_the_manual_draws_them() {
         let rows = |layout: Layout, count: u64| {
             let mut drawn = vec![vec![u64::MAX; layout.disks as usize]; count as usize];
-            for chunk in 0..count * layout.disks {
+            let surface = layout.surface(count * CHUNK);
+            for chunk in (0..).take_while(|chunk| layout.copies(*chunk)[0].at < surface) {
                 for place in layout.copies(chunk) {
                     if let Some(row) = drawn.get_mut((place.at / CHUNK) as usize) {
                         row[place.member as usize] = chunk;
