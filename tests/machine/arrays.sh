@@ -126,10 +126,10 @@ tags=$(losetup -f)
 losetup "$tags" /tmp/tags.img
 sectors=$((8 * 2048))
 step integrity-made dmsetup create checked --table "0 $sectors integrity $data 0 4 D 2 internal_hash:crc32c meta_device:$tags"
-dd if=/dev/urandom of=/dev/mapper/checked bs=64k oflag=direct 2>/dev/null
-scrub integrity-clean /dev/mapper/checked
+dd if=/dev/urandom of=/dev/dm-0 bs=64k oflag=direct 2>/dev/null
+scrub integrity-clean /dev/dm-0
 for sector in 1000 1003 9001; do
     dd if=/dev/zero of=/tmp/data.img bs=512 seek=$sector count=1 conv=notrunc 2>/dev/null
 done
-scrub integrity-found /dev/mapper/checked
+scrub integrity-found /dev/dm-0
 dmsetup remove checked
