@@ -9,12 +9,13 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::bench::{Loop, MIB, Mounted, PACE, system};
-use common::{json, run, stderr, stdout};
+use common::{idlewise, json, run, stderr, stdout};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 
 const SECTOR: u64 = 4096;
@@ -241,6 +242,49 @@ fn root_every_error_in_data_of_btrfs_is_found_on_several_copies() {
 fn root_every_error_in_data_of_btrfs_is_found_with_parity() {
     every_error_is_found(3, &["-d", "raid5", "-m", "raid1"], 8);
     every_error_is_found(4, &["-d", "raid6", "-m", "raid1c3"], 9);
+}
+
+/// Whenever it is killed, the pass that goes on finds what is left, and counts each byte once.
+#[test]
+fn root_no_error_is_lost_when_a_scrub_is_killed() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let mut random = Pcg64::seed_from_u64(14);
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 6, 20 * MIB, &mut random);
+    let sectors: Vec<u64> = (0..6).flat_map(|file| addresses(&folder.join(format!("file{file}")))).collect();
+    let file = File::options().read(true).write(true).open(&bench.files[0]).unwrap();
+    let mut injected = BTreeSet::new();
+    while injected.len() < ERRORS {
+        let (_, place) = bench.places(sectors[random.random_range(0..sectors.len())])[0];
+        if injected.insert(place) {
+            damage(&file, place, "bit", 0, &mut random);
+        }
+    }
+    let state = bench.folder.path().join("state");
+    let arguments = ["scrub", bench.loops[0].path(), "--json", "--quiet", "--max-rate", "60MB/s", "--state-dir"];
+    let arguments = [&arguments[..], &[state.to_str().unwrap()], &PACE].concat();
+    let (mut kills, mut result) = (0, Value::Null);
+    while result["state"] != "complete" {
+        let mut scrub = idlewise(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_millis(random.random_range(50..1500) + 100 * kills);
+        while scrub.try_wait().unwrap().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Interrupted or killed: what the one says at its end the other cannot.
+        if scrub.try_wait().unwrap().is_none() {
+            kills += 1;
+            let signal = if kills % 3 == 0 { Signal::INT } else { Signal::KILL };
+            kill_process(Pid::from_child(&scrub), signal).unwrap();
+        }
+        let output = scrub.wait_with_output().unwrap();
+        result = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    }
+    println!("{kills} times ended before its end");
+    assert_eq!(found(&result, "checksum"), injected, "{result}");
+    let content = &result["content"];
+    let all = ["judged_bytes", "free_bytes", "unjudged_bytes"].map(|part| content[part].as_u64().unwrap());
+    assert!(kills >= 3 && all.iter().sum::<u64>() == 300 * MIB && all[2] < MIB, "{kills} {content}");
 }
 
 /// A tree block with a changed bit, one that belongs elsewhere, and one that was never written.
