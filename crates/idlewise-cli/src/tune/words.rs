@@ -44,11 +44,11 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
     let small = Rate((smallest.0 as f64 / model.verify_time(smallest).as_secs_f64()) as u64);
     let second = match schedule {
         Schedule::Waiting(_) if size == smallest => format!(
-            "Scrub requests of {size} run at {rate}; {met}. Larger ones would scrub less at the same slowdown, or take too long."
+            "Scrub requests of {size} run at {rate}; {met}. Of the sizes that were tried, larger ones would scrub less at the same slowdown, or take too long."
         ),
         Schedule::Waiting(_) => format!(
-            "Scrub requests of {size} run at {rate}, those of {smallest} at {small}; {met}. Larger or smaller requests would scrub \
-             less at the same slowdown."
+            "Scrub requests of {size} run at {rate}, those of {smallest} at {small}; {met}. Of the sizes that were tried, larger and smaller \
+             ones would scrub less at the same slowdown."
         ),
         Schedule::Shaped(_) => format!("Sizes change with the time that the disk has been idle; {met}."),
     };

@@ -107,9 +107,9 @@ impl Counter {
     pub fn finish(self) -> (Statistics, Vec<Statistics>) {
         let (exact, blocks) = (self.working_set.is_exact(), self.working_set.of_volumes());
         let all = blocks.values().fold(Blocks::default(), |all, one| Blocks {
-            read: all.read + one.read,
-            written: all.written + one.written,
-            touched: all.touched + one.touched,
+            read: all.read.saturating_add(one.read),
+            written: all.written.saturating_add(one.written),
+            touched: all.touched.saturating_add(one.touched),
         });
         let of = |(index, volume): (u16, Volume)| {
             Statistics::new(volume.finish(), blocks.get(&index).copied().unwrap_or_default(), exact)

@@ -117,7 +117,8 @@ impl WorkingSet {
         let touched = self.long[0].clone().with(&self.long[1]).joined();
         let mut add = |extents: &Joined, count: fn(&mut Blocks) -> &mut u64| {
             for (volume, regions) in extents.iter() {
-                *count(found.entry(volume).or_default()) += (regions.end - regions.start) * REGION;
+                let blocks = count(found.entry(volume).or_default());
+                *blocks = blocks.saturating_add((regions.end - regions.start).saturating_mul(REGION));
             }
         };
         add(&read, |blocks| &mut blocks.read);
@@ -126,12 +127,13 @@ impl WorkingSet {
         for (&(volume, region), [reads, writes]) in &self.regions {
             let ones = |extents: &Joined, words: &mut dyn Iterator<Item = u64>| match extents.contain(volume, region) {
                 true => 0,
-                false => words.map(|word| u64::from(word.count_ones())).sum::<u64>() << self.halvings,
+                false => words.map(|word| u64::from(word.count_ones())).sum::<u64>().saturating_mul(1 << self.halvings),
             };
             let blocks = found.entry(volume).or_default();
-            blocks.read += ones(&read, &mut reads.iter().copied());
-            blocks.written += ones(&written, &mut writes.iter().copied());
-            blocks.touched += ones(&touched, &mut reads.iter().zip(writes).map(|(read, written)| read | written));
+            blocks.read = blocks.read.saturating_add(ones(&read, &mut reads.iter().copied()));
+            blocks.written = blocks.written.saturating_add(ones(&written, &mut writes.iter().copied()));
+            let both = &mut reads.iter().zip(writes).map(|(read, written)| read | written);
+            blocks.touched = blocks.touched.saturating_add(ones(&touched, both));
         }
         found
     }
