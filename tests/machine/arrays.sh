@@ -98,6 +98,13 @@ try() {
     echo check > "/sys/block/$1/md/sync_action"
     until grep -q idle "/sys/block/$1/md/sync_action"; do sleep 0.2; done
     step "$1-counted" cat "/sys/block/$1/md/mismatch_cnt"
+    # Where it is known which member is right, and md takes that one for right.
+    if [ "$1" = md12 ] || [ "$1" = md6 ] || [ "$1" = md11 ]; then
+        step "$1-repair" idlewise repair "/dev/$1" --md --allow-writes --max-blocks 1000 --state-dir /tmp/states --json
+        # shellcheck disable=SC2086
+        step "$1-after" idlewise scrub "/dev/$1" $PACE --restart
+        step "$1-limits" cat "/sys/block/$1/md/sync_min" "/sys/block/$1/md/sync_max" "/sys/block/$1/md/sync_action"
+    fi
     echo clear > "/sys/block/$1/md/array_state"
     for disk in $disks; do losetup -d "$disk"; done
     rm -f /tmp/"$1"-*.img

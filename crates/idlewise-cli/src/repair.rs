@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use idlewise::Bytes;
 use idlewise::report::Table;
-use idlewise_linux::content::{self, Found};
+use idlewise_linux::content::{self, Array, Found, Md};
 use idlewise_linux::device::Device;
 use idlewise_linux::repair::{
     Fate, Outcome, RepairLog, by_owner, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium,
-    of_the_owner, put_back_what_is_left, through_array,
+    of_the_owner, put_back_what_is_left, through_array, through_members,
 };
 use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DEVICE", group = "source")]
     mirror: Option<PathBuf>,
 
-    /// Let the md array to which the device belongs rewrite them
+    /// Let the md array to which the device belongs rewrite them, or the array itself make its members fit where it is known which is right
     #[arg(long, group = "source")]
     md: bool,
 
@@ -77,13 +77,19 @@ struct Repaired {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     put_back_what_is_left();
     let device = open_device(&arguments.device)?;
+    // The array itself, whose members a scrub has compared.
+    let array = if arguments.md { Array::of(&device).map_err(anyhow::Error::msg)?.map(Arc::new) } else { None };
+    let device = array.as_ref().map(|array| array.size).into_iter().fold(device, Device::by_members);
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();
-    let of = if arguments.btrfs { of_the_owner } else { of_the_medium };
+    let of = if arguments.btrfs || array.is_some() { of_the_owner } else { of_the_medium };
     let found = states.pass(&device)?.map(|pass| (of(pass.known_errors()), pass));
     let Some((bad, mut pass)) = found.filter(|(bad, _)| !bad.is_empty()) else {
-        let what =
-            if arguments.btrfs { "a block that is unreadable or wrong" } else { "a block whose medium is unreadable" };
+        let what = if arguments.btrfs || array.is_some() {
+            "a block that is unreadable or wrong"
+        } else {
+            "a block whose medium is unreadable"
+        };
         say!("idlewise: {name}: no scrub has found {what}");
         return Ok(Exit::NothingToDo);
     };
@@ -97,6 +103,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &mirror {
         Some(mirror) => check_mirror(&device, mirror, &bad)?,
         None if arguments.btrfs => owner = Some(btrfs_on(&device)?),
+        None if array.is_some() => {}
         None => check_array(&device)?,
     }
     if !arguments.allow_writes {
@@ -120,7 +127,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     // md must not be left with a check that ends nowhere.
     let stop = if mirror.is_none() { stop_flag(Second::IsIgnored)? } else { Arc::default() };
     let mut log = RepairLog::open(&log_path, &name)?;
+    let members = array.map(|array| Md::new(array, device.block));
     let blocks = match (&mirror, &mut owner) {
+        (None, None) if members.is_some() => {
+            members.map_or(Ok(Vec::new()), |members| through_members(&device, &members, &bad, &mut log, &stop))?
+        }
         (Some(mirror), _) => from_mirror(&device, mirror, &bad, &mut log)?,
         (None, Some(found)) => by_owner(&device, found, &bad, &mut log, &stop)?,
         (None, None) => {
@@ -162,6 +173,7 @@ impl Repaired {
                 Fate::Repaired => "repaired",
                 Fate::Readable => "as it should be again, left alone",
                 Fate::LeftAlone => "not the medium's fault, left alone",
+                Fate::Undecided => "nobody knows what is right, left alone",
                 Fate::SourceUnreadable => "not redundant there, left alone",
                 Fate::StillBad => "still bad: no good copy, or the medium takes none",
             };

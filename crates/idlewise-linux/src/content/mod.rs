@@ -17,7 +17,7 @@ use idlewise::order::Extent;
 use idlewise::registry::{Named, Registry};
 
 pub use found::{Found, Part, find};
-pub use md::{Array, Md, MemberPlace};
+pub use md::{Array, Fit, Md, MemberPlace};
 
 /// Judges what was read, by what its owner keeps of it. It reads trees and tables of its own where they are not in memory.
 pub trait Content: Send {

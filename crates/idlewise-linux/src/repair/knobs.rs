@@ -23,23 +23,23 @@ pub struct Knobs {
 }
 
 impl Knobs {
-    /// What is found in `folder`, where a check of these sectors is to be told.
+    /// What is found in `folder`, where an action on these sectors is to be told: `check`, or `repair`.
     ///
     /// # Errors
     /// If one of the files cannot be read.
-    pub fn of_check(folder: &Path, begin: u64, limit: &str) -> io::Result<Self> {
-        let [action, min, max] = FILES.map(|file| read(folder, file));
-        let set = ["check".into(), begin.to_string(), limit.into()];
-        Ok(Self { folder: folder.into(), found: [action?, min?, max?], set })
+    pub fn of(action: &str, folder: &Path, begin: u64, limit: &str) -> io::Result<Self> {
+        let [found, min, max] = FILES.map(|file| read(folder, file));
+        let set = [action.into(), begin.to_string(), limit.into()];
+        Ok(Self { folder: folder.into(), found: [found?, min?, max?], set })
     }
 
     /// Whether they are as this check left them, at whatever moment it was ended: nobody has changed any of them since. A check without a
     /// limit may be anybody's, and ends by itself.
     fn are_ours(&self) -> bool {
         let [Ok(action), Ok(min), Ok(max)] = FILES.map(|file| read(&self.folder, file)) else { return false };
-        let [[_, _, found_max], [_, set_min, set_max]] = [&self.found, &self.set];
+        let [[_, _, found_max], [set_action, set_min, set_max]] = [&self.found, &self.set];
         match &*action {
-            "check" => min == *set_min && max == *set_max && max != "max",
+            ours if ours == set_action => min == *set_min && max == *set_max && max != "max",
             // On the way to it, or back from it.
             "idle" => (min == *set_min || min == "0") && (max == *set_max || max == *found_max),
             _ => false,
@@ -117,7 +117,7 @@ mod tests {
     /// A note of a check of these sectors, by a process that was killed behind so many of its writes.
     fn killed_after(writes: usize, array: &tempfile::TempDir, states: &Path) {
         let mut ledger = KnobLedger::within(states).unwrap();
-        let knobs = Knobs::of_check(array.path(), 128, "256").unwrap();
+        let knobs = Knobs::of("check", array.path(), 128, "256").unwrap();
         ledger.add(knobs.clone()).unwrap();
         let all = knobs.set_writes().into_iter().take(writes);
         all.for_each(|(file, value)| fs::write(array.path().join(file), value).unwrap());

@@ -20,6 +20,7 @@ use idlewise::report::printable::one_line;
 
 use super::knobs::{KnobLedger, Knobs};
 use super::{Fate, Outcome, RepairError, RepairLog, note};
+use crate::content::{Fit, Md};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::memory::Buffer;
@@ -28,6 +29,8 @@ use crate::scrub::BadBlocks;
 const SECTOR: u64 = 512;
 /// md checks in windows of 64 KiB, in sectors.
 const WINDOW: u64 = 128;
+/// Blocks of members that differ are looked at so many at a time.
+const PIECE: u64 = 1 << 11;
 /// With parity md rewrites pages, in sectors.
 const PAGE: u64 = 8;
 /// A check of a few windows takes longer only if something is wrong.
@@ -69,7 +72,7 @@ pub fn through_array(
             // md rewrites all of it: what it could not read, and on a mirror the rest too.
             let count = lbas.end - lbas.start;
             log.say("will-check", lbas.start, count, &array.name)?;
-            let checked = array.check(begin, end, &mut ledger, stop)?;
+            let checked = array.go_through("check", begin, end, &mut ledger, stop)?;
             log.say(if checked { "checked" } else { "stopped" }, lbas.start, count, &array.name)?;
             if !checked {
                 break;
@@ -83,6 +86,66 @@ pub fn through_array(
                 (false, Some(_)) => Fate::StillBad,
                 // Outside of what the array keeps on its member.
                 (false, None) => Fate::SourceUnreadable,
+            };
+            note(&mut outcomes, lba, fate);
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Has md make the members of the array `device` fit again where they differ and it is known that what md takes for right is: the first
+/// mirror where most agree with it, and the data of RAID 6 where only a parity is wrong. The rest is left alone; those of which md is done
+/// when `stop` is set.
+///
+/// # Errors
+/// [`RepairError`] if the array is busy, has changed, or the log cannot be written.
+pub fn through_members(
+    device: &Device,
+    members: &Md,
+    bad: &[BadBlocks],
+    log: &mut RepairLog,
+    stop: &AtomicBool,
+) -> Result<Vec<Outcome>, RepairError> {
+    let array = Array::named(device.name())?;
+    let mut ledger = KnobLedger::begin().map_err(|error| array.unnoted(&error))?;
+    let block = u64::from(device.block);
+    let unit = WINDOW.max(array.chunk) * SECTOR;
+    let mut outcomes = Vec::new();
+    // A run may be as long as the array.
+    let pieces = |run: &BadBlocks| {
+        let (end, kind) = (run.end(), run.kind.clone());
+        let piece = move |lba| BadBlocks { lba, blocks: PIECE.min(end - lba), kind: kind.clone() };
+        (run.lba..end).step_by(PIECE as usize).map(piece)
+    };
+    let look = |begin: u64, end: u64| members.fit(begin..end).map_err(|why| array.problem(why));
+    // All are looked at before the first is repaired: what md goes through at once has several of them in it.
+    let mut all = Vec::new();
+    for run in bad.iter().filter(|run| run.kind == BadBlocks::DIFFERS).flat_map(pieces) {
+        let before = look(run.lba * block, run.end() * block)?;
+        all.push((run, before));
+    }
+    for (run, before) in all {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let (begin, end) =
+            (run.lba * block / unit * unit, (run.end() * block).next_multiple_of(unit).min(device.size.0));
+        // All of the windows is made to fit, so all of it must be known.
+        let known = !look(begin, end)?.contains(&Fit::Unknown);
+        let mut after = look(run.lba * block, run.end() * block)?;
+        if known && after.contains(&Fit::MdKnows) {
+            let (first, count) = (begin / block, (end - begin) / block);
+            log.say("will-repair", first, count, &array.name)?;
+            let done = array.go_through("repair", begin / SECTOR, end / SECTOR, &mut ledger, stop)?;
+            log.say(if done { "repaired" } else { "stopped" }, first, count, &array.name)?;
+            after = look(run.lba * block, run.end() * block)?;
+        }
+        for (lba, (before, after)) in (run.lba..).zip(before.into_iter().zip(after)) {
+            let fate = match (before, after) {
+                (Fit::Fits, _) => Fate::Readable,
+                (_, Fit::Fits) => Fate::Repaired,
+                (Fit::MdKnows, _) if known => Fate::StillBad,
+                _ => Fate::Undecided,
             };
             note(&mut outcomes, lba, fate);
         }
@@ -128,17 +191,22 @@ impl Array {
         let none = |array: String, problem: &str| RepairError::Array { array, problem: problem.into() };
         let path = device.path.display().to_string();
         let name = device.md_array().ok_or_else(|| none(path, "is no member of an md array"))?;
+        let mut array = Self::named(name)?;
+        array.data.0 = array.number(&format!("dev-{}/offset", device.name()))?;
+        Ok(array)
+    }
+
+    /// The array of this name, whatever its members.
+    fn named(name: String) -> Result<Self, RepairError> {
         let folder = PathBuf::from("/sys/block").join(&name).join("md");
         let mut array = Self { name, folder, data: (0, 0), chunk: 0 };
         let level = array.read("level")?;
         if !["raid1", "raid4", "raid5", "raid6"].contains(&level.as_str()) {
-            return Err(none(array.name, &format!("a check of part of a {level} array cannot be told which part")));
+            return Err(array.problem(format!("a check of part of a {level} array cannot be told which part")));
         }
-        let member = format!("dev-{}", device.name());
-        array.data.0 = array.number(&format!("{member}/offset"))?;
+        array.chunk = array.number("chunk_size")? / SECTOR;
         // In KiB.
         array.data.1 = array.number("component_size")? * 2;
-        array.chunk = array.number("chunk_size")? / SECTOR;
         Ok(array)
     }
 
@@ -227,15 +295,23 @@ impl Array {
         Some(((first - begin) / unit * unit, (last - begin).next_multiple_of(unit)))
     }
 
-    /// Checks the data between two sectors of each member, and waits until that is done; whether it was before `stop` was set.
-    fn check(&self, begin: u64, end: u64, ledger: &mut KnobLedger, stop: &AtomicBool) -> Result<bool, RepairError> {
-        let action = self.read("sync_action")?;
-        if action != "idle" {
-            return Err(self.problem(format!("is busy ({action})")));
+    /// Has md check the data between two sectors of each member, or make them fit by `repair`, and waits until that is done; whether it was
+    /// before `stop` was set.
+    fn go_through(
+        &self,
+        action: &str,
+        begin: u64,
+        end: u64,
+        ledger: &mut KnobLedger,
+        stop: &AtomicBool,
+    ) -> Result<bool, RepairError> {
+        let busy = self.read("sync_action")?;
+        if busy != "idle" {
+            return Err(self.problem(format!("is busy ({busy})")));
         }
         // The last window may be cut off by the end of the data, where "max" is the only limit that fits.
         let limit = if end >= self.data.1 { "max".into() } else { end.to_string() };
-        let knobs = Knobs::of_check(&self.folder, begin, &limit).map_err(|error| self.problem(error.to_string()))?;
+        let knobs = Knobs::of(action, &self.folder, begin, &limit).map_err(|error| self.problem(error.to_string()))?;
         ledger.add(knobs.clone()).map_err(|error| self.unnoted(&error))?;
         let reset = Reset { array: self, knobs, ledger };
         reset.knobs.set().map_err(|error| self.problem(error.to_string()))?;
@@ -334,12 +410,12 @@ mod tests {
         }
         let array = Array { name: "md0".into(), folder: folder.path().into(), data: (2048, 100_000), chunk: 1024 };
         let mut ledger = KnobLedger::within(folder.path()).unwrap();
-        assert!(!array.check(128, 256, &mut ledger, &AtomicBool::new(true)).unwrap());
+        assert!(!array.go_through("check", 128, 256, &mut ledger, &AtomicBool::new(true)).unwrap());
         let left = ["sync_action", "sync_min", "sync_max"].map(|name| fs::read_to_string(file(name)).unwrap());
         assert_eq!(left, ["idle", "0", "4096"]);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing is left written down");
         fs::write(file("sync_action"), "check").unwrap();
-        let busy = array.check(1024, 2048, &mut ledger, &AtomicBool::new(false)).unwrap_err().to_string();
+        let busy = array.go_through("check", 1024, 2048, &mut ledger, &AtomicBool::new(false)).unwrap_err().to_string();
         assert_eq!(busy, "md0: is busy (check)");
     }
 }

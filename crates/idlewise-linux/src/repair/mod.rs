@@ -10,7 +10,7 @@ mod owner;
 
 pub use knobs::put_back_what_is_left;
 pub use log::RepairLog;
-pub use md::{check_array, through_array};
+pub use md::{check_array, through_array, through_members};
 pub use mirror::{check_mirror, from_mirror};
 pub use owner::by_owner;
 
@@ -43,6 +43,8 @@ pub enum Fate {
     LeftAlone,
     /// The redundancy cannot be read there either; nothing was written.
     SourceUnreadable,
+    /// Nobody knows what should be there; nothing was written.
+    Undecided,
     /// It was written, and cannot be read all the same, or not as written.
     StillBad,
 }

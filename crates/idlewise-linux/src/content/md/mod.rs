@@ -12,6 +12,7 @@ mod array;
 mod layout;
 mod parity;
 
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -56,7 +57,55 @@ impl Array {
     }
 }
 
+/// Whether what the members hold in a block fits together, and who knows what is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It does.
+    Fits,
+    /// It does not, and what md takes for right is what the members tell.
+    MdKnows,
+    /// It does not, and nobody knows, or md would take what is wrong.
+    Unknown,
+}
+
 impl Md {
+    /// How the members stand in each block of a range of their data.
+    ///
+    /// # Errors
+    /// If the array has changed, or a member cannot be read there.
+    pub fn fit(&self, range: Range<u64>) -> Result<Vec<Fit>, String> {
+        self.array.is_the_same()?;
+        let read = |member: &Member| {
+            let mut bytes = Buffer::new((range.end - range.start) as usize);
+            let there = bytes.bytes((range.end - range.start) as usize);
+            let read = member.device.file.read_exact_at(there, member.begin + range.start);
+            let unread = |error| format!("{} at byte {} of its data: {error}", member.device.name(), range.start);
+            read.map(|()| there.to_vec()).map_err(unread)
+        };
+        let all = self.array.members.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let block = |at: u64| {
+            let within = (at - range.start) as usize..(at - range.start + self.block) as usize;
+            self.fit_of(at, &all.iter().map(|bytes| &bytes[within.clone()]).collect::<Vec<_>>())
+        };
+        Ok(range.clone().step_by(self.block as usize).map(block).collect())
+    }
+
+    fn fit_of(&self, at: u64, blocks: Reads) -> Fit {
+        match self.array.layout.level {
+            level if self.fits(level, at, blocks) => Fit::Fits,
+            // It takes the first one.
+            Level::Mirror if 2 * blocks.iter().filter(|block| **block == blocks[0]).count() > blocks.len() => {
+                Fit::MdKnows
+            }
+            // It takes the data.
+            Level::TwoParities => match self.who(at, blocks) {
+                Some((Wrong::P | Wrong::Q, ..)) => Fit::MdKnows,
+                _ => Fit::Unknown,
+            },
+            _ => Fit::Unknown,
+        }
+    }
+
     /// Its name on the command line.
     pub const NAME: &str = "md";
 
