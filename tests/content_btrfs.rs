@@ -328,6 +328,78 @@ fn root_tree_blocks_of_btrfs_are_compared_with_what_they_should_be() {
     assert!(result["errors"].as_array().unwrap().iter().all(|run| run["holds"][0] == "metadata"), "{result}");
 }
 
+/// Of a whole disk, the part is judged that btrfs is on; what lies before and behind it is only read.
+#[test]
+fn root_a_partition_of_a_disk_is_judged() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    // The same file system in the middle of a larger disk, whose partition begins at 2 MiB.
+    const BEGIN: u64 = 2 * MIB;
+    let image = bench.folder.path().join("whole");
+    let mut table = vec![0; 512];
+    let entry = [
+        &[0, 0, 0, 0, 0x83, 0, 0, 0][..],
+        &((BEGIN / 512) as u32).to_le_bytes(),
+        &((300 * MIB / 512) as u32).to_le_bytes(),
+    ];
+    table[446..462].copy_from_slice(&entry.concat());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    let file = File::options().create(true).truncate(true).read(true).write(true).open(&image).unwrap();
+    file.set_len(310 * MIB).unwrap();
+    file.write_all_at(&table, 0).unwrap();
+    let Some(whole) = Loop::new(&image, &["-P"]) else { return };
+    let part = format!("{}p1", whole.path());
+    if !Path::new(&part).exists() {
+        eprintln!("SKIPPED: there is no {part}");
+        return;
+    }
+    system("mkfs.btrfs", &["-q", "-f", "-d", "single", "-m", "dup", &part]);
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[&part], &folder);
+    let mut random = Pcg64::seed_from_u64(15);
+    fill(&folder, 1, 40 * MIB, &mut random);
+    let wanted = addresses(&folder.join("file0"));
+    let arguments = ["-l", &wanted[77].to_string(), "-b", "4096", &part];
+    let output = stdout(&Command::new("btrfs-map-logical").args(arguments).output().unwrap());
+    let place: u64 = output.split_whitespace().skip_while(|word| *word != "physical").nth(1).unwrap().parse().unwrap();
+    damage(&file, BEGIN + place, "bit", 0, &mut random);
+    let state = bench.folder.path().join("state");
+    let arguments = ["scrub", whole.path(), "--json", "--quiet", "--state-dir", state.to_str().unwrap()];
+    let output = run(&[&arguments[..], &PACE].concat());
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    assert_eq!(found(&result, "checksum"), BTreeSet::from([BEGIN + place]), "{result}");
+    assert!(result["content"]["judged_bytes"].as_u64().unwrap() > 40 * MIB && result["content"]["unasked"].is_null());
+}
+
+/// The map of chunks changes while a scrub is at it: chunks are emptied, and their addresses given to new ones elsewhere.
+#[test]
+fn root_chunks_that_move_are_no_errors() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "single"]) else { return };
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let mut random = Pcg64::seed_from_u64(16);
+    let state = bench.folder.path().join("state");
+    for turn in 0..4 {
+        fill(&folder, 4, 40 * MIB, &mut random);
+        let arguments =
+            ["scrub", bench.loops[0].path(), "--restart", "--json", "--quiet", "--max-rate", "90MB/s", "--state-dir"];
+        let arguments = [&arguments[..], &[state.to_str().unwrap()], &PACE].concat();
+        let scrub = idlewise(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        (0..4).for_each(|file| std::fs::remove_file(folder.join(format!("file{file}"))).unwrap());
+        system("sync", &["-f", folder.to_str().unwrap()]);
+        // It may lack room: then the kernel removes what is empty by itself.
+        let _ = Command::new("btrfs").args(["balance", "start", "-dusage=0"]).arg(&folder).output();
+        fill(&folder, 4, 30 * MIB, &mut random);
+        let output = scrub.wait_with_output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        assert_eq!(
+            (&result["errors"], output.status.code()),
+            (&serde_json::json!([]), Some(0)),
+            "turn {turn}: {result}"
+        );
+    }
+}
+
 /// btrfs has another copy of what is wrong on one device, and none of what is wrong on both: that is told, and left.
 #[test]
 fn root_btrfs_repairs_what_it_has_another_copy_of() {

@@ -172,7 +172,7 @@ impl Repaired {
             let result = match one.result {
                 Fate::Repaired => "repaired",
                 Fate::Readable => "as it should be again, left alone",
-                Fate::LeftAlone => "not the medium's fault, left alone",
+                Fate::LeftAlone => "not its fault or not its data, left alone",
                 Fate::Undecided => "nobody knows what is right, left alone",
                 Fate::SourceUnreadable => "not redundant there, left alone",
                 Fate::StillBad => "still bad: no good copy, or the medium takes none",

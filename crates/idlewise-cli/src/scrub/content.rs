@@ -103,7 +103,9 @@ pub struct Content {
     unjudged_bytes: u64,
     /// Places that differed at one look and not at the next: they were being written.
     transient: u64,
-    /// Why an owner could not be asked at last.
+    /// Bytes that were read while an owner could not be asked: they were not compared.
+    unasked_bytes: u64,
+    /// Why not, the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unasked: Option<String>,
 }
@@ -111,10 +113,11 @@ pub struct Content {
 impl Content {
     /// Of a pass that has verified so much.
     pub fn new(so_far: &ContentSoFar, verified: Bytes) -> Self {
-        let ContentSoFar { owners, judged_bytes, free_bytes, skipped_bytes, transient, unasked, .. } = so_far.clone();
+        let ContentSoFar { owners, judged_bytes, free_bytes, skipped_bytes, transient, unasked, unasked_bytes, .. } =
+            so_far.clone();
         let known = judged_bytes.saturating_add(free_bytes).saturating_add(skipped_bytes);
         let unjudged_bytes = verified.0.saturating_sub(known);
-        Self { owners, judged_bytes, free_bytes, skipped_bytes, unjudged_bytes, transient, unasked }
+        Self { owners, judged_bytes, free_bytes, skipped_bytes, unjudged_bytes, transient, unasked_bytes, unasked }
     }
 
     /// Whether anything was compared.
@@ -133,7 +136,7 @@ impl Content {
             }
             [owner] if owner == ALLOCATION => Vec::new(),
             _ => vec![format!(
-                "compared with the checksums of {owners}: {judged}; free space: {free}; without a checksum: {rest}"
+                "compared with the checksums of {owners}: {judged}; free space: {free}; not compared: {rest}"
             )],
         };
         if self.skipped_bytes > 0 {
@@ -144,7 +147,8 @@ impl Content {
             lines.push(format!("{} {places} written while being compared, and right later", self.transient));
         }
         if let Some(why) = &self.unasked {
-            lines.push(format!("{owners} could not be asked at last: {}", one_line(why)));
+            let bytes = Bytes(self.unasked_bytes);
+            lines.push(format!("not compared, as {owners} could not be asked: {bytes} ({})", one_line(why)));
         }
         lines
     }

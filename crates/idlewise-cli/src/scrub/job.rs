@@ -62,7 +62,7 @@ impl Way {
     /// Watches all disks that are read.
     fn monitor(&self, device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
         let Some(array) = &self.array else { return open_monitor(device, name) };
-        let mut disks: BTreeMap<(u32, u32), (Box<dyn Monitor>, Vec<u64>)> = BTreeMap::new();
+        let mut disks = BTreeMap::<_, (Box<dyn Monitor>, Vec<u64>)>::new();
         for place in array.places() {
             let begin = place.device.start.0 + place.begin;
             match disks.entry(place.device.disk_numbers()) {

@@ -139,7 +139,7 @@ impl Found {
     fn within(&mut self, extent: Extent) -> impl Iterator<Item = (Extent, &mut Owned)> {
         self.parts.iter_mut().filter_map(move |part| {
             let (begin, end) = (extent.offset.0.max(part.range.start), extent.end().0.min(part.range.end));
-            (begin < end).then_some((Extent { offset: Bytes(begin), length: Bytes(end - begin) }, part))
+            (begin < end).then(|| (Extent { offset: Bytes(begin), length: Bytes(end - begin) }, part))
         })
     }
 }
@@ -163,16 +163,17 @@ impl Found {
         Ok(all)
     }
 
+    /// Whether any of a stretch has an owner that is asked.
+    pub(crate) fn is_owned(&mut self, extent: Extent) -> bool {
+        self.within(extent).next().is_some()
+    }
+
     /// Has the owners rewrite what is wrong in a stretch.
     ///
     /// # Errors
-    /// Why one of them does not, or that nobody is there.
+    /// Why one of them does not.
     pub(crate) fn mend(&mut self, extent: Extent) -> Result<(), Unasked> {
-        let mut parts = self.within(extent).peekable();
-        if parts.peek().is_none() {
-            return Err(Unasked("it is nobody's data".into()));
-        }
-        parts.try_for_each(|(within, part)| part.content.mend(within))
+        self.within(extent).try_for_each(|(within, part)| part.content.mend(within))
     }
 
     /// What lies in a stretch.

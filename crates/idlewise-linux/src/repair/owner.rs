@@ -44,9 +44,13 @@ pub fn by_owner(
         }
         let mut after = before.clone();
         if before.contains(&true) {
-            log.say("will-mend", run.lba, run.blocks, &owners)?;
             let block = u64::from(device.block);
             let extent = Extent { offset: Bytes(run.lba * block), length: Bytes(run.blocks * block) };
+            if !found.is_owned(extent) {
+                (run.lba..run.end()).for_each(|lba| note(&mut outcomes, lba, Fate::LeftAlone));
+                continue;
+            }
+            log.say("will-mend", run.lba, run.blocks, &owners)?;
             found.mend(extent).map_err(|why| problem(format!("{owners}: {why}")))?;
             after = surely_wrong(device, found, run).map_err(problem)?;
             log.say("mended", run.lba, run.blocks, &owners)?;

@@ -81,8 +81,7 @@ impl Judging {
         let (tasks, todo) = channel::<Task>();
         let (done, answers) = channel();
         let earlier = so_far.cloned().unwrap_or_default();
-        let so_far =
-            ContentSoFar { owners: found.names().into_iter().map(String::from).collect(), unasked: None, ..earlier };
+        let so_far = ContentSoFar { owners: found.names().into_iter().map(String::from).collect(), ..earlier };
         let (edges, judges) = (found.edges(), found.judges());
         let work = move || {
             let mut found = found;
@@ -140,6 +139,9 @@ impl Judging {
     /// Hands over what a verifier has read of this stretch, and `read` bytes in all; what came of the stretch before it.
     pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) -> Verdict {
         let verdict = self.finish();
+        if self.is_lost {
+            self.so_far.unasked_bytes += extent.length.0;
+        }
         if self.is_lost || !self.judges {
             return verdict;
         }
@@ -192,10 +194,7 @@ impl Judging {
             let window = Extent { length: Bytes(end - extent.offset.0), ..extent };
             let free = match self.tasks.send(Task::Free(window)).ok().and_then(|()| self.answer()) {
                 Some(Answer::Free(Ok(free))) => free,
-                Some(Answer::Free(Err(Unasked(why)))) => {
-                    self.so_far.unasked = Some(why);
-                    Vec::new()
-                }
+                Some(Answer::Free(Err(_))) => Vec::new(),
                 _ => Vec::new(),
             };
             self.window = Some((window, free, Instant::now()));
@@ -228,11 +227,16 @@ impl Judging {
             Err(problem) => {
                 let silent = problem == RecvTimeoutError::Timeout;
                 let why = if silent { format!("no answer for {PATIENCE:?}") } else { "its thread has ended".into() };
-                self.so_far.unasked = Some(format!("{why}; what is read from now on is not judged"));
+                self.so_far.unasked.get_or_insert(why);
                 self.is_lost = true;
                 None
             }
         }
+    }
+
+    fn unasked(&mut self, length: Bytes, why: String) {
+        self.so_far.unasked_bytes += length.0;
+        self.so_far.unasked.get_or_insert(why);
     }
 
     fn judged(&mut self, extent: Extent, result: Result<Judged, Unasked>) -> Verdict {
@@ -243,11 +247,10 @@ impl Judging {
         let judged = match result {
             Ok(judged) => judged,
             Err(Unasked(why)) => {
-                self.so_far.unasked = Some(why);
+                self.unasked(extent.length, why);
                 return verdict;
             }
         };
-        self.so_far.unasked = None;
         let mut settled = judged.judged;
         for suspect in judged.suspects {
             let (place, length) = (suspect.extent, suspect.extent.length.0);
@@ -324,6 +327,6 @@ mod tests {
         assert_eq!(judging.judged(at(3, 1), Err(Unasked("gone".into()))), Verdict::default());
         assert_eq!((judging.so_far().unasked.as_deref(), judging.suspects.len()), (Some("gone"), 0));
         look(&mut judging, at(16, 16), &[]);
-        assert_eq!(judging.so_far().unasked, None);
+        assert_eq!((judging.so_far().unasked.as_deref(), judging.so_far().unasked_bytes), (Some("gone"), SECTOR));
     }
 }

@@ -62,7 +62,10 @@ pub struct ContentSoFar {
     pub skipped_bytes: u64,
     /// Places that differed at a first look and not at a later one, or that were written all the time.
     pub transient: u64,
-    /// Why an owner could not be asked at last, if it could not.
+    /// Bytes that were read while an owner could not be asked.
+    #[serde(default)]
+    pub unasked_bytes: u64,
+    /// Why not, the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unasked: Option<String>,
     /// What lies in bad blocks.

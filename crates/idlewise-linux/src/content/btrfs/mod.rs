@@ -36,6 +36,8 @@ use trees::{Allocated, BlockWanted};
 
 /// After so long the map of chunks is asked for again, and what is free.
 const FRESH: Duration = Duration::from_secs(30);
+/// The same where a place lies in no chunk that is known.
+const AGAIN: Duration = Duration::from_secs(1);
 /// What is free is asked for so many addresses at a time.
 const WINDOW: u64 = 64 << 20;
 /// Of so many sectors of a run the files are asked for.
@@ -48,6 +50,8 @@ struct Btrfs {
     begin: u64,
     length: u64,
     superblock: Superblock,
+    /// Where the kernel lists the device as one of the file system's.
+    listed: PathBuf,
     mount: PathBuf,
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
@@ -68,17 +72,24 @@ struct Window {
 /// # Errors
 /// Why its checksums cannot be used.
 pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
-    let bytes = part.read(COPIES[0], LENGTH);
-    let Some(superblock) = bytes.ok().map_or(Ok(None), |bytes| Superblock::parse(&bytes, COPIES[0]))? else {
+    let copy = |place: &u64| part.read(*place, LENGTH).map_or(Ok(None), |bytes| Superblock::parse(&bytes, *place));
+    // One that is damaged is told when it is read.
+    let copies: Vec<_> = COPIES.iter().map(copy).collect();
+    let whole = copies.iter().find_map(|copy| copy.clone().ok().flatten());
+    let Some(superblock) =
+        whole.map_or_else(|| copies.into_iter().find(Result::is_err).unwrap_or(Ok(None)), |one| Ok(Some(one)))?
+    else {
         return Ok(None);
     };
-    if !Path::new("/sys/fs/btrfs").join(superblock.name()).join("devices").join(&part.name).exists() {
+    let listed = Path::new("/sys/fs/btrfs").join(superblock.name()).join("devices").join(&part.name);
+    if !listed.exists() {
         return Err("it is not mounted".into());
     }
     let disk = part.disk.try_clone().map_err(|error| error.to_string())?;
     let mut found = Btrfs {
         disk,
         begin: part.range.start,
+        listed,
         length: part.range.end - part.range.start,
         superblock,
         mount: PathBuf::new(),
@@ -102,6 +113,10 @@ fn why(error: &io::Error) -> String {
 impl Btrfs {
     /// A folder of the mounted file system. It is opened each time, so that it can be unmounted.
     fn mounted(&mut self) -> Result<File, Unasked> {
+        // It may have been replaced by another device, or a copy of it be mounted instead.
+        if !self.listed.exists() {
+            return Err(Unasked("it is no longer mounted from this device".into()));
+        }
         let open = |folder: &Path| {
             let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
             let file = File::options().read(true).custom_flags(flags.bits() as i32).open(folder).ok()?;
@@ -150,9 +165,14 @@ impl Btrfs {
     /// The last transaction that is on the disk as a whole.
     fn committed(&self) -> Option<u64> {
         let mut buffer = Buffer::new(LENGTH);
-        let bytes = buffer.bytes(LENGTH);
-        self.disk.read_exact_at(bytes, self.begin + COPIES[0]).ok()?;
-        Some(Superblock::parse(bytes, COPIES[0]).ok()??.generation)
+        let generation = |place: u64| {
+            let bytes = buffer.bytes(LENGTH);
+            self.disk.read_exact_at(bytes, self.begin + place).ok()?;
+            Some(Superblock::parse(bytes, place).ok()??.generation)
+        };
+        // A damaged copy says nothing.
+        let within = COPIES.into_iter().filter(|place| place + LENGTH as u64 <= self.superblock.length);
+        within.filter_map(generation).max()
     }
 
     /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
@@ -209,8 +229,9 @@ impl Btrfs {
     }
 }
 
-impl Content for Btrfs {
-    fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked> {
+impl Btrfs {
+    /// Judges by the map that is known; whether all of it lies in chunks.
+    fn judge_by_map(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
         let file = self.mounted()?;
         self.ask(&file).map_err(|error| Unasked(why(&error)))?;
         let read = read.first().copied().unwrap_or_default();
@@ -219,6 +240,7 @@ impl Content for Btrfs {
         let end = (begin + extent.length.0).min(range.end);
         let mut judged = Judged::default();
         let pieces = self.pieces(&range);
+        let all_mapped: u64 = pieces.iter().map(|piece| piece.place.end - piece.place.start).sum();
         let mapped: u64 = pieces.iter().map(|piece| piece.place.end.min(end).saturating_sub(piece.place.start)).sum();
         judged.free = (end - begin).saturating_sub(mapped);
         for piece in &pieces {
@@ -226,8 +248,10 @@ impl Content for Btrfs {
             let bytes = &read[from..from + (piece.place.end - piece.place.start) as usize];
             self.judge_piece(&file, piece, end, bytes, &mut judged).map_err(|error| Unasked(why(&error)))?;
         }
-        for place in
-            COPIES.into_iter().filter(|place| (begin..end).contains(place) && place + LENGTH as u64 <= range.end)
+        for place in COPIES
+            .into_iter()
+            .filter(|place| place + LENGTH as u64 <= self.superblock.length)
+            .filter(|place| (begin..end).contains(place) && place + LENGTH as u64 <= range.end)
         {
             let bytes = &read[(place - range.start) as usize..][..LENGTH];
             let whole = Superblock::parse(bytes, place).ok().flatten().filter(|found| found.id == self.superblock.id);
@@ -238,11 +262,25 @@ impl Content for Btrfs {
                 judged.suspects.push(Suspect { extent, kind: BadBlocks::TREE_BLOCK, expected: 0 });
             }
         }
-        Ok(judged)
+        Ok((judged, all_mapped == range.end - range.start))
+    }
+}
+
+impl Content for Btrfs {
+    fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked> {
+        let (judged, is_mapped) = self.judge_by_map(extent, read)?;
+        // Addresses are given again to other chunks: who seems to be wrong, or to lie nowhere, is judged by the map of this moment.
+        let lately = self.asked.is_some_and(|asked| asked.elapsed() < AGAIN);
+        if judged.suspects.is_empty() && (is_mapped || lately) {
+            return Ok(judged);
+        }
+        self.asked = None;
+        self.judge_by_map(extent, read).map(|(judged, _)| judged)
     }
 
     fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {
         let file = self.mounted()?;
+        self.asked = None;
         self.ask(&file).map_err(|error| Unasked(why(&error)))?;
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + extent.length.0).min(self.length);
@@ -263,7 +301,8 @@ impl Content for Btrfs {
         }
         used.sort_by_key(|part| part.start);
         let (mut free, mut from) = (Vec::new(), range.start);
-        for part in used.into_iter().filter(|part| part.start < range.end).chain([range.end..range.end]) {
+        for part in used.into_iter().filter(|part| part.start < range.end).chain(std::iter::once(range.end..range.end))
+        {
             if from < part.start {
                 free.push(Extent { offset: Bytes(self.begin + from), length: Bytes(part.start - from) });
             }

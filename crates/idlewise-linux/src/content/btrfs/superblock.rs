@@ -7,8 +7,10 @@ pub const LENGTH: usize = 4096;
 /// Where on a device its copies lie.
 pub const COPIES: [u64; 3] = [64 << 10, 64 << 20, 256 << 30];
 
-/// Features with which places or checksums are kept in another way than is known here: the raid stripe tree and the second extent tree.
-const UNKNOWN_PLACES: u64 = 1 << 13 | 1 << 14;
+/// Features with which places or checksums are kept in another way than is known here: what is newer than block groups of RAID 1c3 and 1c4.
+/// Zones have their copies of the superblock elsewhere.
+const UNKNOWN_PLACES: u64 = !(0xfff | SIMPLE_QUOTAS);
+const SIMPLE_QUOTAS: u64 = 1 << 16;
 
 /// What is needed of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Superblock {
     pub metadata_id: [u8; 16],
     /// Number of the device in it.
     pub device: u64,
+    /// How much of the device it uses, so far as this copy knows: copies lie within that.
+    pub length: u64,
     /// Of the last transaction that is on the disk as a whole.
     pub generation: u64,
     /// Length of what a checksum of data is of.
@@ -74,6 +78,7 @@ impl Superblock {
             id: own,
             metadata_id,
             device: word(bytes, 201),
+            length: word(bytes, 209),
             generation: word(bytes, 72),
             sector,
             node,
@@ -102,6 +107,7 @@ pub mod tests {
         bytes[144..148].copy_from_slice(&4096u32.to_le_bytes());
         bytes[148..152].copy_from_slice(&16384u32.to_le_bytes());
         bytes[201..209].copy_from_slice(&2u64.to_le_bytes());
+        bytes[209..217].copy_from_slice(&(1u64 << 30).to_le_bytes());
         sign(&mut bytes);
         bytes
     }

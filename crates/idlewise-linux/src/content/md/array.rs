@@ -57,6 +57,12 @@ impl Array {
         if self.number("degraded")? > 0 {
             return Err("it lacks members, so that there is nothing to compare".into());
         }
+        if self.read("resync_start").is_ok_and(|start| start != "none") {
+            return Err("its members have not been made the same yet (a resync is due or under way)".into());
+        }
+        if self.read("bitmap_type").is_ok_and(|kind| kind.contains("[llbitmap]")) {
+            return Err("of its kind of bitmap, what was never written need not fit".into());
+        }
         if self.read("reshape_position").is_ok_and(|position| position != "none") {
             return Err("it is being reshaped".into());
         }

@@ -272,7 +272,7 @@ impl Md {
         // Where most agree, the others are wrong.
         let votes = |block: &&[u8]| blocks.iter().filter(|other| *other == block).count();
         let outvoted: Vec<_> = places.iter().zip(blocks).filter(|(_, block)| 2 * votes(block) < blocks.len()).collect();
-        let most = blocks.iter().map(|block| votes(&block)).max().unwrap_or(0);
+        let most = blocks.iter().map(votes).max().unwrap_or(0);
         if mirrors && 2 * most > blocks.len() {
             let names: Vec<_> = outvoted.iter().map(|(place, _)| self.name(place.member)).collect();
             return format!("member {}, by the others", names.join(" and "));

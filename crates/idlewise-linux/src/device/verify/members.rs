@@ -15,9 +15,12 @@ const MOST: u64 = 256 << 20;
 
 /// The verifier that reads members.
 pub struct Members {
-    readers: Vec<(DirectRead, Bytes, Option<Result<(), Fault>>)>,
+    readers: Vec<Reader>,
     longest: u64,
 }
+
+/// A reader, where its data begin, and what came of its request.
+type Reader = (DirectRead, Bytes, Option<Result<(), Fault>>);
 
 impl Members {
     /// Of these places, for stretches of at most `largest`. The devices must stay open as long as it.
@@ -84,7 +87,7 @@ impl Verifier for Members {
 
     fn take_read(&mut self, spare: Vec<Buffer>) -> Vec<Buffer> {
         let mut spare = spare.into_iter();
-        let taken = |(reader, _, _): &mut (DirectRead, _, _)| reader.take_read(spare.next().into_iter().collect());
+        let taken = |(reader, _, _): &mut Reader| reader.take_read(spare.next().into_iter().collect());
         self.readers.iter_mut().flat_map(taken).collect()
     }
 }

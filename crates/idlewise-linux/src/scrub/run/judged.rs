@@ -4,7 +4,6 @@ use idlewise::order::Extent;
 use idlewise::{Bytes, Nanos};
 
 use super::Run;
-use crate::device::verify::Fault;
 use crate::monitor::now;
 use crate::scrub::judging::Verdict;
 use crate::scrub::{BadBlocks, Owned};
@@ -13,9 +12,8 @@ use crate::scrub::{BadBlocks, Owned};
 const UNIT: u64 = 64 << 10;
 /// Time between two looks at members that differ.
 const APART: Nanos = Nanos::from_millis(100);
-/// Of so many runs of bad blocks it is told what lies in them, and of so many at each save.
-pub(super) const NAMED: usize = 256;
-pub(super) const NAMED_AT_ONCE: usize = 16;
+/// Of so many runs of bad blocks it is told what lies in them.
+const NAMED: usize = 256;
 
 impl Run<'_, '_> {
     /// A size in whole units, if what is read is judged.
@@ -26,7 +24,8 @@ impl Run<'_, '_> {
     /// A stretch with what must be read behind it to judge all of it. Beside unreadable blocks nothing is added.
     pub(super) fn whole(&self, extent: Extent) -> Extent {
         let Some(judging) = self.lane.judging.as_ref().filter(|_| self.second_look.is_none()) else { return extent };
-        let readable = self.narrowing.settled() || judging.suspects(extent.offset);
+        let usual = self.narrowing.settled() || extent.length.0 >= UNIT || judging.suspects(extent.offset);
+        let readable = usual && self.alone != Some(extent);
         if readable { judging.whole(extent) } else { extent }
     }
 
@@ -58,8 +57,8 @@ impl Run<'_, '_> {
         self.settled.left = self.narrowing.left();
     }
 
-    /// Asks what lies in bad blocks of which it is not known yet, of so many runs at most.
-    pub(super) fn name_what_is_bad(&mut self, most: usize) {
+    /// Asks what lies in bad blocks of which it is not known yet.
+    pub(super) fn name_what_is_bad(&mut self) {
         let block = u64::from(self.lane.device.block);
         let Some(judging) = &mut self.lane.judging else { return };
         let known = |judging: &crate::scrub::judging::Judging, run: &BadBlocks| {
@@ -67,22 +66,11 @@ impl Run<'_, '_> {
         };
         let mut runs = self.narrowing.certain();
         runs.truncate(NAMED);
-        let unknown: Vec<_> = runs.iter().filter(|run| !known(judging, run)).take(most).cloned().collect();
+        let unknown: Vec<_> = runs.iter().filter(|run| !known(judging, run)).take(NAMED).cloned().collect();
         for BadBlocks { lba, blocks, .. } in unknown {
             let extent = Extent { offset: Bytes(lba * block), length: Bytes(blocks * block) };
             let Some(names) = judging.owners(extent) else { break };
             judging.keep_owned(Owned { lba, blocks, names }, &runs);
         }
-    }
-}
-
-/// How a stretch went, without a block that lies behind it.
-pub(super) fn within(result: Result<(), Fault>, extent: Extent) -> Result<(), Fault> {
-    match result {
-        Err(Fault::Unreadable { kind, at }) => {
-            let at = at.filter(|at| *at >= extent.offset && *at < extent.end());
-            Err(Fault::Unreadable { kind, at })
-        }
-        other => other,
     }
 }

@@ -17,13 +17,13 @@ use super::ceiling::Took;
 use super::faults::Narrowing;
 use failing::Failing;
 use forecast::Forecast;
-use judged::within;
 use saving::Settled;
 use second_look::SecondLook;
 
 use super::lane::{Lane, TICK};
 use super::spent::Spent;
 use super::{Checkpoint, Doing, Pacing, Progress, Report, ScrubError, State};
+use crate::device::verify::Fault;
 use crate::monitor::now;
 
 pub use forecast::Foretold;
@@ -60,6 +60,8 @@ pub struct Run<'r, 'a> {
     /// Who else checks the disk, and when that was last looked at.
     others: Option<(Option<String>, Nanos)>,
     resumed_at: u64,
+    /// The stretch that is to be read without anything behind it.
+    alone: Option<Extent>,
     /// Bytes that this run has not read, as they are free.
     skipped: u64,
     /// How long it waits before it looks again, where nothing is due.
@@ -103,6 +105,7 @@ impl<'r, 'a> Run<'r, 'a> {
             watch,
             resumed_at: settled.verified(),
             skipped: 0,
+            alone: None,
             rest: SHORTEST_WAIT,
             busy: Duration::ZERO,
             kept: settled.clone(),
@@ -317,7 +320,14 @@ impl<'r, 'a> Run<'r, 'a> {
         if result.is_ok() && usual {
             self.pacing.took(Took { size: whole.length, time, at: now(), follows });
         }
-        let result = within(result, extent);
+        // Somewhere behind it may be a bad block that is no fault of it: it is read alone.
+        if matches!(result, Err(Fault::Unreadable { .. })) && whole != extent {
+            self.alone = Some(extent);
+            self.narrowing.look_again(extent);
+            self.settled = Settled { place: self.order.place(), left: self.narrowing.left() };
+            return Ok(None);
+        }
+        self.alone = None;
         // Asked behind each request, so that all that was settled before is of the medium that was opened.
         if self.lane.device.has_another_medium() {
             return Ok(Some("its medium was exchanged for another one: run it again to scrub that".into()));

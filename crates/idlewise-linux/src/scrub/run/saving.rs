@@ -4,7 +4,6 @@ use idlewise::Bytes;
 use idlewise::order::Place;
 
 use super::Run;
-use super::judged::{NAMED, NAMED_AT_ONCE};
 use crate::monitor::now;
 use crate::scrub::{Doing, Learnt, Left, Progress, State};
 
@@ -26,7 +25,10 @@ impl Run<'_, '_> {
     pub(super) fn save(&mut self, state: State, doing: Doing) {
         // No place is saved before all that was read up to there is judged.
         self.finish_judging();
-        self.name_what_is_bad(if state == State::Running { NAMED_AT_ONCE } else { NAMED });
+        // In the end: it may take long, and whoever is asked cannot judge meanwhile.
+        if state != State::Running {
+            self.name_what_is_bad();
+        }
         let progress = self.progress(doing);
         let (certain, bad) = (self.certain().clone(), self.narrowing.certain());
         if let Some(account) = &progress.account {
