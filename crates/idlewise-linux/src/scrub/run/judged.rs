@@ -14,6 +14,8 @@ const UNIT: u64 = 64 << 10;
 const APART: Nanos = Nanos::from_millis(100);
 /// Of so many runs of bad blocks it is told what lies in them.
 const NAMED: usize = 256;
+/// No more are asked for after so long: an extent may be part of very many files.
+const NAMING: Nanos = Nanos::from_secs(10);
 
 impl Run<'_, '_> {
     /// A size in whole units, if what is read is judged.
@@ -67,7 +69,11 @@ impl Run<'_, '_> {
         let mut runs = self.narrowing.certain();
         runs.truncate(NAMED);
         let unknown: Vec<_> = runs.iter().filter(|run| !known(judging, run)).take(NAMED).cloned().collect();
+        let began = now();
         for BadBlocks { lba, blocks, .. } in unknown {
+            if now().since(began) > NAMING {
+                break;
+            }
             let extent = Extent { offset: Bytes(lba * block), length: Bytes(blocks * block) };
             let Some(names) = judging.owners(extent) else { break };
             judging.keep_owned(Owned { lba, blocks, names }, &runs);
