@@ -379,7 +379,7 @@ fn root_chunks_that_move_are_no_errors() {
     let mut random = Pcg64::seed_from_u64(16);
     let state = bench.folder.path().join("state");
     for turn in 0..4 {
-        fill(&folder, 4, 40 * MIB, &mut random);
+        fill(&folder, 4, 25 * MIB, &mut random);
         let arguments =
             ["scrub", bench.loops[0].path(), "--restart", "--json", "--quiet", "--max-rate", "90MB/s", "--state-dir"];
         let arguments = [&arguments[..], &[state.to_str().unwrap()], &PACE].concat();
@@ -389,7 +389,7 @@ fn root_chunks_that_move_are_no_errors() {
         system("sync", &["-f", folder.to_str().unwrap()]);
         // It may lack room: then the kernel removes what is empty by itself.
         let _ = Command::new("btrfs").args(["balance", "start", "-dusage=0"]).arg(&folder).output();
-        fill(&folder, 4, 30 * MIB, &mut random);
+        fill(&folder, 4, 20 * MIB, &mut random);
         let output = scrub.wait_with_output().unwrap();
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
         assert_eq!(

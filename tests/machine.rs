@@ -77,7 +77,7 @@ fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     }
     let shared = format!("{}:/lib/steps.sh", root.join("tests/machine/steps.sh").display());
     command.args(["-f", &shared, "-d", &disk("scsi", "scsi", ""), "-d", &disk("sata", "sata", "")]);
-    command.args(["-d", &disk("nvme", "nvme", ":5000,5001,100000"), "-t", "480"]);
+    command.args(["-d", &disk("nvme", "nvme", ":5000,5001,100000"), "-t", "900"]);
     command.arg("-o").arg(folder.path().join("out")).arg(root.join("tests/machine").join(script));
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     let output = command.env("PATH", path).output().unwrap();
