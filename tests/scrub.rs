@@ -288,7 +288,7 @@ fn root_the_budget_holds_whatever_the_pace() {
         let goal = ["--mean-slowdown", "300us", "--max-slowdown", "100ms"];
         // Where the machine stood still for a while, many requests came at once, and one collision delayed all of them.
         let mut plays = std::iter::repeat_with(|| {
-            let scrub = bench.start(&[pace, &goal[..], &["--restart"]].concat());
+            let scrub = bench.start_and_watch(&[pace, &goal[..], &["--restart"]].concat());
             std::thread::sleep(Duration::from_millis(watched));
             let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
             assert!(output.status.success(), "{}", stderr(&output));

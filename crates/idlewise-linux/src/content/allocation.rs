@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_kernel() {
         assert_eq!(rustix_number(0x0000_0801), rustix::fs::makedev(8, 1));
-        assert_eq!(rustix_number(0x0011_0334), rustix::fs::makedev(3, 0x134));
+        assert_eq!(rustix_number(0x0011_0334), rustix::fs::makedev(0x103, 0x134));
         let user = |flags, owner| Record { flags, owner, ..NONE }.user();
         assert_eq!(
             [user(0x10, 1), user(0x10, 2), user(0x10, 3), user(0x10, (0x66 << 32) | 1), user(0, 131)],
