@@ -1,6 +1,7 @@
 //! Unreadable blocks, with what is needed to find them, and what to do about them.
 
 use idlewise::report::printable::one_line;
+use idlewise_linux::content;
 use idlewise_linux::device::Member;
 use idlewise_linux::scrub::{BadBlocks, ContentSoFar};
 use serde::Serialize;
@@ -24,9 +25,9 @@ pub struct Bad {
 }
 
 impl Bad {
-    /// Of a device that begins at byte `start` of its disk; `content` says what lies where. Numbers from a file may be anything.
-    pub fn list(errors: &[BadBlocks], block_bytes: u32, start: u64, content: Option<&ContentSoFar>) -> Vec<Self> {
-        let owned = content.map(|content| &content.owned[..]).unwrap_or_default();
+    /// Of a device that begins at byte `start` of its disk; `so_far` says what lies where. Numbers from a file may be anything.
+    pub fn list(errors: &[BadBlocks], block_bytes: u32, start: u64, so_far: Option<&ContentSoFar>) -> Vec<Self> {
+        let owned = so_far.map(|so_far| &so_far.owned[..]).unwrap_or_default();
         let holds = |run: &BadBlocks| {
             let found = owned.iter().find(|owned| (owned.lba, owned.blocks) == (run.lba, run.blocks))?;
             Some(found.names.clone())
@@ -61,9 +62,9 @@ impl Bad {
             BadBlocks::DOUBTFUL => "unreadable on a disk of this name, maybe another one; not read again yet".into(),
             BadBlocks::RECOVERED => "unreadable at first, readable later".into(),
             BadBlocks::SCATTERED => "with too many unreadable blocks to tell them one by one".into(),
-            BadBlocks::CHECKSUM => "wrong: the data differ from their checksum".into(),
-            BadBlocks::TREE_BLOCK => "wrong: not the tree block that belongs there".into(),
-            BadBlocks::DIFFERS => "wrong: the members of the array differ".into(),
+            content::CHECKSUM => "wrong: the data differ from their checksum".into(),
+            content::TREE_BLOCK => "wrong: not the record of the file system that belongs there".into(),
+            content::DIFFERS => "wrong: the members of the array differ".into(),
             kind => format!("unreadable ({})", one_line(kind)),
         };
         let holds = match self.holds.as_deref() {
@@ -83,7 +84,7 @@ impl Bad {
 
 /// What to do about the bad blocks of a device: steps with semicolons between.
 pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
-    if bad.iter().any(|bad| bad.run.kind == BadBlocks::DIFFERS) {
+    if bad.iter().any(|bad| bad.run.kind == content::DIFFERS) {
         return "next: compare what lies there with a backup; md's own repair makes the members fit again, but of a mirror of two nobody \
                 knows which is right; `smartctl -x` of each member shows what the disk itself knows"
             .into();

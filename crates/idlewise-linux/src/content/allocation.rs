@@ -120,7 +120,7 @@ impl Allocation {
         loop {
             let records = records(&file, from, to).map_err(failed)?;
             // A log or real-time device of its own is another one.
-            let own = records.iter().filter(|record| rustix_number(record.device) == self.number);
+            let own = records.iter().filter(|record| number_of(record.device) == self.number);
             found.extend(
                 own.map(|record| (record.physical..record.physical.saturating_add(record.length), record.user())),
             );
@@ -137,7 +137,7 @@ impl Allocation {
 }
 
 /// The number of a device as the kernel writes it in 32 bits.
-fn rustix_number(encoded: u32) -> u64 {
+fn number_of(encoded: u32) -> u64 {
     rustix::fs::makedev(encoded >> 8 & 0xfff, encoded & 0xff | encoded >> 12 & 0xfff00)
 }
 
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_kernel() {
-        assert_eq!(rustix_number(0x0000_0801), rustix::fs::makedev(8, 1));
-        assert_eq!(rustix_number(0x0011_0334), rustix::fs::makedev(0x103, 0x134));
+        assert_eq!(number_of(0x0000_0801), rustix::fs::makedev(8, 1));
+        assert_eq!(number_of(0x0011_0334), rustix::fs::makedev(0x103, 0x134));
         let user = |flags, owner| Record { flags, owner, ..NONE }.user();
         assert_eq!(
             [user(0x10, 1), user(0x10, 2), user(0x10, 3), user(0x10, (0x66 << 32) | 1), user(0, 131)],

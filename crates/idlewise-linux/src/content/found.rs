@@ -11,7 +11,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::{Array, Content, Judged, Md, OWNERS, Unasked};
-use crate::device::Device;
+use crate::device::{Device, numbers};
 use crate::memory::Buffer;
 
 /// A part of a device on which a file system may lie.
@@ -32,6 +32,9 @@ impl Part {
     /// # Errors
     /// What the system says.
     pub fn read(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        if at + length as u64 > self.range.end - self.range.start {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let mut buffer = Buffer::new(length);
         let bytes = buffer.bytes(length);
         self.disk.read_exact_at(bytes, self.range.start + at)?;
@@ -58,7 +61,7 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
     let mut found = Found::default();
     for (range, part) in device.parts() {
         let Ok(disk) = device.file.try_clone() else { continue };
-        let number = told_number(&part);
+        let number = numbers(&Path::new("/sys/class/block").join(&part));
         let part = Part { disk, range: range.clone(), name: part, number };
         for owner in OWNERS.iter().filter(|owner| name.is_none_or(|name| name == owner.name)) {
             match (owner.open)(&part) {
@@ -72,13 +75,6 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
         }
     }
     found
-}
-
-/// The number of a device with this name in sysfs.
-fn told_number(name: &str) -> Option<(u32, u32)> {
-    let text = std::fs::read_to_string(Path::new("/sys/class/block").join(name).join("dev")).ok()?;
-    let (major, minor) = text.trim().split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 impl Found {
@@ -97,6 +93,7 @@ impl Found {
     /// The names of those that are asked, each once.
     pub fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.parts.iter().map(|part| part.owner).collect();
+        names.sort_unstable();
         names.dedup();
         names
     }

@@ -17,7 +17,14 @@ use idlewise::order::Extent;
 use idlewise::registry::{Named, Registry};
 
 pub use found::{Found, Part, find};
-pub use md::{Array, Fit, Md, MemberPlace};
+pub use md::{Array, Fit, Md};
+
+/// The kind of what can be read, and is not what its owner keeps a checksum of.
+pub const CHECKSUM: &str = "checksum";
+/// The same of a block of the owner's own trees, which also says what it is and when it was written.
+pub const TREE_BLOCK: &str = "tree-block";
+/// The same of what the members of an array hold.
+pub const DIFFERS: &str = "differs";
 
 /// Judges what was read, by what its owner keeps of it. It reads trees and tables of its own where they are not in memory.
 pub trait Content: Send {
@@ -31,11 +38,13 @@ pub trait Content: Send {
     fn judges(&self) -> bool {
         true
     }
-    /// What of a stretch nothing uses, in order.
+    /// What of a stretch nothing uses, in order; nothing where that is not known.
     ///
     /// # Errors
     /// Why the owner cannot be asked: all of it may be in use.
-    fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked>;
+    fn free(&mut self, _extent: Extent) -> Result<Vec<Extent>, Unasked> {
+        Ok(Vec::new())
+    }
     /// Has the owner rewrite what is wrong in a stretch, from a copy that it has. Only where writes were allowed.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ pub use kind::Kind;
 pub use member::Member;
 use node::Node;
 pub(crate) use stack::shares_disk;
+pub(crate) use sysfs::numbers;
 use verify::Fault;
 pub use whole::WholeDisk;
 

@@ -20,7 +20,7 @@ use idlewise::report::printable::one_line;
 
 use super::knobs::{KnobLedger, Knobs};
 use super::{Fate, Outcome, RepairError, RepairLog, note};
-use crate::content::{Fit, Md};
+use crate::content::{DIFFERS, Fit, Md};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::memory::Buffer;
@@ -120,7 +120,7 @@ pub fn through_members(
     let look = |begin: u64, end: u64| members.fit(begin..end).map_err(|why| array.problem(why));
     // All are looked at before the first is repaired: what md goes through at once has several of them in it.
     let mut all = Vec::new();
-    for run in bad.iter().filter(|run| run.kind == BadBlocks::DIFFERS).flat_map(pieces) {
+    for run in bad.iter().filter(|run| run.kind == DIFFERS).flat_map(pieces) {
         let before = look(run.lba * block, run.end() * block)?;
         all.push((run, before));
     }

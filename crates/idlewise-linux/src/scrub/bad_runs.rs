@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::content::{CHECKSUM, DIFFERS, TREE_BLOCK};
+
 /// A run of unreadable logical blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadBlocks {
@@ -27,17 +29,9 @@ impl BadBlocks {
     /// Kind of a stretch with so many runs in it that they are not told one by one: some of its blocks can be read.
     pub const SCATTERED: &str = "scattered";
 
-    /// Kind of what can be read, and is not what its owner keeps a checksum of.
-    pub const CHECKSUM: &str = "checksum";
-    /// The same of a block of the owner's own trees, which also says what it is and when it was written.
-    pub const TREE_BLOCK: &str = "tree-block";
-
-    /// The same of what the members of an array hold.
-    pub const DIFFERS: &str = "differs";
-
     /// Whether it can be read, and holds something else than it should.
     pub fn is_wrong(&self) -> bool {
-        [Self::CHECKSUM, Self::TREE_BLOCK, Self::DIFFERS].contains(&&*self.kind)
+        [CHECKSUM, TREE_BLOCK, DIFFERS].contains(&&*self.kind)
     }
 
     /// The block behind it.

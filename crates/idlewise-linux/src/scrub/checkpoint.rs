@@ -167,8 +167,7 @@ impl Checkpoint {
 
     /// Keeps that, from the next save on.
     pub(super) fn keep_content(&mut self, content: &ContentSoFar) {
-        // Anyone may read it, and paths are not for everyone.
-        self.pass.content = Some(ContentSoFar { owned: Vec::new(), ..content.clone() });
+        self.pass.content = Some(content.clone());
     }
 
     /// Unreadable blocks of this pass.

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
-use super::BadBlocks;
 use super::so_far::{ContentSoFar, Owned};
 use crate::content::{Found, Judged, Suspect, Unasked};
 use crate::device::verify::Verifier;
@@ -75,8 +74,7 @@ pub struct Verdict {
 }
 
 impl Judging {
-    /// By the owners of a device; `so_far` is of the runs before this one.
-    /// What is free is not to be read if `skip_free`.
+    /// By the owners of a device; what they say is free is not to be read if `skip_free`. `so_far` is of the runs before this one.
     pub fn new(found: Found, skip_free: bool, so_far: Option<&ContentSoFar>) -> std::io::Result<Self> {
         let (tasks, todo) = channel::<Task>();
         let (done, answers) = channel();
@@ -194,7 +192,6 @@ impl Judging {
             let window = Extent { length: Bytes(end - extent.offset.0), ..extent };
             let free = match self.tasks.send(Task::Free(window)).ok().and_then(|()| self.answer()) {
                 Some(Answer::Free(Ok(free))) => free,
-                Some(Answer::Free(Err(_))) => Vec::new(),
                 _ => Vec::new(),
             };
             self.window = Some((window, free, Instant::now()));
@@ -214,10 +211,8 @@ impl Judging {
         self.so_far.skipped_bytes += bytes.0;
     }
 
-    /// Keeps what lies in a run, for the runs that there are.
-    pub fn keep_owned(&mut self, owned: Owned, runs: &[BadBlocks]) {
-        let is_there = |owned: &Owned| runs.iter().any(|run| (owned.lba, owned.blocks) == (run.lba, run.blocks));
-        self.so_far.owned.retain(is_there);
+    /// Keeps what lies in a run of bad blocks.
+    pub fn keep_owned(&mut self, owned: Owned) {
         self.so_far.owned.push(owned);
     }
 
@@ -279,6 +274,7 @@ impl Judging {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::CHECKSUM;
 
     const SECTOR: u64 = 4096;
 
@@ -292,8 +288,7 @@ mod tests {
 
     /// Judges 16 sectors, of which these differ from something.
     fn look(judging: &mut Judging, extent: Extent, differs: &[(u64, u64)]) -> Verdict {
-        let suspect =
-            |&(sector, expected): &(u64, u64)| Suspect { extent: at(sector, 1), kind: BadBlocks::CHECKSUM, expected };
+        let suspect = |&(sector, expected): &(u64, u64)| Suspect { extent: at(sector, 1), kind: CHECKSUM, expected };
         let judged = Judged { judged: extent.length.0, free: 0, suspects: differs.iter().map(suspect).collect() };
         judging.judged(extent, Ok(judged))
     }
@@ -305,7 +300,7 @@ mod tests {
         assert_eq!((&first.again[..], &first.wrong[..]), (&[at(3, 2), at(9, 1)][..], &[][..]));
         assert_eq!(judging.so_far().judged_bytes, 13 * SECTOR);
         let second = look(&mut judging, at(3, 2), &[(3, 1), (4, 7)]);
-        assert_eq!(second, Verdict { again: vec![at(4, 1)], wrong: vec![(at(3, 1), BadBlocks::CHECKSUM)] });
+        assert_eq!(second, Verdict { again: vec![at(4, 1)], wrong: vec![(at(3, 1), CHECKSUM)] });
         assert_eq!(look(&mut judging, at(9, 1), &[]), Verdict::default());
         assert_eq!(look(&mut judging, at(4, 1), &[]), Verdict::default());
         let ContentSoFar { judged_bytes, transient, .. } = judging.so_far();

@@ -68,14 +68,13 @@ pub struct ContentSoFar {
     /// Why not, the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unasked: Option<String>,
-    /// What lies in bad blocks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What lies in bad blocks: told in the end, and in no file, as anyone may read those and paths are not for everyone.
+    #[serde(skip)]
     pub owned: Vec<Owned>,
 }
 
 /// What lies in a run of bad blocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
     /// First block of the run.
     pub lba: u64,

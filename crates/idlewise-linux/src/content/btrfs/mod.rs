@@ -11,6 +11,7 @@
 mod algorithm;
 mod chunks;
 mod ioctl;
+mod judge;
 mod names;
 mod superblock;
 mod trees;
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,19 +28,15 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 use rustix::fs::OFlags;
 
-use super::{Content, Judged, Part, Suspect, Unasked, mounts};
-use crate::memory::Buffer;
-use crate::scrub::BadBlocks;
+use super::{Content, Judged, Part, Unasked, mounts};
 use chunks::{Piece, Stretch, stretches};
 use superblock::{COPIES, LENGTH, Superblock};
-use trees::{Allocated, BlockWanted};
+use trees::Allocated;
 
 /// After so long the map of chunks is asked for again, and what is free.
 const FRESH: Duration = Duration::from_secs(30);
 /// The same where a place lies in no chunk that is known.
 const AGAIN: Duration = Duration::from_secs(1);
-/// What is free is asked for so many addresses at a time.
-const WINDOW: u64 = 64 << 20;
 /// Of so many sectors of a run the files are asked for.
 const NAMED: u64 = 16;
 
@@ -72,15 +69,7 @@ struct Window {
 /// # Errors
 /// Why its checksums cannot be used.
 pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
-    let copy = |place: &u64| part.read(*place, LENGTH).map_or(Ok(None), |bytes| Superblock::parse(&bytes, *place));
-    // One that is damaged is told when it is read.
-    let copies: Vec<_> = COPIES.iter().map(copy).collect();
-    let whole = copies.iter().find_map(|copy| copy.clone().ok().flatten());
-    let Some(superblock) =
-        whole.map_or_else(|| copies.into_iter().find(Result::is_err).unwrap_or(Ok(None)), |one| Ok(Some(one)))?
-    else {
-        return Ok(None);
-    };
+    let Some(superblock) = superblock_of(part)? else { return Ok(None) };
     let listed = Path::new("/sys/fs/btrfs").join(superblock.name()).join("devices").join(&part.name);
     if !listed.exists() {
         return Err("it is not mounted".into());
@@ -101,6 +90,14 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
     let file = found.mounted().map_err(|problem| problem.0)?;
     found.ask(&file).map_err(|error| why(&error))?;
     Ok(Some(Box::new(found)))
+}
+
+/// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past.
+fn superblock_of(part: &Part) -> Result<Option<Superblock>, String> {
+    let copy = |place: u64| part.read(place, LENGTH).map_or(Ok(None), |bytes| Superblock::parse(&bytes, place));
+    let first = copy(COPIES[0]);
+    let other = || COPIES[1..].iter().find_map(|place| copy(*place).ok().flatten());
+    first.or_else(|damaged| other().map(Some).ok_or(damaged))
 }
 
 fn why(error: &io::Error) -> String {
@@ -147,122 +144,6 @@ impl Btrfs {
         let first = self.chunks.partition_point(|stretch| stretch.place.end <= range.start);
         let within = self.chunks[first..].iter().take_while(|stretch| stretch.place.start < range.end);
         within.flat_map(|stretch| stretch.pieces(range)).collect()
-    }
-
-    /// How many bytes of these addresses are allocated.
-    fn allocated(&mut self, file: &File, range: &Range<u64>) -> io::Result<u64> {
-        if range.start < self.window.range.start || range.end > self.window.range.end {
-            let window = range.start..range.end.max(range.start.saturating_add(WINDOW));
-            let allocated = trees::allocated(file, &self.superblock, &window)?;
-            let allocated = allocated.into_iter().map(|Allocated { range, .. }| range).collect();
-            self.window = Window { range: window, allocated };
-        }
-        let first = self.window.allocated.partition_point(|one| one.end <= range.start);
-        let within = self.window.allocated[first..].iter().take_while(|one| one.start < range.end);
-        Ok(within.map(|one| one.end.min(range.end) - one.start.max(range.start)).sum())
-    }
-
-    /// The last transaction that is on the disk as a whole.
-    fn committed(&self) -> Option<u64> {
-        let mut buffer = Buffer::new(LENGTH);
-        let generation = |place: u64| {
-            let bytes = buffer.bytes(LENGTH);
-            self.disk.read_exact_at(bytes, self.begin + place).ok()?;
-            Some(Superblock::parse(bytes, place).ok()??.generation)
-        };
-        // A damaged copy says nothing.
-        let within = COPIES.into_iter().filter(|place| place + LENGTH as u64 <= self.superblock.length);
-        within.filter_map(generation).max()
-    }
-
-    /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
-    fn judge_piece(
-        &mut self,
-        file: &File,
-        piece: &Piece,
-        end: u64,
-        bytes: &[u8],
-        judged: &mut Judged,
-    ) -> io::Result<()> {
-        let Some(logical) = piece.logical else { return Ok(()) };
-        let range = logical..logical + (piece.place.end - piece.place.start);
-        let own = logical..logical + (piece.place.end.min(end).saturating_sub(piece.place.start));
-        let Superblock { sector, node, algorithm, .. } = self.superblock;
-        let at = |address: u64, length: u64| {
-            let from = (address - range.start) as usize;
-            bytes.get(from..from + length as usize)
-        };
-        let place = |address: u64| Bytes(self.begin + piece.place.start + (address - range.start));
-        let suspect = |address: u64, length: u64, kind: &'static str, expected: u64| Suspect {
-            extent: Extent { offset: place(address), length: Bytes(length) },
-            kind,
-            expected,
-        };
-        let before = judged.judged;
-        if piece.data {
-            let sums = trees::sums(file, &self.superblock, &range)?;
-            for (address, sum) in sums.into_iter().filter(|(address, _)| own.contains(address)) {
-                let Some(data) = at(address, sector) else { continue };
-                judged.judged += sector;
-                if !algorithm.fits(data, &sum) {
-                    judged.suspects.push(suspect(address, sector, BadBlocks::CHECKSUM, superblock::word(&sum, 0)));
-                }
-            }
-        }
-        if piece.trees {
-            for (address, generation) in trees::blocks(file, &self.superblock, &own)? {
-                let wanted = BlockWanted { superblock: &self.superblock, logical: address, generation };
-                let Some(block) = at(address, node) else { continue };
-                if wanted.fits(block) {
-                    judged.judged += node;
-                } else if self.committed().is_some_and(|committed| generation <= committed) {
-                    judged.judged += node;
-                    judged.suspects.push(suspect(address, node, BadBlocks::TREE_BLOCK, generation));
-                }
-                // What the running transaction has made is in memory still.
-            }
-        }
-        // What was allocated since that was asked may be judged already.
-        let unjudged = (own.end - own.start).saturating_sub(judged.judged - before);
-        judged.free += (own.end - own.start - self.allocated(file, &own)?.min(own.end - own.start)).min(unjudged);
-        Ok(())
-    }
-}
-
-impl Btrfs {
-    /// Judges by the map that is known; whether all of it lies in chunks.
-    fn judge_by_map(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
-        let file = self.mounted()?;
-        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
-        let read = read.first().copied().unwrap_or_default();
-        let begin = extent.offset.0 - self.begin;
-        let range = begin..(begin + read.len() as u64).min(self.length);
-        let end = (begin + extent.length.0).min(range.end);
-        let mut judged = Judged::default();
-        let pieces = self.pieces(&range);
-        let all_mapped: u64 = pieces.iter().map(|piece| piece.place.end - piece.place.start).sum();
-        let mapped: u64 = pieces.iter().map(|piece| piece.place.end.min(end).saturating_sub(piece.place.start)).sum();
-        judged.free = (end - begin).saturating_sub(mapped);
-        for piece in &pieces {
-            let from = (piece.place.start - range.start) as usize;
-            let bytes = &read[from..from + (piece.place.end - piece.place.start) as usize];
-            self.judge_piece(&file, piece, end, bytes, &mut judged).map_err(|error| Unasked(why(&error)))?;
-        }
-        for place in COPIES
-            .into_iter()
-            .filter(|place| place + LENGTH as u64 <= self.superblock.length)
-            .filter(|place| (begin..end).contains(place) && place + LENGTH as u64 <= range.end)
-        {
-            let bytes = &read[(place - range.start) as usize..][..LENGTH];
-            let whole = Superblock::parse(bytes, place).ok().flatten().filter(|found| found.id == self.superblock.id);
-            let extent = Extent { offset: Bytes(self.begin + place), length: Bytes(LENGTH as u64) };
-            judged.judged += LENGTH as u64;
-            judged.free = judged.free.saturating_sub(LENGTH as u64);
-            if whole.is_none() {
-                judged.suspects.push(Suspect { extent, kind: BadBlocks::TREE_BLOCK, expected: 0 });
-            }
-        }
-        Ok((judged, all_mapped == range.end - range.start))
     }
 }
 

@@ -7,10 +7,9 @@ pub const LENGTH: usize = 4096;
 /// Where on a device its copies lie.
 pub const COPIES: [u64; 3] = [64 << 10, 64 << 20, 256 << 30];
 
-/// Features with which places or checksums are kept in another way than is known here: what is newer than block groups of RAID 1c3 and 1c4.
-/// Zones have their copies of the superblock elsewhere.
-const UNKNOWN_PLACES: u64 = !(0xfff | SIMPLE_QUOTAS);
-const SIMPLE_QUOTAS: u64 = 1 << 16;
+/// Features that change nothing of what is looked for here: those up to RAID 1c3 and 1c4, and simple quotas. With zones the superblocks lie
+/// elsewhere, and what is newer may keep places or checksums in another way.
+const KNOWN_FEATURES: u64 = 0xfff | 1 << 16;
 
 /// What is needed of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +63,7 @@ impl Superblock {
             return Err("its superblock is damaged".into());
         }
         let features = word(bytes, 188);
-        if features & UNKNOWN_PLACES != 0 {
+        if features & !KNOWN_FEATURES != 0 {
             return Err(format!("it has features that are not known here ({features:#x})"));
         }
         let (sector, node) = (half(bytes, 144), half(bytes, 148));

@@ -20,10 +20,9 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{Content, Judged, Suspect, Unasked};
-use crate::device::Device;
+use super::{Content, DIFFERS, Judged, Suspect, Unasked};
+use crate::device::verify::MemberPlace;
 use crate::memory::Buffer;
-use crate::scrub::BadBlocks;
 pub use array::{Array, Member};
 use layout::{Level, Place};
 use parity::{Wrong, add, syndromes, wrong};
@@ -36,14 +35,6 @@ pub struct Md {
 
 /// What every member holds at a place, one behind the other for each section.
 type Reads<'a> = &'a [&'a [u8]];
-
-/// A place that is read of a member.
-pub struct MemberPlace<'a> {
-    /// The member.
-    pub device: &'a Device,
-    /// How much further on than the place in the array.
-    pub begin: u64,
-}
 
 impl Array {
     /// What is read together: each member, for each section.
@@ -69,25 +60,35 @@ pub enum Fit {
 }
 
 impl Md {
-    /// How the members stand in each block of a range of their data.
+    /// Its name on the command line.
+    pub const NAME: &str = "md";
+
+    /// With blocks of this size.
+    pub fn new(array: Arc<Array>, block: u32) -> Self {
+        Self { array, block: u64::from(block) }
+    }
+
+    /// How the members stand in each block of a range of their data. Where one of them cannot be read nothing is known.
     ///
     /// # Errors
-    /// If the array has changed, or a member cannot be read there.
+    /// If the array has changed.
     pub fn fit(&self, range: Range<u64>) -> Result<Vec<Fit>, String> {
         self.array.is_the_same()?;
         let read = |member: &Member| {
             let mut bytes = Buffer::new((range.end - range.start) as usize);
             let there = bytes.bytes((range.end - range.start) as usize);
-            let read = member.device.file.read_exact_at(there, member.begin + range.start);
-            let unread = |error| format!("{} at byte {} of its data: {error}", member.device.name(), range.start);
-            read.map(|()| there.to_vec()).map_err(unread)
+            member.device.file.read_exact_at(there, member.begin + range.start).ok()?;
+            Some(there.to_vec())
         };
-        let all = self.array.members.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let blocks = range.clone().step_by(self.block as usize);
+        let Some(all) = self.array.members.iter().map(read).collect::<Option<Vec<_>>>() else {
+            return Ok(blocks.map(|_| Fit::Unknown).collect());
+        };
         let block = |at: u64| {
             let within = (at - range.start) as usize..(at - range.start + self.block) as usize;
             self.fit_of(at, &all.iter().map(|bytes| &bytes[within.clone()]).collect::<Vec<_>>())
         };
-        Ok(range.clone().step_by(self.block as usize).map(block).collect())
+        Ok(blocks.map(block).collect())
     }
 
     fn fit_of(&self, at: u64, blocks: Reads) -> Fit {
@@ -104,14 +105,6 @@ impl Md {
             },
             _ => Fit::Unknown,
         }
-    }
-
-    /// Its name on the command line.
-    pub const NAME: &str = "md";
-
-    /// With blocks of this size.
-    pub fn new(array: Arc<Array>, block: u32) -> Self {
-        Self { array, block: u64::from(block) }
     }
 
     /// The blocks of an extent that differ, each with what stands for how: by what was read from its first byte on.
@@ -296,14 +289,10 @@ impl Content for Md {
         }
         let suspect = |(at, expected)| Suspect {
             extent: Extent { offset: Bytes(at), length: Bytes(self.block) },
-            kind: BadBlocks::DIFFERS,
+            kind: DIFFERS,
             expected,
         };
         Ok(Judged { judged, free: 0, suspects: found.into_iter().map(suspect).collect() })
-    }
-
-    fn free(&mut self, _extent: Extent) -> Result<Vec<Extent>, Unasked> {
-        Ok(Vec::new())
     }
 
     fn unit(&self) -> u64 {

@@ -7,11 +7,19 @@ use idlewise::disk::LARGEST_REQUEST;
 use idlewise::order::Extent;
 
 use super::{DirectRead, Fault, Verifier};
-use crate::content::MemberPlace;
+use crate::device::Device;
 use crate::memory::Buffer;
 
 /// No more than so much is read at once from all together.
 const MOST: u64 = 256 << 20;
+
+/// A place that is read of a member.
+pub struct MemberPlace<'a> {
+    /// The member.
+    pub device: &'a Device,
+    /// How much further on than the place in the array.
+    pub begin: u64,
+}
 
 /// The verifier that reads members.
 pub struct Members {

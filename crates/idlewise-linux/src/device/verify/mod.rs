@@ -9,7 +9,7 @@ mod read;
 mod scsi;
 pub(crate) mod sense;
 
-pub use members::Members;
+pub use members::{MemberPlace, Members};
 pub use read::DirectRead;
 
 use std::time::{Duration, Instant};

@@ -59,24 +59,15 @@ impl Run<'_, '_> {
         self.settled.left = self.narrowing.left();
     }
 
-    /// Asks what lies in bad blocks of which it is not known yet.
+    /// Asks what lies in bad blocks, once, at the end of a run.
     pub(super) fn name_what_is_bad(&mut self) {
         let block = u64::from(self.lane.device.block);
         let Some(judging) = &mut self.lane.judging else { return };
-        let known = |judging: &crate::scrub::judging::Judging, run: &BadBlocks| {
-            judging.so_far().owned.iter().any(|owned| (owned.lba, owned.blocks) == (run.lba, run.blocks))
-        };
-        let mut runs = self.narrowing.certain();
-        runs.truncate(NAMED);
-        let unknown: Vec<_> = runs.iter().filter(|run| !known(judging, run)).take(NAMED).cloned().collect();
         let began = now();
-        for BadBlocks { lba, blocks, .. } in unknown {
-            if now().since(began) > NAMING {
-                break;
-            }
+        for BadBlocks { lba, blocks, .. } in self.narrowing.certain().into_iter().take(NAMED) {
             let extent = Extent { offset: Bytes(lba * block), length: Bytes(blocks * block) };
-            let Some(names) = judging.owners(extent) else { break };
-            judging.keep_owned(Owned { lba, blocks, names }, &runs);
+            let Some(names) = judging.owners(extent).filter(|_| now().since(began) < NAMING) else { break };
+            judging.keep_owned(Owned { lba, blocks, names });
         }
     }
 }

@@ -1,0 +1,137 @@
+//! Judging a stretch by what the trees say of it.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::chunks::Piece;
+use super::superblock::{COPIES, LENGTH, Superblock};
+use super::trees::{self, Allocated, BlockWanted};
+use super::{Btrfs, Window, superblock, why};
+use crate::content::{CHECKSUM, Judged, Suspect, TREE_BLOCK, Unasked};
+use crate::memory::Buffer;
+
+/// What is free is asked for so many addresses at a time.
+const WINDOW: u64 = 64 << 20;
+
+impl Btrfs {
+    /// Where the copies of the superblock are.
+    fn copies(&self) -> impl Iterator<Item = u64> + use<> {
+        let length = self.superblock.length;
+        COPIES.into_iter().filter(move |place| place + LENGTH as u64 <= length)
+    }
+
+    /// How many bytes of these addresses are allocated.
+    fn allocated(&mut self, file: &File, range: &Range<u64>) -> io::Result<u64> {
+        if range.start < self.window.range.start || range.end > self.window.range.end {
+            let window = range.start..range.end.max(range.start.saturating_add(WINDOW));
+            let allocated = trees::allocated(file, &self.superblock, &window)?;
+            let allocated = allocated.into_iter().map(|Allocated { range, .. }| range).collect();
+            self.window = Window { range: window, allocated };
+        }
+        let first = self.window.allocated.partition_point(|one| one.end <= range.start);
+        let within = self.window.allocated[first..].iter().take_while(|one| one.start < range.end);
+        Ok(within.map(|one| one.end.min(range.end) - one.start.max(range.start)).sum())
+    }
+
+    /// The last transaction that is on the disk as a whole.
+    fn committed(&self) -> Option<u64> {
+        let mut buffer = Buffer::new(LENGTH);
+        let generation = |place: u64| {
+            let bytes = buffer.bytes(LENGTH);
+            self.disk.read_exact_at(bytes, self.begin + place).ok()?;
+            Some(Superblock::parse(bytes, place).ok()??.generation)
+        };
+        // A damaged copy says nothing.
+        self.copies().filter_map(generation).max()
+    }
+
+    /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
+    fn judge_piece(
+        &mut self,
+        file: &File,
+        piece: &Piece,
+        end: u64,
+        bytes: &[u8],
+        judged: &mut Judged,
+    ) -> io::Result<()> {
+        let Some(logical) = piece.logical else { return Ok(()) };
+        let range = logical..logical + (piece.place.end - piece.place.start);
+        let own = logical..logical + (piece.place.end.min(end).saturating_sub(piece.place.start));
+        let Superblock { sector, node, algorithm, .. } = self.superblock;
+        let at = |address: u64, length: u64| {
+            let from = (address - range.start) as usize;
+            bytes.get(from..from + length as usize)
+        };
+        let place = |address: u64| Bytes(self.begin + piece.place.start + (address - range.start));
+        let suspect = |address: u64, length: u64, kind: &'static str, expected: u64| Suspect {
+            extent: Extent { offset: place(address), length: Bytes(length) },
+            kind,
+            expected,
+        };
+        let before = judged.judged;
+        if piece.data {
+            let sums = trees::sums(file, &self.superblock, &range)?;
+            for (address, sum) in sums.into_iter().filter(|(address, _)| own.contains(address)) {
+                let Some(data) = at(address, sector) else { continue };
+                judged.judged += sector;
+                if !algorithm.fits(data, &sum) {
+                    judged.suspects.push(suspect(address, sector, CHECKSUM, superblock::word(&sum, 0)));
+                }
+            }
+        }
+        if piece.trees {
+            for (address, generation) in trees::blocks(file, &self.superblock, &own)? {
+                let wanted = BlockWanted { superblock: &self.superblock, logical: address, generation };
+                let Some(block) = at(address, node) else { continue };
+                if wanted.fits(block) {
+                    judged.judged += node;
+                } else if self.committed().is_some_and(|committed| generation <= committed) {
+                    judged.judged += node;
+                    judged.suspects.push(suspect(address, node, TREE_BLOCK, generation));
+                }
+                // What the running transaction has made is in memory still.
+            }
+        }
+        // What was allocated since that was asked may be judged already.
+        let unjudged = (own.end - own.start).saturating_sub(judged.judged - before);
+        judged.free += (own.end - own.start - self.allocated(file, &own)?.min(own.end - own.start)).min(unjudged);
+        Ok(())
+    }
+
+    /// Judges by the map that is known; whether all of it lies in chunks.
+    pub(super) fn judge_by_map(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
+        let file = self.mounted()?;
+        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let read = read.first().copied().unwrap_or_default();
+        let begin = extent.offset.0 - self.begin;
+        let range = begin..(begin + read.len() as u64).min(self.length);
+        let end = (begin + extent.length.0).min(range.end);
+        let mut judged = Judged::default();
+        let pieces = self.pieces(&range);
+        let all_mapped: u64 = pieces.iter().map(|piece| piece.place.end - piece.place.start).sum();
+        let mapped: u64 = pieces.iter().map(|piece| piece.place.end.min(end).saturating_sub(piece.place.start)).sum();
+        judged.free = (end - begin).saturating_sub(mapped);
+        for piece in &pieces {
+            let from = (piece.place.start - range.start) as usize;
+            let bytes = &read[from..from + (piece.place.end - piece.place.start) as usize];
+            self.judge_piece(&file, piece, end, bytes, &mut judged).map_err(|error| Unasked(why(&error)))?;
+        }
+        let whole = |place: &u64| (begin..end).contains(place) && place + LENGTH as u64 <= range.end;
+        for place in self.copies().filter(whole) {
+            let bytes = &read[(place - range.start) as usize..][..LENGTH];
+            let whole = Superblock::parse(bytes, place).ok().flatten().filter(|found| found.id == self.superblock.id);
+            let extent = Extent { offset: Bytes(self.begin + place), length: Bytes(LENGTH as u64) };
+            judged.judged += LENGTH as u64;
+            judged.free = judged.free.saturating_sub(LENGTH as u64);
+            if whole.is_none() {
+                judged.suspects.push(Suspect { extent, kind: TREE_BLOCK, expected: 0 });
+            }
+        }
+        Ok((judged, all_mapped == range.end - range.start))
+    }
+}
