@@ -1,176 +1,27 @@
 //! What btrfs keeps checksums of is compared with them: errors are put behind its back while others write to it, and each must be found
 //! at its place, none must be invented, and the kernel's own scrub must count as many.
 
+#[path = "common/btrfs.rs"]
+mod btrfs;
 mod common;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use btrfs::{Bench, KINDS, NODE, SECTOR, Writer, addresses, damage, fill, found, tree_blocks};
 use common::bench::{Loop, MIB, Mounted, PACE, system};
 use common::{idlewise, json, run, stderr, stdout};
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-const SECTOR: u64 = 4096;
-const NODE: u64 = 16384;
 /// Errors in each layout.
 const ERRORS: usize = 100;
-
-/// A mounted btrfs over loop devices, each on a file.
-struct Bench {
-    folder: tempfile::TempDir,
-    files: Vec<PathBuf>,
-    loops: Vec<Loop>,
-}
-
-fn is_there(program: &str, version: &str) -> bool {
-    Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-}
-
-impl Bench {
-    /// `None`, said aloud, where the machine cannot have one.
-    fn new(devices: usize, options: &[&str]) -> Option<Self> {
-        for program in ["mkfs.btrfs", "btrfs-map-logical", "filefrag"] {
-            if !is_there(program, if program == "filefrag" { "-V" } else { "--version" }) {
-                eprintln!("SKIPPED: {program} is not installed");
-                return None;
-            }
-        }
-        if !std::fs::read_to_string("/proc/filesystems").unwrap().contains("\tbtrfs\n") {
-            eprintln!("SKIPPED: the kernel has no btrfs");
-            return None;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let files: Vec<_> = (0..devices).map(|device| folder.path().join(format!("disk{device}"))).collect();
-        let loops: Option<Vec<_>> = files.iter().map(|file| Loop::of_size(file, 300 * MIB, &[])).collect();
-        let bench = Self { files, loops: loops?, folder };
-        system("mkfs.btrfs", &[&["-q", "-f"], options, &bench.paths()].concat());
-        system("btrfs", &[&["device", "scan"][..], &bench.paths()].concat());
-        Some(bench)
-    }
-
-    fn paths(&self) -> Vec<&str> {
-        self.loops.iter().map(Loop::path).collect()
-    }
-
-    fn mount_point(&self) -> PathBuf {
-        self.folder.path().join("mounted")
-    }
-
-    /// Where a byte of the file system's own addresses lies: by btrfs-progs, not by the code under test. Device and place.
-    fn places(&self, logical: u64) -> Vec<(usize, u64)> {
-        let mut command = Command::new("btrfs-map-logical");
-        let output = command.args(["-l", &logical.to_string(), "-b", "4096", self.loops[0].path()]).output().unwrap();
-        let output = stdout(&output) + &stderr(&output);
-        let place = |line: &str| {
-            let words: Vec<_> = line.split_whitespace().collect();
-            let after = |word: &str| words[words.iter().position(|one| *one == word)? + 1..].first().copied();
-            let device = self.paths().iter().position(|path| Some(*path) == after("device"))?;
-            (after("logical")?.parse() == Ok(logical)).then_some((device, after("physical")?.parse().ok()?))
-        };
-        let places: Vec<_> = output.lines().filter_map(place).collect();
-        assert!(!places.is_empty(), "{logical}: {output}");
-        places
-    }
-
-    fn scrub(&self, device: usize, more: &[&str]) -> Value {
-        let state = self.folder.path().join("state");
-        let arguments = ["scrub", self.loops[device].path(), "--restart", "--json", "--quiet", "--state-dir"];
-        let output = run(&[&arguments[..], &[state.to_str().unwrap()], &PACE, more].concat());
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
-    }
-}
-
-/// Files of random bytes, on the disk.
-fn fill(folder: &Path, files: u64, length: u64, seed: &mut Pcg64) {
-    for file in 0..files {
-        let mut bytes = vec![0; length as usize];
-        seed.fill_bytes(&mut bytes);
-        let path = folder.join(format!("file{file}"));
-        std::fs::write(&path, bytes).unwrap();
-        File::open(&path).unwrap().sync_all().unwrap();
-    }
-    system("sync", &["-f", folder.to_str().unwrap()]);
-}
-
-/// Addresses of the sectors of a file.
-fn addresses(file: &Path) -> Vec<u64> {
-    let output = stdout(&Command::new("filefrag").args(["-v", "-b4096"]).arg(file).output().unwrap());
-    let numbers = |line: &str| -> Option<(u64, u64)> {
-        let mut fields = line.split(':').skip(2);
-        let place = fields.next()?.split("..").next()?.trim().parse().ok()?;
-        Some((place, fields.next()?.trim().parse().ok()?))
-    };
-    output
-        .lines()
-        .filter_map(numbers)
-        .flat_map(|(place, length)| (place..place + length).map(|at| at * SECTOR))
-        .collect()
-}
-
-/// Addresses of tree blocks that are on the disk.
-fn tree_blocks(device: &str, tree: &str) -> Vec<u64> {
-    let arguments = ["inspect-internal", "dump-tree", "-t", tree, device];
-    let output = stdout(&Command::new("btrfs").args(arguments).output().unwrap());
-    let address =
-        |line: &str| line.strip_prefix("leaf ").or(line.strip_prefix("node "))?.split(' ').next()?.parse().ok();
-    output.lines().filter_map(address).collect()
-}
-
-/// Writes to a file system all the time, until it is dropped: new files, changed ones, deleted ones.
-struct Writer(Child);
-
-impl Writer {
-    fn new(folder: &Path) -> Self {
-        let script = "i=0; while :; do i=$((i+1)); head -c $((i % 7 * 90000 + 5000)) /dev/urandom >w$((i % 9)).new; \
-                      mv w$((i % 9)).new w$((i % 9)); \
-                      dd if=/dev/urandom of=w$(((i + 3) % 9)) bs=4k seek=$((i % 5)) count=3 conv=notrunc 2>/dev/null; \
-                      [ $((i % 4)) = 0 ] && rm -f w$(((i + 5) % 9)); [ $((i % 8)) = 0 ] && sync -f .; done";
-        let mut command = Command::new("sh");
-        let command = command.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(command.process_group(0).spawn().unwrap())
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        kill_process_group(Pid::from_child(&self.0), Signal::KILL).unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-/// What may become of a sector without an error: a bit, all of it, what belongs elsewhere, what was there before, half of what was written.
-const KINDS: [&str; 5] = ["bit", "sector", "misdirected", "lost", "torn"];
-
-fn damage(file: &File, place: u64, kind: &str, other: u64, random: &mut Pcg64) {
-    let mut sector = vec![0; SECTOR as usize];
-    file.read_exact_at(&mut sector, place).unwrap();
-    match kind {
-        "bit" => sector[random.random_range(0..SECTOR as usize)] ^= 1 << random.random_range(0..8),
-        "sector" => random.fill_bytes(&mut sector),
-        "misdirected" => file.read_exact_at(&mut sector, other).unwrap(),
-        "lost" => sector.fill(0),
-        _ => sector[512 * random.random_range(1..8)..].fill(0),
-    }
-    file.write_all_at(&sector, place).unwrap();
-}
-
-fn found(result: &Value, kind: &str) -> BTreeSet<u64> {
-    let number = |run: &Value, field: &str| run[field].as_u64().unwrap();
-    let runs = result["errors"].as_array().unwrap().iter().filter(|run| run["kind"] == kind);
-    runs.flat_map(|run| {
-        let begin = number(run, "offset_bytes");
-        (begin..begin + number(run, "length_bytes")).step_by(SECTOR as usize)
-    })
-    .collect()
-}
 
 /// Puts errors into data of one layout, and looks for them.
 fn every_error_is_found(devices: usize, options: &[&str], seed: u64) {
@@ -485,6 +336,43 @@ fn root_beside_writers_there_is_no_false_alarm() {
         transient += content["transient"].as_u64().unwrap();
     }
     println!("{passes} passes in {:?}, {transient} transient differences", began.elapsed());
+}
+
+/// A damaged superblock switches nothing off: another copy is used, and the damaged one is told. And what was found to be wrong stays in the
+/// list of a pass that could not compare it.
+#[test]
+fn root_what_is_wrong_stays_so_until_it_is_compared_again() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.mount_point();
+    let mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let mut random = Pcg64::seed_from_u64(17);
+    fill(&folder, 1, 20 * MIB, &mut random);
+    let (_, place) = bench.places(addresses(&folder.join("file0"))[50])[0];
+    let file = File::options().read(true).write(true).open(&bench.files[0]).unwrap();
+    damage(&file, place, "sector", 0, &mut random);
+    let superblock = 64 << 10;
+    let mut whole = vec![0; SECTOR as usize];
+    file.read_exact_at(&mut whole, superblock).unwrap();
+    damage(&file, superblock, "bit", 0, &mut random);
+    let result = bench.scrub(0, &[]);
+    assert_eq!(found(&result, "checksum"), BTreeSet::from([place]), "{result}");
+    assert_eq!(found(&result, "tree-block"), BTreeSet::from([superblock]), "{result}");
+    drop(mounted);
+    file.write_all_at(&whole, superblock).unwrap();
+    assert_eq!(bench.scrub(0, &[])["errors"], serde_json::json!([]));
+    let state = bench.folder.path().join("state");
+    let status = |code: i32| -> Value {
+        let output = run(&["status", bench.loops[0].path(), "--json", "--state-dir", state.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    assert!(found(&status(3)[0], "checksum").contains(&place));
+    // The file is gone, and so is what was wrong with it.
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    std::fs::remove_file(folder.join("file0")).unwrap();
+    system("sync", &["-f", folder.to_str().unwrap()]);
+    assert_eq!(bench.scrub(0, &[])["errors"], serde_json::json!([]));
+    assert_eq!(status(0)[0]["errors"], serde_json::json!([]));
 }
 
 /// A file without checksums is said to be one, and nothing is said of a file system that is not mounted.

@@ -78,8 +78,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     put_back_what_is_left();
     let device = open_device(&arguments.device)?;
     // The array itself, whose members a scrub has compared.
-    let array = if arguments.md { Array::of(&device).map_err(anyhow::Error::msg)?.map(Arc::new) } else { None };
-    let device = array.as_ref().map(|array| array.size).into_iter().fold(device, Device::by_members);
+    let array = if arguments.md {
+        let refused = |why| anyhow::anyhow!("{}: its members cannot be compared: {why}", device.path.display());
+        Array::of(&device).map_err(refused)?.map(Arc::new)
+    } else {
+        None
+    };
+    let device = match &array {
+        Some(array) => device.by_members(array.size),
+        None => device,
+    };
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();
     let of = if arguments.btrfs || array.is_some() { of_the_owner } else { of_the_medium };
@@ -128,13 +136,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let stop = if mirror.is_none() { stop_flag(Second::IsIgnored)? } else { Arc::default() };
     let mut log = RepairLog::open(&log_path, &name)?;
     let members = array.map(|array| Md::new(array, device.block));
-    let blocks = match (&mirror, &mut owner) {
-        (None, None) if members.is_some() => {
-            members.map_or(Ok(Vec::new()), |members| through_members(&device, &members, &bad, &mut log, &stop))?
-        }
-        (Some(mirror), _) => from_mirror(&device, mirror, &bad, &mut log)?,
-        (None, Some(found)) => by_owner(&device, found, &bad, &mut log, &stop)?,
-        (None, None) => {
+    let blocks = match (&mirror, &mut owner, &members) {
+        (Some(mirror), ..) => from_mirror(&device, mirror, &bad, &mut log)?,
+        (_, Some(found), _) => by_owner(&device, found, &bad, &mut log, &stop)?,
+        (.., Some(members)) => through_members(&device, members, &bad, &mut log, &stop)?,
+        _ => {
             let mut chosen = choose_verifier(&device, Bytes(u64::from(device.block)), None)?;
             through_array(&device, &mut *chosen.verifier, &bad, &mut log, &stop)?
         }

@@ -7,6 +7,7 @@ mod job;
 mod kept;
 mod many;
 mod result;
+mod way;
 pub mod words;
 
 use std::path::PathBuf;

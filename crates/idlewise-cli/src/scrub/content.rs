@@ -40,7 +40,9 @@ pub fn find(device: &Device, name: &str, verifier: Option<&str>) -> Result<Found
     // Of what is not brought here it can still be told what is free, and what lies where.
     let name = if name == AUTO && !reads { ALLOCATION } else { name };
     if !reads && name != ALLOCATION {
-        return Err(UsageError(format!("--content {name} takes --verifier {READ}: the others bring no data to judge")));
+        return Err(UsageError(format!(
+            "--content {name} takes --verifier {READ}: the other ways to verify bring no data here"
+        )));
     }
     let found = content::find(device, Some(name).filter(|name| *name != AUTO));
     if named && found.is_empty() {
@@ -56,10 +58,10 @@ pub fn verifier<'a>(found: &Found, verifier: Option<&'a str>) -> Option<&'a str>
     if found.judges() { Some(READ) } else { verifier }
 }
 
-/// The array that a device is, if its members are to be compared; why they are not, if they cannot be.
+/// The array that a device is, if its members are to be compared; or why they cannot be.
 ///
 /// # Errors
-/// If nothing else was asked for.
+/// The same where nothing else was asked for.
 pub fn array(device: &Device, name: &str, verifier: Option<&str>) -> Result<Result<Option<Array>, String>, UsageError> {
     if ![AUTO, Md::NAME].contains(&name) || verifier.is_some() {
         return Ok(Ok(None));
@@ -84,7 +86,7 @@ pub fn say(device: &Device, found: &Found, bar: &Bar) {
     }
     for (part, owner, why) in &found.passed {
         let part = if *part == device.name() { String::new() } else { format!(" on {}", one_line(part)) };
-        bar.say(&format!("the checksums of {owner}{part} are not used: {}", one_line(why)));
+        bar.say(&format!("{owner}{part} is not asked about its data: {}", one_line(why)));
     }
 }
 
@@ -99,7 +101,7 @@ pub struct Content {
     free_bytes: u64,
     /// Bytes that were not read, as nothing uses them (`--skip-free`).
     skipped_bytes: u64,
-    /// Bytes that were read, and that no checksum is kept of.
+    /// Bytes that were read and neither compared nor free: no checksum is kept of them, or nobody could be asked.
     unjudged_bytes: u64,
     /// Places that differed at one look and not at the next: they were being written.
     transient: u64,
@@ -127,28 +129,29 @@ impl Content {
 
     /// For people.
     pub fn lines(&self) -> Vec<String> {
-        let owners = self.owners.join(", ");
+        let judging: Vec<_> = self.owners.iter().filter(|owner| *owner != ALLOCATION).map(String::as_str).collect();
+        let owners = judging.join(", ");
         let [judged, free, skipped, rest] =
             [self.judged_bytes, self.free_bytes, self.skipped_bytes, self.unjudged_bytes].map(Bytes);
-        let mut lines = match &self.owners[..] {
-            [owner] if owner == Md::NAME => {
+        let mut lines = match &judging[..] {
+            [Md::NAME] => {
                 vec![format!("compared on all members: {judged} of each; not compared: {rest}")]
             }
-            [owner] if owner == ALLOCATION => Vec::new(),
+            [] => Vec::new(),
             _ => vec![format!(
                 "compared with the checksums of {owners}: {judged}; free space: {free}; not compared: {rest}"
             )],
         };
+        if let Some(why) = &self.unasked {
+            let bytes = Bytes(self.unasked_bytes);
+            lines.push(format!("of this, {bytes} were read while {owners} could not be asked: {}", one_line(why)));
+        }
         if self.skipped_bytes > 0 {
             lines.push(format!("not read, as nothing uses it: {skipped}"));
         }
         if self.transient > 0 {
             let places = if self.transient == 1 { "place was" } else { "places were" };
             lines.push(format!("{} {places} written while being compared, and right later", self.transient));
-        }
-        if let Some(why) = &self.unasked {
-            let bytes = Bytes(self.unasked_bytes);
-            lines.push(format!("not compared, as {owners} could not be asked: {bytes} ({})", one_line(why)));
         }
         lines
     }

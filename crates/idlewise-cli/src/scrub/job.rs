@@ -1,9 +1,6 @@
 //! One device's scrub, from opening it to its result.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::Path;
-use std::result::Result as Result_;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,23 +10,21 @@ use idlewise::order::{Order, ScanOrder, Surface};
 use idlewise::policy::Account;
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::content::{Array, Found};
 use idlewise_linux::device::Device;
-use idlewise_linux::device::verify::{Members, Verifier};
-use idlewise_linux::monitor::{Joined, Monitor, now};
+use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{
-    Begun, Checkpoint, CheckpointError, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State,
-    StateFolder, in_time,
+    Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
 };
 
 use super::bar::Bar;
 use super::content;
 use super::goal::{self, Wanted};
 use super::result::{Names, Result};
+use super::way::Way;
 use super::{Pace, PolicyName};
 use crate::dates::{date, unix_now};
 use crate::exit::{Exit, UsageError};
-use crate::live::{MonitorName, choose_verifier, open_device, open_monitor};
+use crate::live::{MonitorName, open_device};
 use crate::output::say;
 
 /// How devices are scrubbed.
@@ -48,37 +43,6 @@ pub struct Job {
     pub restart: bool,
     pub states: StateFolder,
     pub stop: Arc<AtomicBool>,
-}
-
-/// How a device is read.
-pub struct Way {
-    pub verifier: Box<dyn Verifier>,
-    pub found: Found,
-    /// Open for as long as the verifier reads its members.
-    pub array: Option<Arc<Array>>,
-}
-
-impl Way {
-    /// Watches all disks that are read.
-    fn monitor(&self, device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
-        let Some(array) = &self.array else { return open_monitor(device, name) };
-        let mut disks = BTreeMap::<_, (Box<dyn Monitor>, Vec<u64>)>::new();
-        for place in array.places() {
-            let begin = place.device.start.0 + place.begin;
-            match disks.entry(place.device.disk_numbers()) {
-                Entry::Occupied(mut known) => known.get_mut().1.push(begin),
-                Entry::Vacant(new) => drop(new.insert((open_monitor(place.device, name)?, vec![begin]))),
-            }
-        }
-        Ok(Box::new(Joined::new(disks.into_values().collect())))
-    }
-
-    /// Claims to the members' disks.
-    fn claims(&self, states: &StateFolder) -> Result_<Vec<Claim>, CheckpointError> {
-        let members = self.array.iter().flat_map(|array| &array.members);
-        let disks: BTreeMap<_, _> = members.map(|member| (member.device.disk_numbers(), &member.device)).collect();
-        disks.into_values().map(|device| Claim::of(device, states)).collect()
-    }
 }
 
 impl Job {
@@ -108,36 +72,6 @@ impl Job {
                 device
             }
         })
-    }
-
-    /// How a device would be read: with which verifier, which owners judge what was read, and the array that it is.
-    pub fn way(&self, device: &Device) -> anyhow::Result<Way> {
-        let verifier = self.verifier.as_deref();
-        if device.is_by_members() && self.skip_free {
-            let name = device.path.display();
-            return Err(UsageError(format!(
-                "{name}: --skip-free is not for the members of an array; --content none reads the array itself"
-            ))
-            .into());
-        }
-        if device.is_by_members() {
-            let failed = |why: &str| anyhow::anyhow!("{}: {why}", device.path.display());
-            let array = Array::of(device).map_err(|why| failed(&why))?.filter(|array| array.size == device.size);
-            let array = Arc::new(array.ok_or_else(|| failed("the array has changed"))?);
-            let verifier = Members::new(&array.places(), self.largest()).map_err(|fault| failed(&fault.to_string()))?;
-            let found = Found::of_array(array.clone(), device.block);
-            return Ok(Way { verifier: Box::new(verifier), found, array: Some(array) });
-        }
-        let found = content::find(device, &self.content, verifier)?;
-        if self.skip_free && found.is_empty() {
-            let name = device.path.display();
-            return Err(UsageError(format!(
-                "{name}: --skip-free needs a mounted btrfs, ext4 or XFS on it, to tell what is free"
-            ))
-            .into());
-        }
-        let chosen = choose_verifier(device, self.largest(), content::verifier(&found, verifier))?;
-        Ok(Way { verifier: chosen.verifier, found, array: None })
     }
 
     /// Scrubs a device from where its checkpoint is, until it is done, it fails, or it is asked to stop.
@@ -213,6 +147,7 @@ impl Job {
         match pacing {
             Some(mut pacing) => {
                 let (mut pace, mut cut, mut slow) = (goal::Pace::new(&self.wanted), false, false);
+                let mut unasked = false;
                 if let Some(predicted) = planned.or(pacing.predicted()) {
                     let line = pace.at(predicted.throughput.0 as f64, device.size, "as predicted");
                     line.into_iter().for_each(|line| bar.warn(&line));
@@ -221,6 +156,11 @@ impl Job {
                     claim.tell(progress);
                     bar.show(progress);
                     pace.look(progress).into_iter().for_each(|line| bar.warn(&line));
+                    if let Some(why) = progress.content.as_ref().and_then(|content| content.unasked.as_ref())
+                        && !std::mem::replace(&mut unasked, true)
+                    {
+                        bar.warn(&format!("some of what is read is not compared, as nobody could be asked: {why}"));
+                    }
                     if let Some(goal) = goal.filter(|_| progress.doing == Doing::TooSlow)
                         && !std::mem::replace(&mut slow, true)
                     {
@@ -338,7 +278,7 @@ impl Job {
     }
 
     /// The longest request that is certain beforehand.
-    fn largest(&self) -> Bytes {
+    pub fn largest(&self) -> Bytes {
         let sizes = if let Pace::Given(schedule, ..) = &self.pace { schedule.sizes() } else { Vec::new() };
         sizes.into_iter().max().unwrap_or_default()
     }

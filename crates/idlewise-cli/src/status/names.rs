@@ -9,19 +9,21 @@ use idlewise_linux::device::Device;
 pub fn is_meant(name: &str, path: &str, identity: &str) -> bool {
     let is_path = ["/", "./", "../"].iter().any(|begin| name.starts_with(begin));
     match Some(name).filter(|_| is_path).and_then(|name| Device::identity_at(Path::new(name))) {
-        Some(now) => now == identity.strip_suffix(Device::BY_MEMBERS).unwrap_or(identity),
+        Some(now) => now == itself(identity),
         None => [path, identity].contains(&name),
     }
+}
+
+/// The identity of the device, also of an array that was scrubbed by its members.
+fn itself(identity: &str) -> &str {
+    identity.strip_suffix(Device::BY_MEMBERS).unwrap_or(identity)
 }
 
 /// What each is called: the path under which it was scrubbed, unless another was as well or it leads to another now.
 pub fn shown(all: &[(&str, &str)]) -> Vec<String> {
     let name = |&(path, identity): &(&str, &str)| {
         let shared = all.iter().filter(|(other, _)| *other == path).count() > 1;
-        let others = || {
-            Device::identity_at(Path::new(path))
-                .is_some_and(|now| now != identity.strip_suffix(Device::BY_MEMBERS).unwrap_or(identity))
-        };
+        let others = || Device::identity_at(Path::new(path)).is_some_and(|now| now != itself(identity));
         if path.is_empty() || shared || others() { identity.into() } else { path.into() }
     };
     all.iter().map(name).collect()

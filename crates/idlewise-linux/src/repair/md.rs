@@ -19,7 +19,7 @@ use idlewise::order::Extent;
 use idlewise::report::printable::one_line;
 
 use super::knobs::{KnobLedger, Knobs};
-use super::{Fate, Outcome, RepairError, RepairLog, note};
+use super::{Fate, Outcome, RepairError, RepairLog, in_pieces, note};
 use crate::content::{DIFFERS, Fit, Md};
 use crate::device::Device;
 use crate::device::verify::Verifier;
@@ -29,8 +29,6 @@ use crate::scrub::BadBlocks;
 const SECTOR: u64 = 512;
 /// md checks in windows of 64 KiB, in sectors.
 const WINDOW: u64 = 128;
-/// Blocks of members that differ are looked at so many at a time.
-const PIECE: u64 = 1 << 11;
 /// With parity md rewrites pages, in sectors.
 const PAGE: u64 = 8;
 /// A check of a few windows takes longer only if something is wrong.
@@ -111,16 +109,10 @@ pub fn through_members(
     let block = u64::from(device.block);
     let unit = WINDOW.max(array.chunk) * SECTOR;
     let mut outcomes = Vec::new();
-    // A run may be as long as the array.
-    let pieces = |run: &BadBlocks| {
-        let (end, kind) = (run.end(), run.kind.clone());
-        let piece = move |lba| BadBlocks { lba, blocks: PIECE.min(end - lba), kind: kind.clone() };
-        (run.lba..end).step_by(PIECE as usize).map(piece)
-    };
     let look = |begin: u64, end: u64| members.fit(begin..end).map_err(|why| array.problem(why));
     // All are looked at before the first is repaired: what md goes through at once has several of them in it.
     let mut all = Vec::new();
-    for run in bad.iter().filter(|run| run.kind == DIFFERS).flat_map(pieces) {
+    for run in in_pieces(bad).filter(|run| run.kind == DIFFERS) {
         let before = look(run.lba * block, run.end() * block)?;
         all.push((run, before));
     }

@@ -138,6 +138,15 @@ pub fn of_the_owner(bad: Vec<BadBlocks>) -> Vec<BadBlocks> {
     all
 }
 
+/// The same runs in pieces that fit into memory: one may be as long as the device.
+fn in_pieces(bad: &[BadBlocks]) -> impl Iterator<Item = BadBlocks> {
+    const PIECE: u64 = 1 << 11;
+    bad.iter().flat_map(|run| {
+        let piece = |lba| BadBlocks { lba, blocks: PIECE.min(run.end() - lba), kind: run.kind.clone() };
+        (run.lba..run.end()).step_by(PIECE as usize).map(piece)
+    })
+}
+
 /// Puts a block's fate behind those before it, as one run where they agree.
 fn note(outcomes: &mut Vec<Outcome>, lba: u64, result: Fate) {
     match outcomes.last_mut() {

@@ -9,15 +9,13 @@ use std::time::Duration;
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
-use super::{Fate, Outcome, RepairError, RepairLog, note};
+use super::{Fate, Outcome, RepairError, RepairLog, in_pieces, note};
 use crate::content::Found;
 use crate::device::Device;
 use crate::memory::Buffer;
 use crate::scrub::BadBlocks;
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// What is read of a run at once.
-const PIECE: u64 = 1 << 20;
 
 /// Has the owners rewrite bad blocks, and reads and compares them again; those that are done when `stop` is set.
 ///
@@ -33,12 +31,13 @@ pub fn by_owner(
     let owners = found.names().join(", ");
     let problem = |why: String| RepairError::Array { array: device.path.display().to_string(), problem: why };
     // All are looked at before the first is mended: what an owner checks at once has several of them in it.
-    let mut before = Vec::new();
-    for run in bad {
-        before.push(surely_wrong(device, found, run).map_err(problem)?);
+    let mut all = Vec::new();
+    for run in in_pieces(bad) {
+        let before = surely_wrong(device, found, &run).map_err(problem)?;
+        all.push((run, before));
     }
     let mut outcomes = Vec::new();
-    for (run, before) in bad.iter().zip(before) {
+    for (run, before) in all {
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -52,7 +51,7 @@ pub fn by_owner(
             }
             log.say("will-mend", run.lba, run.blocks, &owners)?;
             found.mend(extent).map_err(|why| problem(format!("{owners}: {why}")))?;
-            after = surely_wrong(device, found, run).map_err(problem)?;
+            after = surely_wrong(device, found, &run).map_err(problem)?;
             log.say("mended", run.lba, run.blocks, &owners)?;
         }
         for (lba, (before, after)) in (run.lba..).zip(before.into_iter().zip(after)) {
@@ -79,39 +78,32 @@ fn surely_wrong(device: &Device, found: &mut Found, run: &BadBlocks) -> Result<V
     Ok(first.into_iter().zip(second).map(|(first, second)| first && second).collect())
 }
 
-/// Which blocks of a run cannot be read, or hold something else than they should.
+/// Which blocks of a run cannot be read, or hold something else than they should. Where a unit of what is judged cannot be read, nobody knows
+/// of the rest of it.
 fn wrong(device: &Device, found: &mut Found, run: &BadBlocks) -> Result<Vec<bool>, String> {
     let (block, unit) = (u64::from(device.block), found.unit());
     let (begin, end) = (run.lba * block, run.end() * block);
     let mut wrong = vec![false; run.blocks as usize];
     let mut mark = |from: u64, to: u64| {
-        let (from, to) = (from.max(begin) - begin, to.min(end).saturating_sub(begin));
+        let (from, to) = (from.clamp(begin, end) - begin, to.clamp(begin, end) - begin);
         (from / block..to.div_ceil(block)).for_each(|at| wrong[at as usize] = true);
     };
-    // Whole units, so that all that lies in the run is judged.
-    let mut at = begin / unit * unit;
-    let last = end.next_multiple_of(unit).min(device.size.0);
-    let mut buffer = Buffer::new(PIECE as usize);
-    while at < last {
-        let length = (last - at).min(PIECE / unit.min(PIECE) * unit.min(PIECE));
-        let bytes = buffer.bytes(length as usize);
-        if device.file.read_exact_at(bytes, at).is_err() {
-            // Which of them: one by one.
-            for one in (at..at + length).step_by(block as usize).filter(|one| (begin..end).contains(one)) {
-                if device.file.read_exact_at(&mut bytes[..block as usize], one).is_err() {
-                    mark(one, one + block);
-                }
-            }
-        } else {
-            let extent = Extent { offset: Bytes(at), length: Bytes(length) };
-            let judged = found.judge(extent, &[bytes]).map_err(|why| why.to_string())?;
-            let within = judged
-                .suspects
-                .iter()
-                .filter(|suspect| suspect.extent.offset.0 < end && suspect.extent.end().0 > begin);
-            within.for_each(|suspect| mark(suspect.extent.offset.0, suspect.extent.end().0));
-        }
-        at += length;
+    let mut buffer = Buffer::new(2 * unit as usize);
+    // What lies in the run may begin before it: the owner's part begins anywhere. And what begins in a unit may end in the next one.
+    let first = (begin / unit * unit).saturating_sub(unit);
+    for at in (first..end).step_by(unit as usize) {
+        let rest = device.size.0 - at;
+        let mut read = |length: u64| {
+            let bytes = buffer.bytes(length.min(rest) as usize);
+            device.file.read_exact_at(bytes, at).is_ok().then(|| bytes.to_vec())
+        };
+        let Some(bytes) = read(2 * unit).or_else(|| read(unit)) else {
+            mark(at, at + unit);
+            continue;
+        };
+        let extent = Extent { offset: Bytes(at), length: Bytes(unit.min(rest)) };
+        let judged = found.judge(extent, &[&bytes]).map_err(|why| why.to_string())?;
+        judged.suspects.iter().for_each(|suspect| mark(suspect.extent.offset.0, suspect.extent.end().0));
     }
     Ok(wrong)
 }
