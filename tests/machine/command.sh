@@ -33,7 +33,12 @@ step inside-report cat /tmp/inside.json
 # Killed with the command's processes held.
 $run -- sh -c 'echo $$ > /tmp/held; while :; do dd if=/mnt/disk/filled of=/dev/null bs=64k iflag=direct 2>/dev/null; done' &
 killed=$!
-sleep 4
+# A machine that is emulated beside others may take a while to come so far.
+for _ in $(seq 600); do
+    [ -s /tmp/held ] && break
+    sleep 0.1
+done
+sleep 2
 kill -9 $killed
 sleep 1
 step killed-groups sh -c 'ls -d /sys/fs/cgroup/idlewise-run-* 2>/dev/null'

@@ -62,7 +62,7 @@ step md-stands-over cat $array/sync_action $array/sync_max
 echo 200 > /sys/block/md0/md/sync_speed_max
 echo check > /sys/block/md0/md/sync_action
 # shellcheck disable=SC2086
-step md-check timeout -s INT 4 idlewise scrub "$right" $PACE --restart
+step md-check until_it_runs "$right" idlewise scrub "$right" $PACE --restart
 step md-check-status idlewise status "$right" --state-dir /tmp/states --json
 echo idle > /sys/block/md0/md/sync_action
 echo system > /sys/block/md0/md/sync_speed_max

@@ -22,6 +22,21 @@ scrub() {
     step "$name" idlewise scrub "$@" $PACE --restart
 }
 
+# until_it_runs DEVICE COMMAND...: its scrub is ended two seconds after it has begun. An emulated machine may be slow.
+until_it_runs() {
+    device=$1
+    shift
+    "$@" &
+    scrub=$!
+    for _ in $(seq 60); do
+        idlewise status "$device" --state-dir /tmp/states 2>/dev/null | grep -q running && break
+        sleep 1
+    done
+    sleep 2
+    kill -TERM $scrub
+    wait $scrub
+}
+
 # tell NAME NUMBER
 tell() {
     echo "@@ $1"

@@ -38,8 +38,14 @@ struct blkcg_gq {
 	struct blkcg *blkcg;
 } __attribute__((preserve_access_index));
 
+struct bvec_iter {
+	__u64 bi_sector;
+	unsigned int bi_size;
+} __attribute__((preserve_access_index));
+
 struct bio {
 	struct block_device *bi_bdev;
+	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
 	unsigned int bi_opf;
 } __attribute__((preserve_access_index));

@@ -8,6 +8,8 @@
 // checkpoint on this disk; none of them comes from another process. Where a command is run in the gaps, its requests are known by
 // their control group instead.
 //
+// A volume that is stacked on other disks (md, device-mapper) has no requests: there the same is done with bios (bios.bpf.h).
+//
 // Programs are attached in the order of this file: those that see requests leave before those that see them come, as one that
 // came and was not seen to leave would count as outstanding for ever.
 
@@ -263,13 +265,35 @@ static __always_inline int forget(struct bucket *bucket, __u32 place, __u64 addr
 	return 1;
 }
 
+// Keeps what has come, in this place if it is still free, and tells of it.
+static __always_inline int came(struct bucket *bucket, __u32 free, __u64 address, const struct open_request *open, __u64 now)
+{
+	__s64 before = 0;
+
+	if (free >= PLACES || __sync_val_compare_and_swap(&bucket->address[free], 0, address)) {
+		// Another processor was faster; not twice.
+		find(bucket, address, &free);
+		if (free >= PLACES || __sync_val_compare_and_swap(&bucket->address[free], 0, address)) {
+			__sync_fetch_and_add(&shared.lost_events, 1);
+			return 0;
+		}
+	}
+	bucket->request[free] = *open;
+	if (!open->own)
+		before = __sync_fetch_and_add(&shared.foreground_open, 1);
+	if (before >= settings.crowd - settings.crowd / 4 && !shared.crowd_seen)
+		shared.crowd_seen = 1;
+	if (!settings.recording && (open->own || shared.tell_each || before <= 0))
+		tell(open, now, ARRIVAL);
+	return 0;
+}
+
 static __always_inline int seen(struct request *rq, int issued)
 {
 	__u64 address = (__u64)rq;
 	struct open_request open = {}, *known;
 	struct bucket *bucket;
 	__u32 place, free;
-	__s64 before = 0;
 	__u64 now;
 
 	if (!watched(rq))
@@ -299,22 +323,7 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.sector = has_place(open.op) ? rq->__sector : 0;
 	open.bytes = rq->__data_len;
 	open.own = settings.group ? of_group(rq->bio) : ours(&open);
-	if (free >= PLACES || __sync_val_compare_and_swap(&bucket->address[free], 0, address)) {
-		// Another processor was faster; not twice.
-		find(bucket, address, &free);
-		if (free >= PLACES || __sync_val_compare_and_swap(&bucket->address[free], 0, address)) {
-			__sync_fetch_and_add(&shared.lost_events, 1);
-			return 0;
-		}
-	}
-	bucket->request[free] = open;
-	if (!open.own)
-		before = __sync_fetch_and_add(&shared.foreground_open, 1);
-	if (before >= settings.crowd - settings.crowd / 4 && !shared.crowd_seen)
-		shared.crowd_seen = 1;
-	if (!settings.recording && (open.own || shared.tell_each || before <= 0))
-		tell(&open, now, ARRIVAL);
-	return 0;
+	return came(bucket, free, address, &open, now);
 }
 
 // Whether a completion is kept untold: the disk has others to do for the foreground, and user space need not know.
@@ -329,15 +338,14 @@ static __always_inline int untold(const struct open_request *open, __u64 now)
 	return 1;
 }
 
-static __always_inline int gone(struct request *rq)
+// What was kept under this address is over.
+static __always_inline int ended(__u64 address)
 {
-	__u64 address = (__u64)rq, now;
 	struct open_request open;
 	struct bucket *bucket;
 	__u32 place, free;
+	__u64 now;
 
-	if (!watched(rq))
-		return 0;
 	bucket = bucket_of(address);
 	if (!bucket)
 		return 0;
@@ -351,6 +359,11 @@ static __always_inline int gone(struct request *rq)
 	if (!untold(&open, now))
 		tell(&open, now, COMPLETION);
 	return 0;
+}
+
+static __always_inline int gone(struct request *rq)
+{
+	return watched(rq) ? ended((__u64)rq) : 0;
 }
 
 // Run once by the scrubber, whose process number in its own name space may be another.
@@ -388,3 +401,5 @@ int BPF_PROG(on_issue, struct request *rq)
 {
 	return seen(rq, 1);
 }
+
+#include "bios.bpf.h"

@@ -115,5 +115,9 @@ pub static OWNERS: Registry<Owner> = Registry::new(&[
         about: "what a mounted ext4 or XFS uses: it keeps no checksums, but names what lies in bad blocks, and knows what is free",
         open: allocation::open,
     },
-    Owner { name: Md::NAME, about: "copies and parities on the members of an md array", open: |_| Ok(None) },
+    Owner {
+        name: Md::NAME,
+        about: "copies and parities on the members of an array of md, device-mapper or LVM",
+        open: |_| Ok(None),
+    },
 ]);

@@ -3,6 +3,7 @@
 mod identity;
 mod kind;
 mod loops;
+pub(crate) mod mapper;
 mod member;
 mod node;
 pub(crate) mod occupied;
@@ -120,6 +121,25 @@ impl Device {
             place,
             pools: OnceLock::new(),
         })
+    }
+
+    /// Opens the block device with these numbers, major and minor.
+    ///
+    /// # Errors
+    /// As [`Device::open`].
+    pub(crate) fn with_numbers((major, minor): (u32, u32)) -> Result<Self, DeviceError> {
+        let name = format!("{major}:{minor}");
+        let missing = || DeviceError::Missing(name.clone());
+        let link = fs::read_link(Path::new("/sys/dev/block").join(&name)).map_err(|_| missing())?;
+        let node = link.file_name().map(|name| name.to_string_lossy().replace('!', "/")).ok_or_else(missing)?;
+        let device = Self::open(&Path::new("/dev").join(node))?;
+        if device.numbers() == Some((major, minor)) { Ok(device) } else { Err(missing()) }
+    }
+
+    /// Its major and minor number; nothing of a file.
+    pub(crate) fn numbers(&self) -> Option<(u32, u32)> {
+        let number = self.node?.number;
+        Some((rustix::fs::major(number), rustix::fs::minor(number)))
     }
 
     /// The identity of the block device that a path leads to at the moment, which is not opened; nothing where it leads to none.

@@ -32,7 +32,7 @@ impl WholeDisk {
 
     /// The disks of this machine that have requests to watch, loop devices included.
     pub fn all() -> Vec<Self> {
-        let of = |number| Self::with_numbers(number).ok().filter(|disk| disk.without_requests().is_none());
+        let of = |number| Self::with_numbers(number).ok().filter(Self::has_requests);
         sysfs::all(Path::new("/sys")).into_iter().filter_map(of).collect()
     }
 
@@ -52,9 +52,9 @@ impl WholeDisk {
                 let place = Place::find(Path::new("/sys"), number)
                     .map_err(|_| io::Error::other("the kernel does not tell on which disks it lies"))?;
                 let disk = Self::of(&place);
-                match disk.without_requests() {
-                    None => drop(found.insert(disk.numbers(), disk)),
-                    Some(_) => next.extend(place.parts()?),
+                match disk.has_requests() {
+                    true => drop(found.insert(disk.numbers(), disk)),
+                    false => next.extend(place.parts()?),
                 }
             }
             look = next;
@@ -104,11 +104,9 @@ impl WholeDisk {
         u32::try_from(self.0.crowd()).unwrap_or(u32::MAX)
     }
 
-    /// Why it has no requests to trace, if it has none: device-mapper and md pass on whole bios.
-    pub fn without_requests(&self) -> Option<String> {
-        let name = self.name();
-        (!self.folder().join("mq").exists())
-            .then(|| format!("{name} is stacked on other disks and has no requests of its own"))
+    /// Whether it has requests of its own: device-mapper and md pass on whole bios to the disks below them.
+    pub fn has_requests(&self) -> bool {
+        self.folder().join("mq").exists()
     }
 }
 

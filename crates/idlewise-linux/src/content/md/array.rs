@@ -1,4 +1,4 @@
-//! An md array as the kernel tells of it (Documentation/admin-guide/md.rst), and whether its members can be compared.
+//! An array as the kernel tells of it, md (Documentation/admin-guide/md.rst) or device-mapper, and whether its members can be compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use idlewise::Bytes;
 
 use super::layout::{Layout, Level};
+use super::mapped::Mapped;
 use crate::device::Device;
 
 const SECTOR: u64 = 512;
@@ -13,8 +14,7 @@ const SECTOR: u64 = 512;
 /// An array whose members hold its data more than once, or with parity.
 #[derive(Debug)]
 pub struct Array {
-    /// Its folder in sysfs.
-    folder: PathBuf,
+    kept_by: KeptBy,
     /// How the data lie on the members.
     pub layout: Layout,
     /// How much of each member it uses.
@@ -32,26 +32,82 @@ pub struct Member {
     pub begin: u64,
 }
 
+/// Who keeps it.
+#[derive(Debug)]
+enum KeptBy {
+    Md(Folder),
+    Mapper(Mapped),
+}
+
 impl Array {
     /// The array that a device is; nothing where it is none with redundancy.
     ///
     /// # Errors
     /// Why its members cannot be compared.
     pub fn of(device: &Device) -> Result<Option<Self>, String> {
-        let folder = Path::new("/sys/block").join(device.name()).join("md");
-        let found = Self { folder, layout: Layout::NONE, size: Bytes(0), members: Vec::new() };
-        let Some(level) = found.read("level").ok().and_then(|level| Level::of(&level)) else { return Ok(None) };
-        found.is_usual()?;
-        let disks = usize::try_from(found.number("raid_disks")?).unwrap_or(usize::MAX);
-        let number = found.number("layout").unwrap_or(0);
-        let chunk = found.number("chunk_size").unwrap_or(0);
-        // In KiB; of RAID 10 it is what is used of each member as well.
-        let size = found.number("component_size")?.checked_mul(1024).ok_or("its size is no number")?;
-        let layout = Layout::new(level, number, disks, chunk, size)?;
-        let members = (0..disks).map(|place| found.member(place)).collect::<Result<_, _>>()?;
-        Ok(Some(Self { layout, size: Bytes(layout.surface(size)), members, ..found }))
+        let name = device.name();
+        let folder = Folder(Path::new("/sys/block").join(&name).join("md"));
+        if let Some(level) = folder.read("level").ok().and_then(|level| Level::of(&level)) {
+            return Self::of_md(folder, level).map(Some);
+        }
+        match Mapped::of(device.disk_numbers()).filter(|_| name.starts_with("dm-")) {
+            Some(mapped) => Self::of_mapper(mapped).map(Some),
+            None => Ok(None),
+        }
     }
 
+    fn of_md(folder: Folder, level: Level) -> Result<Self, String> {
+        folder.is_usual()?;
+        let disks = usize::try_from(folder.number("raid_disks")?).unwrap_or(usize::MAX);
+        let number = folder.number("layout").unwrap_or(0);
+        let chunk = folder.number("chunk_size").unwrap_or(0);
+        // In KiB; of RAID 10 it is what is used of each member as well.
+        let size = folder.number("component_size")?.checked_mul(1024).ok_or("its size is no number")?;
+        let layout = Layout::new(level, number, disks, chunk, size)?;
+        let members = (0..disks).map(|place| folder.member(place)).collect::<Result<_, _>>()?;
+        Ok(Self { layout, size: Bytes(layout.surface(size)), members, kept_by: KeptBy::Md(folder) })
+    }
+
+    fn of_mapper(mapped: Mapped) -> Result<Self, String> {
+        mapped.is_usual()?;
+        let table = mapped.table()?;
+        let layout = Layout::new(table.level, table.layout, table.members.len(), table.chunk, table.size)?;
+        let member = |numbers: &(u32, u32)| {
+            let device = Device::with_numbers(*numbers).map_err(|error| error.to_string())?;
+            Ok(Member { device, begin: 0 })
+        };
+        let members = table.members.iter().map(member).collect::<Result<_, String>>()?;
+        Ok(Self { layout, size: Bytes(layout.surface(table.size)), members, kept_by: KeptBy::Mapper(mapped) })
+    }
+
+    /// Whether its members are those that they were, and all there.
+    ///
+    /// # Errors
+    /// What has changed.
+    pub fn is_the_same(&self) -> Result<(), String> {
+        let same = match &self.kept_by {
+            KeptBy::Md(folder) => {
+                folder.is_usual()?;
+                let same = |(place, member): (usize, &Member)| {
+                    folder.name_of(place).is_ok_and(|name| name == member.device.name())
+                };
+                self.members.iter().enumerate().all(same)
+            }
+            KeptBy::Mapper(mapped) => {
+                mapped.is_usual()?;
+                let numbers: Option<Vec<_>> = self.members.iter().map(|member| member.device.numbers()).collect();
+                Some(mapped.table()?.members) == numbers
+            }
+        };
+        if same { Ok(()) } else { Err("its members have changed".into()) }
+    }
+}
+
+/// `md` of an array in sysfs.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
     /// Nothing is missing, moved, or written to one member later than to the others.
     fn is_usual(&self) -> Result<(), String> {
         if self.number("degraded")? > 0 {
@@ -75,20 +131,8 @@ impl Array {
         Ok(())
     }
 
-    /// Whether its members are those that they were, and all there.
-    ///
-    /// # Errors
-    /// What has changed.
-    pub fn is_the_same(&self) -> Result<(), String> {
-        self.is_usual()?;
-        let same =
-            |(place, member): (usize, &Member)| self.name_of(place).is_ok_and(|name| name == member.device.name());
-        if self.members.iter().enumerate().all(same) { Ok(()) } else { Err("its members have changed".into()) }
-    }
-
     fn name_of(&self, place: usize) -> Result<String, String> {
-        let link =
-            fs::read_link(self.folder.join(format!("rd{place}"))).map_err(|_| format!("it has no member {place}"))?;
+        let link = fs::read_link(self.0.join(format!("rd{place}"))).map_err(|_| format!("it has no member {place}"))?;
         let name = link.file_name().and_then(|name| name.to_str()?.strip_prefix("dev-").map(String::from));
         name.ok_or_else(|| format!("its member {place} has no name"))
     }
@@ -110,7 +154,7 @@ impl Array {
     }
 
     fn read(&self, file: &str) -> Result<String, String> {
-        let text = fs::read_to_string(self.folder.join(file)).map_err(|error| format!("md/{file}: {error}"))?;
+        let text = fs::read_to_string(self.0.join(file)).map_err(|error| format!("md/{file}: {error}"))?;
         Ok(text.trim().to_string())
     }
 

@@ -72,7 +72,10 @@ impl Layout {
         match level {
             Level::Mirror | Level::Parity => Ok(whole),
             // Left and right, asymmetric and symmetric; both parities first or last.
-            Level::TwoParities if number <= 5 && disks >= 4 => Ok(Self { rotation: number, ..whole }),
+            // And those of device-mapper, which SNIA's DDF has as well.
+            Level::TwoParities if (number <= 5 || (8..=10).contains(&number)) && disks >= 4 => {
+                Ok(Self { rotation: number, ..whole })
+            }
             Level::Copies => {
                 let (near, far, in_next_row) = (number & 0xff, number >> 8 & 0xff, number >> 16 & 1 == 1);
                 let odd = in_next_row && !whole.disks.is_multiple_of(near.max(1));
@@ -139,18 +142,28 @@ impl Layout {
         places
     }
 
-    /// RAID 6: the members with the two parities of a row of chunks, and those with its data in their order.
-    pub fn parities(&self, row: u64) -> (u64, u64, Vec<u64>) {
+    /// RAID 6: the members with the two parities of a row of chunks, and those with its data in the order in which the second parity weighs
+    /// them; none where it takes zeros.
+    pub fn parities(&self, row: u64) -> (u64, u64, Vec<Option<u64>>) {
         let disks = self.disks;
         let turn = row % disks;
         let (p, q) = match self.rotation {
+            8 => (turn, (turn + 1) % disks),
+            9 => (disks - 1 - (row + 1) % disks, (disks - (row + 1) % disks) % disks),
+            10 => (disks - 1 - turn, (2 * disks - 2 - turn) % disks),
             0 | 2 => (disks - 1 - turn, (disks - turn) % disks),
             1 | 3 => (turn, (turn + 1) % disks),
             4 => (0, 1),
             _ => (disks - 2, disks - 1),
         };
         // Their order begins behind the second parity (`raid6_d0`).
-        let order = (1..=disks).map(|at| (q + at) % disks).filter(|member| ![p, q].contains(member)).collect();
+        let all = |begin: u64| (begin..begin + disks).map(|at| at % disks);
+        let data = |member: u64| Some(member).filter(|member| ![p, q].contains(member));
+        // Those of DDF count each member by its number, the parities' too.
+        let order = match self.rotation {
+            8.. => all(0).map(data).collect(),
+            _ => all(q + 1).map(data).filter(Option::is_some).collect(),
+        };
         (p, q, order)
     }
 }
@@ -225,7 +238,11 @@ mod tests {
     /// As md(4) and SNIA's DDF draw the rotations: the first rows of four members.
     #[test]
     fn parities_rotate_as_the_kernel_has_them() {
-        let of = |number: u64, row| Layout::new(Level::TwoParities, number, 4, CHUNK, 0).unwrap().parities(row);
+        let ordered = |number: u64, row| Layout::new(Level::TwoParities, number, 4, CHUNK, 0).unwrap().parities(row);
+        let of = |number: u64, row| {
+            let (p, q, order) = ordered(number, row);
+            (p, q, order.into_iter().flatten().collect::<Vec<_>>())
+        };
         assert_eq!(
             [0, 1, 2, 3].map(|row| of(2, row)),
             [(3, 0, vec![1, 2]), (2, 3, vec![0, 1]), (1, 2, vec![3, 0]), (0, 1, vec![2, 3]),]
@@ -233,6 +250,10 @@ mod tests {
         assert_eq!([0, 2].map(|row| of(0, row)), [(3, 0, vec![1, 2]), (1, 2, vec![3, 0])]);
         assert_eq!([0, 3].map(|row| of(1, row)), [(0, 1, vec![2, 3]), (3, 0, vec![1, 2])]);
         assert_eq!([of(4, 9), of(5, 9)], [(0, 1, vec![2, 3]), (2, 3, vec![0, 1])]);
+        assert_eq!(ordered(8, 1), (1, 2, vec![Some(0), None, None, Some(3)]));
+        assert_eq!([0, 3].map(|row| of(8, row)), [(0, 1, vec![2, 3]), (3, 0, vec![1, 2])]);
+        assert_eq!([0, 2, 3].map(|row| of(9, row)), [(2, 3, vec![0, 1]), (0, 1, vec![2, 3]), (3, 0, vec![1, 2])]);
+        assert_eq!([0, 3].map(|row| of(10, row)), [(3, 2, vec![0, 1]), (0, 3, vec![1, 2])]);
         assert!(Layout::new(Level::TwoParities, 16, 4, CHUNK, 0).is_err());
         assert!(Layout::new(Level::Copies, 0x105, 4, CHUNK, 0).is_err());
     }

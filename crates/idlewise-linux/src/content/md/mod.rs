@@ -1,4 +1,4 @@
-//! md: mirrors that must be the same, and parities that must fit. All members are read together, while all of them are idle.
+//! md, and the arrays of device-mapper and LVM, which are md's: mirrors that must be the same, and parities that must fit. All members are read together, while all of them are idle.
 //!
 //! ```text
 //! the same place on every member ─► RAID 1, 10: are the copies the same?
@@ -10,6 +10,7 @@
 
 mod array;
 mod layout;
+mod mapped;
 mod parity;
 
 use std::ops::Range;
@@ -159,9 +160,11 @@ impl Md {
     }
 
     /// RAID 6: who is wrong in a part of a row of chunks, with the members that hold its data.
-    fn who(&self, at: u64, reads: Reads) -> Option<(Wrong, u64, u64, Vec<u64>)> {
+    fn who(&self, at: u64, reads: Reads) -> Option<(Wrong, u64, u64, Vec<Option<u64>>)> {
         let (p, q, order) = self.array.layout.parities(at / self.array.layout.chunk);
-        let data: Vec<_> = order.iter().map(|member| reads[*member as usize]).collect();
+        let zeros = vec![0; reads[0].len()];
+        let data: Vec<_> =
+            order.iter().map(|member| member.map_or(&zeros[..], |member| reads[member as usize])).collect();
         let (sum, weighed) = syndromes(&data, reads[p as usize], reads[q as usize]);
         wrong(&sum, &weighed, data.len()).map(|wrong| (wrong, p, q, order))
     }
@@ -256,7 +259,7 @@ impl Md {
             let member = match wrong {
                 Wrong::P => Some(p),
                 Wrong::Q => Some(q),
-                Wrong::Data(which) => order.get(which).copied(),
+                Wrong::Data(which) => order.get(which).copied().flatten(),
                 Wrong::Several => None,
             };
             return member.map_or_else(all, |member| format!("member {}, by both parities", self.name(member)));

@@ -4,6 +4,7 @@
 //! of them free, so they are attached once others take nearly the other half, and taken off again when that was long ago. Waits within the
 //! few milliseconds until they are attached count as short.
 
+use std::ffi::OsStr;
 use std::sync::atomic::Ordering;
 
 use idlewise::Nanos;
@@ -12,8 +13,12 @@ use libbpf_rs::{Link, Object, ProgramInput, ProgramType};
 use super::now;
 use super::shared::{Settings, Variables};
 
+/// Tells the others which process this is.
+const INTRODUCE: &str = "introduce";
 /// The programs of `waiting.bpf.h`.
 const OF_WAITING: [&str; 6] = ["on_failure", "on_back_merge", "on_front_merge", "on_place", "on_split", "on_submit"];
+/// The programs of `bios.bpf.h`, for a volume without requests.
+const OF_BIOS: [&str; 2] = ["on_bio_end", "on_bio"];
 /// A disk with fewer places is too slow for the cost to matter, and they run out at once.
 const MANY: u32 = 32;
 /// So long after the last crowd the programs are taken off.
@@ -24,33 +29,71 @@ pub struct Attached {
     _links: Vec<Link>,
     /// Those of `waiting.bpf.h`, in their order.
     waiting: Vec<Link>,
-    /// Whether these are wanted whatever happens.
-    always: bool,
+    when: When,
     /// Since when they are attached, or when the last crowd was seen.
     crowd: Nanos,
+}
+
+/// When it is looked who waits for a place in the queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// While there is a crowd.
+    Crowded,
+    /// There is no queue.
+    Never,
+}
+
+/// What a program is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Requests,
+    Waiting,
+    Bios,
+}
+
+impl Part {
+    fn of(program: &OsStr) -> Self {
+        let is_in = |names: &[&str]| names.iter().any(|name| program == *name);
+        match () {
+            () if is_in(&OF_WAITING) => Self::Waiting,
+            () if is_in(&OF_BIOS) => Self::Bios,
+            () => Self::Requests,
+        }
+    }
+}
+
+/// Whether a program is of any use where it is bios that are watched, or requests: what the kernel has not is not loaded.
+pub fn is_needed(program: &OsStr, bios: bool) -> bool {
+    program == INTRODUCE || (Part::of(program) == Part::Bios) == bios
 }
 
 impl Attached {
     /// Tells the program which process this is, and attaches it in the order of its file.
     pub fn new(object: &Object, settings: &Settings) -> Result<Self, libbpf_rs::Error> {
-        let always = settings.recording || settings.group != 0 || settings.crowd < MANY;
+        let when = match () {
+            () if settings.bios => When::Never,
+            () if settings.recording || settings.group != 0 || settings.crowd < MANY => When::Always,
+            () => When::Crowded,
+        };
         for program in object.progs_mut().filter(|program| program.prog_type() == ProgramType::Syscall) {
             program.test_run(ProgramInput::default())?;
         }
-        let waiting = if always { attach(object, true)? } else { Vec::new() };
-        Ok(Self { _links: attach(object, false)?, waiting, always, crowd: now() })
+        let waiting = if when == When::Always { attach(object, Part::Waiting)? } else { Vec::new() };
+        let watching = if settings.bios { Part::Bios } else { Part::Requests };
+        Ok(Self { _links: attach(object, watching)?, waiting, when, crowd: now() })
     }
 
     /// Attaches or takes off what sees who waits; whether it was taken off just now.
     pub fn turn(&mut self, object: &Object, shared: &Variables) -> Result<bool, libbpf_rs::Error> {
-        if self.always {
+        if self.when != When::Crowded {
             return Ok(false);
         }
         if shared.crowd_seen.load(Ordering::Relaxed) != 0 {
             shared.crowd_seen.store(0, Ordering::Relaxed);
             self.crowd = now();
             if self.waiting.is_empty() {
-                self.waiting = attach(object, true)?;
+                self.waiting = attach(object, Part::Waiting)?;
             }
         } else if !self.waiting.is_empty() && now().since(self.crowd) > CALM {
             self.waiting.clear();
@@ -60,10 +103,10 @@ impl Attached {
     }
 }
 
-fn attach(object: &Object, waiting: bool) -> Result<Vec<Link>, libbpf_rs::Error> {
+fn attach(object: &Object, part: Part) -> Result<Vec<Link>, libbpf_rs::Error> {
     let mut links = Vec::new();
     for program in object.progs_mut().filter(|program| program.prog_type() != ProgramType::Syscall) {
-        if OF_WAITING.iter().any(|name| program.name() == *name) == waiting {
+        if Part::of(program.name()) == part {
             links.push(program.attach()?);
         }
     }

@@ -1,4 +1,5 @@
-//! The eBPF monitor: every request of a disk on the block tracepoints, its own excluded.
+//! The eBPF monitor: every request of a disk on the block tracepoints, or every bio of a volume without
+//! requests, its own excluded.
 
 mod attached;
 mod shared;
@@ -60,6 +61,8 @@ pub struct Bpf {
     healed: u64,
     /// In units of how many sectors our own reads are announced, as a power of two.
     own_unit: u32,
+    /// Whether bios are watched, as there are no requests.
+    bios: bool,
 }
 
 // SAFETY: the raw pointers inside are to memory that libbpf allocated and that no thread but the owner of this value
@@ -69,9 +72,6 @@ unsafe impl Send for Bpf {}
 impl Bpf {
     /// Loads and attaches the program for a disk.
     pub fn open(disk: &WholeDisk, purpose: Purpose) -> Result<Self, MonitorError> {
-        if let Some(reason) = disk.without_requests() {
-            return Err(MonitorError { monitor: "bpf", problem: reason });
-        }
         // The kernel's times are those of its own clock.
         if shifted(&std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default()) {
             let problem = "the clock of this time namespace is not the kernel's".into();
@@ -126,6 +126,7 @@ impl Bpf {
             busy_since: None,
             healed: 0,
             own_unit: settings.own_unit,
+            bios: settings.bios,
         })
     }
 
@@ -153,7 +154,12 @@ impl Bpf {
                 continue;
             }
             let op = request.op.load(Ordering::Relaxed);
-            let counted = op != REQ_OP_FLUSH && request.issue.load(Ordering::Relaxed) > 0;
+            let in_driver = match self.bios {
+                // A flush of a volume carries no data.
+                true => request.bytes.load(Ordering::Relaxed) > 0,
+                false => request.issue.load(Ordering::Relaxed) > 0,
+            };
+            let counted = op != REQ_OP_FLUSH && in_driver;
             if !counted && now.since(arrival) < UNCOUNTED {
                 continue;
             }
@@ -285,6 +291,10 @@ impl Monitor for Bpf {
 
 /// Sets what the program reads and how much it keeps.
 fn prepare(open: &mut OpenObject, settings: &Settings) -> Result<(), libbpf_rs::Error> {
+    for mut program in open.progs_mut() {
+        let is_needed = attached::is_needed(program.name(), settings.bios);
+        program.set_autoload(is_needed);
+    }
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata") {
@@ -411,7 +421,8 @@ pub(crate) mod tests {
                 let missed = info.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
                 missed.unwrap().trim().parse::<u64>().unwrap()
             };
-            monitor.lost() + monitor.object.progs().map(of).sum::<u64>()
+            let loaded = monitor.object.progs().filter(|program| attached::is_needed(program.name(), false));
+            monitor.lost() + loaded.map(of).sum::<u64>()
         };
         let (told, untold, untold_ns) = sums(&play(&mut monitor));
         let seen = told + untold;

@@ -39,6 +39,8 @@ pub struct Settings {
     pub own_unit: u32,
     /// The control group whose requests are ours; zero for none.
     pub group: u64,
+    /// Whether it has no requests, so that bios are watched.
+    pub bios: bool,
 }
 
 impl Settings {
@@ -50,7 +52,8 @@ impl Settings {
             Purpose::Group(group) => (0, group),
         };
         let recording = purpose == Purpose::Recording;
-        Self { disk: disk.numbers(), recording, crowd: disk.crowd(), own_unit: own_unit(end), group }
+        let bios = !disk.has_requests();
+        Self { disk: disk.numbers(), recording, crowd: disk.crowd(), own_unit: own_unit(end), group, bios }
     }
 
     /// As the program has them.
@@ -93,7 +96,7 @@ pub struct Request {
     /// When the driver was given it; zero before that.
     pub issue: AtomicU64,
     _sector: AtomicU64,
-    _bytes: AtomicU32,
+    pub bytes: AtomicU32,
     pub op: AtomicU8,
     pub own: AtomicU8,
     _pad: [AtomicU8; 2],

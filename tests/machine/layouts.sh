@@ -1,0 +1,165 @@
+# Arrays of each layout, errors put behind their backs while they are written to, and what finds them.
+
+modprobe loop
+export DM_DISABLE_UDEV=1
+KIB=12288
+ERRORS=100
+
+# array NAME LEVEL LAYOUT CHUNK DISK...: starts /dev/NAME without metadata; zeros fit in every layout.
+array() {
+    name=$1
+    echo "$name" > /sys/module/md_mod/parameters/new_array
+    md=/sys/block/$name/md
+    level=$2 layout=$3 chunk=$4
+    shift 4
+    echo none > "$md/metadata_version"
+    echo "$level" > "$md/level"
+    echo $# > "$md/raid_disks"
+    [ "$level" = raid1 ] || { echo "$layout" > "$md/layout"; echo "$chunk" > "$md/chunk_size"; }
+    echo $KIB > "$md/component_size"
+    slot=0
+    for member in "$@"; do
+        cat "/sys/block/${member#/dev/}/dev" > "$md/new_dev"
+        echo $slot > "$md/dev-${member#/dev/}/slot"
+        slot=$((slot + 1))
+    done
+    echo none > "$md/resync_start"
+    echo active > "$md/array_state"
+}
+
+# mapped NAME KIND CHUNK DISK...: the same by device-mapper, on volumes of its own as LVM has them.
+mapped() {
+    name=$1 kind=$2 chunk=$3
+    shift 3
+    sectors=$((KIB * 2))
+    case $kind in
+        raid1) length=$sectors ;;
+        raid5*) length=$((sectors * ($# - 1))) ;;
+        raid6*) length=$((sectors * ($# - 2))) ;;
+        raid10*) length=$((sectors * $# / 2)) ;;
+    esac
+    members=
+    slot=0
+    for disk in "$@"; do
+        dmsetup create "$name-rimage_$slot" --table "0 $sectors linear $disk 0"
+        truncate -s 256K "/tmp/$name-rmeta_$slot.img"
+        below=$(losetup -f)
+        losetup "$below" "/tmp/$name-rmeta_$slot.img"
+        dmsetup create "$name-rmeta_$slot" --table "0 512 linear $below 0"
+        members="$members /dev/mapper/$name-rmeta_$slot /dev/mapper/$name-rimage_$slot"
+        slot=$((slot + 1))
+    done
+    dmsetup create "$name" --table "0 $length raid $kind 1 $chunk $#$members" || return
+    until dmsetup status "$name" | awk '{ split($7, share, "/"); exit !(share[1] == share[2] && $8 == "idle") }'; do sleep 0.2; done
+}
+
+# The array of this name, its members where they are named by who is wrong, and how many mismatches its own check counts.
+path_of() { if [ -e "/dev/mapper/$1" ]; then echo "/dev/mapper/$1"; else echo "/dev/$1"; fi; }
+counted() {
+    if [ -e "/dev/mapper/$1" ]; then
+        dmsetup message "$1" 0 check
+        until dmsetup status "$1" | awk '{ exit $8 != "idle" }'; do sleep 0.2; done
+        dmsetup status "$1" | awk '{ print $9 }'
+    else
+        echo check > "/sys/block/$1/md/sync_action"
+        until grep -q idle "/sys/block/$1/md/sync_action"; do sleep 0.2; done
+        cat "/sys/block/$1/md/mismatch_cnt"
+    fi
+}
+
+# Writes into the last fifth of an array, until the file is removed.
+write_to() {
+    device=$(path_of "$1")
+    sectors=$(blockdev --getsz "$device")
+    first=$((sectors / 8 * 4 / 5)) count=$((sectors / 8 / 5 - 16))
+    at=7
+    while [ -e /tmp/writing ]; do
+        at=$(((at * 1103 + 12345) % count))
+        dd if=/dev/urandom of="$device" bs=4k seek=$((first + at)) count=$((at % 16 + 1)) oflag=direct conv=notrunc 2>/dev/null
+        sleep 0.02
+    done
+}
+
+# inject MEMBERS SECTION SEED: where, and what; each place once. The last fifth of each section is written to.
+inject() {
+    awk -v members="$1" -v section="$2" -v total=$((KIB * 2)) -v errors=$ERRORS -v seed="$3" 'BEGIN {
+        srand(seed)
+        while (made < errors) {
+            member = int(rand() * members)
+            sector = int(rand() * (section * 3 / 4)) + section * int(rand() * int(total / section))
+            if ((member, sector) in seen) continue
+            seen[member, sector] = 1
+            print member, sector, made++ % 5
+        }
+    }'
+}
+
+damage() {
+    image=/tmp/$1-$2.img
+    case $4 in
+        # A byte; all of it; what belongs elsewhere; what was there before; half of what was written.
+        0) dd if="$image" bs=1 skip=$(($3 * 512 + 77)) count=1 2>/dev/null | tr '\000-\377' '\001-\377\000' |
+            dd of="$image" bs=1 seek=$(($3 * 512 + 77)) conv=notrunc 2>/dev/null ;;
+        1) dd if=/dev/urandom of="$image" bs=512 seek="$3" count=1 conv=notrunc 2>/dev/null ;;
+        2) dd if="$image" of="$image" bs=512 skip=$(($3 + 1)) seek="$3" count=1 conv=notrunc 2>/dev/null ;;
+        3) dd if=/dev/zero of="$image" bs=512 seek="$3" count=1 conv=notrunc 2>/dev/null ;;
+        4) dd if=/dev/zero of="$image" bs=256 seek=$(($3 * 2)) count=1 conv=notrunc 2>/dev/null ;;
+    esac
+}
+
+# try NAME LEVEL LAYOUT CHUNK MEMBERS SECTION
+try() {
+    disks=
+    for member in $(seq 0 $(($5 - 1))); do
+        truncate -s ${KIB}K "/tmp/$1-$member.img"
+        disks="$disks $(losetup -f)"
+        losetup "$(losetup -f)" "/tmp/$1-$member.img"
+    done
+    # shellcheck disable=SC2086
+    case $1 in
+        md*) array "$1" "$2" "$3" "$4" $disks ;;
+        dm*) mapped "$1" "$2" "$4" $disks ;;
+    esac
+    path=$(path_of "$1")
+    dd if=/dev/urandom of="$path" bs=1M oflag=direct 2>/dev/null
+    echo "@@ $1-disks"
+    case $1 in
+        md*) echo "$disks" ;;
+        dm*) for slot in $(seq 0 $(($5 - 1))); do echo "dm-$(dmsetup info -c --noheadings -o minor "$1-rimage_$slot")"; done ;;
+    esac
+    echo "@@ errors"
+    echo "@@ exit 0"
+    # shellcheck disable=SC2086
+    step "$1-clean" idlewise scrub "$path" $PACE --restart
+    inject "$5" "$6" "$5$6" > /tmp/injected
+    step "$1-injected" cat /tmp/injected
+    while read -r member sector kind; do
+        damage "$1" "$member" "$sector" "$kind"
+    done < /tmp/injected
+    touch /tmp/writing
+    write_to "$1" &
+    # shellcheck disable=SC2086
+    step "$1-found" idlewise scrub "$path" $PACE --restart
+    rm /tmp/writing
+    wait
+    step "$1-counted" counted "$1"
+    # Where it is known which member is right, and md takes that one for right.
+    if [ "$1" = md12 ] || [ "$1" = md6 ] || [ "$1" = md11 ]; then
+        step "$1-repair" idlewise repair "/dev/$1" --md --allow-writes --max-blocks 1000 --state-dir /tmp/states --json
+        # shellcheck disable=SC2086
+        step "$1-after" idlewise scrub "/dev/$1" $PACE --restart
+        step "$1-limits" cat "/sys/block/$1/md/sync_min" "/sys/block/$1/md/sync_max" "/sys/block/$1/md/sync_action"
+    fi
+    case $1 in
+        md*) echo clear > "/sys/block/$1/md/array_state" ;;
+        dm*)
+            dmsetup remove "$1"
+            for volume in /dev/mapper/"$1"-*; do dmsetup remove "$volume"; done
+            ;;
+    esac
+    for disk in $disks; do losetup -d "$disk"; done
+    rm -f /tmp/"$1"-*.img
+}
+
+for module in raid1 raid10 raid456; do modprobe $module; done
+all=$((KIB * 2))
