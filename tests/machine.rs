@@ -482,3 +482,42 @@ fn users_of_a_volume_are_seen_by_their_bios() {
         assert_eq!(beside["measured"]["foreground_requests"], 20, "{volume}: {beside}");
     }
 }
+
+/// md's own check, as a gate and in steps: it comes to its end alone and beside others, counts what md counts, and whatever it has set is put
+/// back, also where it was killed; a rebuild that is started then goes through.
+#[test]
+fn the_check_of_md_is_held_and_leaves_nothing_behind() {
+    let Some(steps) = steps("owners.sh") else { return };
+    let before = &steps["before"].output;
+    assert_eq!(before.split('\n').next(), Some("idle"), "{before}");
+    assert_eq!((steps["not-yet"].exit, &steps["untouched"].output), (2, before), "{:?}", steps["not-yet"]);
+    for (name, opens) in [("alone", 1), ("beside", 2)] {
+        for by in ["md-gate", "md-steps"] {
+            let step = &steps[&format!("{name}-{by}")];
+            let report = step.json();
+            assert_eq!((&report["state"], step.exit), (&"complete".into(), 3), "{name} {by}: {report}");
+            // Two windows of 128 sectors.
+            assert_eq!(
+                (&report["wrong"], &report["done_bytes"]),
+                (&256.into(), &33_488_896.into()),
+                "{name} {by}: {report}"
+            );
+            assert!(report["opens"].as_u64() >= Some(opens), "{name} {by}: {report}");
+            assert_eq!(&steps[&format!("{name}-{by}-after")].output, before, "{name} {by}");
+        }
+    }
+    let users = &steps["beside-md-gate"].json()["disks"][0];
+    assert_eq!((&users["name"], &users["monitor"]), (&"md0".into(), &"bpf".into()), "{users}");
+    assert!(users["foreground_requests"].as_u64() > Some(5), "{users}");
+    let [ended, resumed] = ["ended", "resumed"].map(|name| steps[name].json());
+    assert_eq!((&ended["state"], &steps["ended-after"].output), (&"interrupted".into(), before), "{ended}");
+    assert_eq!((&resumed["state"], &resumed["wrong"]), (&"complete".into(), &256.into()), "{ended} {resumed}");
+    let line = before.replace('\n', " ");
+    let put_back: Vec<_> = steps["put-back"].output.lines().map(|line| line.trim_end()).collect();
+    assert!(put_back.len() >= 20 && put_back.iter().all(|one| *one == line.trim_end()), "{put_back:#?}");
+    // It was killed at work as well.
+    let left = &steps["left"].output;
+    assert!(left.lines().filter(|one| one.starts_with("check")).count() >= 5, "{left}");
+    assert!(steps["degraded"].output.lines().all(|degraded| degraded == "0"), "{:?}", steps["degraded"]);
+    assert_eq!(steps["notes"].output, "");
+}

@@ -30,6 +30,16 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         ],
     ),
     (
+        &["owner-scrub"],
+        &[
+            ("idlewise owner-scrub /dev/md0 --allow-writes", "md's check, while nobody uses the array"),
+            (
+                "idlewise owner-scrub /dev/sdb --mean-slowdown 1ms --for 6h --allow-writes",
+                "btrfs's scrub of one of its devices, for six hours of this night",
+            ),
+        ],
+    ),
+    (
         &["run"],
         &[
             (

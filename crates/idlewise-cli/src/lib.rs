@@ -19,6 +19,7 @@ mod made;
 mod memory;
 mod output;
 mod overview;
+mod owner_scrub;
 mod parity;
 mod policy;
 mod probe;
@@ -66,6 +67,7 @@ enum Command {
     /// Let go what `run` holds, when that is gone
     #[command(hide = true)]
     RunGuard,
+    OwnerScrub(owner_scrub::Arguments),
     Repair(repair::Arguments),
     Reliability(Box<reliability::Arguments>),
     Probe(probe::Arguments),
@@ -126,6 +128,7 @@ fn whole() -> ExitCode {
         Command::Scrub(arguments) => scrub::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Reliability(arguments) => reliability::run(&arguments),
+        Command::OwnerScrub(arguments) => owner_scrub::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),

@@ -19,6 +19,7 @@ use crate::exit::UsageError;
 use crate::output::{self, say};
 use crate::screen;
 use line::Line;
+pub use report::Disk;
 use report::Report;
 use signals::{Signals, Told};
 

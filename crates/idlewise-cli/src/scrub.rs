@@ -192,7 +192,7 @@ fn verifier_names() -> PossibleValuesParser {
 }
 
 /// The same that begins with a capital.
-fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
@@ -209,6 +209,7 @@ enum Pace {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.check()?;
     idlewise_linux::repair::put_back_what_is_left();
+    idlewise_linux::scrubber::put_back_checks();
     // While files are read that may never end, Ctrl-C still ends the process.
     let pace = arguments.pace()?;
     let stop = stop_flag(Second::Ends)?;

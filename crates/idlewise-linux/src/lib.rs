@@ -22,6 +22,7 @@ pub mod probe;
 pub mod repair;
 pub mod replay;
 pub mod scrub;
+pub mod scrubber;
 mod watched;
 
 pub use files::{Replacement, replace_file};

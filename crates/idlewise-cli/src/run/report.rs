@@ -32,10 +32,11 @@ pub struct Report {
     disks: Vec<Disk>,
 }
 
+/// What was run cost others on a disk.
 #[derive(Serialize)]
-struct Disk {
+pub struct Disk {
     /// Its name in /dev.
-    name: String,
+    pub name: String,
     /// `bpf` or `shares`.
     monitor: &'static str,
     /// Bytes that the command moved.
@@ -99,6 +100,16 @@ impl Report {
             writes_later_known: has_writes,
             disks: progress.disks.iter().map(Disk::from).collect(),
         }
+    }
+}
+
+impl Disk {
+    /// In a line: the mean, its goal, the longest, and of how many requests.
+    pub fn slowdown(&self) -> String {
+        let time = |seconds: f64| idlewise::Nanos((seconds * 1e9).round() as u64);
+        let (mean, goal) = (time(self.mean_slowdown_s), time(self.goal_mean_slowdown_s));
+        let (max, requests) = (time(self.max_slowdown_s), self.foreground_requests);
+        format!("{mean} (goal {goal}), max {max}, {requests} requests")
     }
 }
 

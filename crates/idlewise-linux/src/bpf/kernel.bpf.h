@@ -71,5 +71,6 @@ struct task_struct {
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
 #define REQ_OP_WRITE 1
+#define REQ_OP_FLUSH 2
 #define REQ_OP_DRV_IN 34
 #define REQ_OP_DRV_OUT 35

@@ -103,6 +103,9 @@ const volatile struct {
 	__u32 own_unit;
 	// The number of the control group whose requests are ours; zero where they are the scrubber's.
 	__u64 group;
+	// What lies whole in these sectors of the disk is somebody else's to watch, and flushes are with it; nothing where the end is zero.
+	__u64 except_begin;
+	__u64 except_end;
 } settings;
 
 // What both sides change while it runs; all there is in .bss. What changes with each request is in a cache line apart.
@@ -228,6 +231,15 @@ static __always_inline int ours(const struct open_request *open)
 	return named && !from_another();
 }
 
+static __always_inline int excepted(const struct open_request *open)
+{
+	__u64 end = open->sector + open->bytes / 512;
+
+	if (!settings.except_end)
+		return 0;
+	return open->op == REQ_OP_FLUSH || (open->sector >= settings.except_begin && end <= settings.except_end);
+}
+
 static __always_inline struct bucket *bucket_of(__u64 address)
 {
 	// Fibonacci hashing (Knuth, volume 3, section 6.4). The verifier allows no other arithmetic with an address than this.
@@ -322,6 +334,8 @@ static __always_inline int seen(struct request *rq, int issued)
 	// Commands of the disk's own have no place.
 	open.sector = has_place(open.op) ? rq->__sector : 0;
 	open.bytes = rq->__data_len;
+	if (excepted(&open))
+		return 0;
 	open.own = settings.group ? of_group(rq->bio) : ours(&open);
 	return came(bucket, free, address, &open, now);
 }

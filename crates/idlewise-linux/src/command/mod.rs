@@ -24,6 +24,7 @@ mod tree;
 
 pub use guard::stand;
 pub use held::{Held, Whose};
+pub(crate) use lane::Lane;
 pub use lane::{Overruns, Why};
 pub use launch::launch;
 pub use note::{DiskNote, Noted, RunNote, running};

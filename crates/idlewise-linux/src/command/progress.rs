@@ -50,7 +50,7 @@ pub struct DiskSoFar {
 }
 
 impl DiskSoFar {
-    pub(super) fn of(lane: &mut Lane) -> Self {
+    pub(crate) fn of(lane: &mut Lane) -> Self {
         let driver = &mut lane.watched.driver;
         driver.tell();
         Self {

@@ -8,7 +8,7 @@
 //! ```
 
 mod allocation;
-mod btrfs;
+pub(crate) mod btrfs;
 mod found;
 mod md;
 mod mounts;

@@ -38,6 +38,8 @@ pub(crate) enum Purpose {
     Recording,
     /// To run a command: ours are the requests of the control group with this number, and of those below it.
     Group(u64),
+    /// To see who uses the rest of a disk: what lies whole between these bytes is not looked at.
+    Beside { begin: u64, end: u64 },
 }
 
 /// A request arrived or completed.
@@ -199,6 +201,22 @@ pub fn recorder(device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
 /// [`MonitorError`] if BPF does not work.
 pub fn of_group(disk: &WholeDisk, group: u64) -> Result<Box<dyn Monitor>, MonitorError> {
     open_bpf(disk, Purpose::Group(group))
+}
+
+/// Opens a monitor that sees all users of a disk or volume, of whom none is ours.
+///
+/// # Errors
+/// [`MonitorError`] if BPF does not work.
+pub(crate) fn of_users(disk: &WholeDisk) -> Result<Box<dyn Monitor>, MonitorError> {
+    open_bpf(disk, Purpose::Scrub { end: 0 })
+}
+
+/// The same of a disk, but for what they do within a range of its bytes.
+///
+/// # Errors
+/// [`MonitorError`] if BPF does not work.
+pub(crate) fn of_users_beside(disk: &WholeDisk, within: Range<u64>) -> Result<Box<dyn Monitor>, MonitorError> {
+    open_bpf(disk, Purpose::Beside { begin: within.start, end: within.end })
 }
 
 /// Opens the coarser monitor of a disk, which takes so many bytes for those of processes whose requests are ours.

@@ -1,4 +1,5 @@
-//! What is asked of a mounted btrfs (the kernel's include/uapi/linux/btrfs.h). Nothing but [`scrub_chunk`] changes anything.
+//! What is asked of a mounted btrfs (the kernel's include/uapi/linux/btrfs.h). Nothing but [`scrub_chunk`] and [`cancel_scrub`]
+//! changes anything.
 
 use std::fs::File;
 use std::io;
@@ -105,12 +106,16 @@ unsafe fn call<T>(file: &File, request: c_ulong, argument: *mut T) -> io::Result
 
 /// The unique name of the file system that a file is on.
 pub fn file_system(file: &File) -> io::Result<[u8; 16]> {
+    file_system_info(file).map(|info| info.id)
+}
+
+fn file_system_info(file: &File) -> io::Result<FileSystem> {
     const FS_INFO: c_ulong = request(true, 31, size_of::<FileSystem>());
     // SAFETY: all of it is integers, for which zeros are values.
     let mut info: FileSystem = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is the kernel's, as asserted above.
     unsafe { call(file, FS_INFO, &raw mut info) }?;
-    Ok(info.id)
+    Ok(info)
 }
 
 /// Shows `each` the items of a tree from one key to another, both included, in order.
@@ -164,13 +169,57 @@ pub fn search(file: &File, tree: u64, from: Key, to: Key, mut each: impl FnMut(K
     Ok(())
 }
 
-/// Has the file system check what begins at a place of one of its devices, a chunk at a time, and rewrite what it has a good copy of. It
-/// ends with the chunk.
-pub fn scrub_chunk(file: &File, device: u64, begin: u64) -> io::Result<()> {
+/// Has the file system check what begins at a place of one of its devices, a chunk at a time, and rewrite what it has a good copy of, unless
+/// it may only read. It ends with the chunk. What it has counted is told when it is cancelled too.
+pub fn scrub_chunk(file: &File, device: u64, begin: u64, read_only: bool) -> (io::Result<()>, Counted) {
     const SCRUB: c_ulong = request(false, 27, size_of::<Scrub>());
-    let mut scrub = Scrub { device, begin, end: begin + 1, flags: 0, progress: [0; 992] };
+    let flags = u64::from(read_only);
+    let mut scrub = Scrub { device, begin, end: begin + 1, flags, counts: [0; 15], unused: [0; 109] };
     // SAFETY: the structure is the kernel's, as asserted below.
-    unsafe { call(file, SCRUB, &raw mut scrub) }
+    let done = unsafe { call(file, SCRUB, &raw mut scrub) };
+    (done, Counted::of(&scrub.counts))
+}
+
+/// Ends all scrubs of the file system that are running.
+pub fn cancel_scrub(file: &File) -> io::Result<()> {
+    const CANCEL: c_ulong = request(false, 28, 0) & !(3 << 30);
+    // SAFETY: it takes no argument.
+    unsafe { call::<u8>(file, CANCEL, std::ptr::null_mut()) }
+}
+
+/// What the scrub of a device that is running has counted; nothing where none is.
+pub fn scrub_progress(file: &File, device: u64) -> io::Result<Option<Counted>> {
+    const PROGRESS: c_ulong = request(false, 29, size_of::<Scrub>());
+    let mut scrub = Scrub { device, begin: 0, end: 0, flags: 0, counts: [0; 15], unused: [0; 109] };
+    // SAFETY: the structure is the kernel's, as asserted below.
+    match unsafe { call(file, PROGRESS, &raw mut scrub) } {
+        Ok(()) => Ok(Some(Counted::of(&scrub.counts))),
+        Err(error) if [Some(libc::ENOTCONN), Some(libc::ENODEV)].contains(&error.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The largest number of a device of the file system.
+pub fn max_device(file: &File) -> io::Result<u64> {
+    file_system_info(file).map(|info| info.max_device)
+}
+
+/// What a scrub has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Bytes of data and of tree blocks that it has read.
+    pub bytes: u64,
+    /// What could not be read, or held something else than it should, superblocks included.
+    pub wrong: u64,
+}
+
+impl Counted {
+    /// The kernel's `struct btrfs_scrub_progress`.
+    fn of(counts: &[u64; 15]) -> Self {
+        let [_, _, data, trees, read, sums, verify, _, _, superblocks, ..] = *counts;
+        let wrong = [read, sums, verify, superblocks].into_iter().fold(0, u64::saturating_add);
+        Self { bytes: data.saturating_add(trees), wrong }
+    }
 }
 
 #[repr(C)]
@@ -179,7 +228,8 @@ struct Scrub {
     begin: u64,
     end: u64,
     flags: u64,
-    progress: [u8; 992],
+    counts: [u64; 15],
+    unused: [u64; 109],
 }
 
 const _: () = assert!(size_of::<Scrub>() == 1024);

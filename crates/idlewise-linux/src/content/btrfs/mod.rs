@@ -10,7 +10,7 @@
 
 mod algorithm;
 mod chunks;
-mod ioctl;
+pub mod ioctl;
 mod judge;
 mod names;
 mod superblock;
@@ -69,27 +69,60 @@ struct Window {
 /// # Errors
 /// Why its checksums cannot be used.
 pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
-    let Some(superblock) = superblock_of(part)? else { return Ok(None) };
-    let listed = Path::new("/sys/fs/btrfs").join(superblock.name()).join("devices").join(&part.name);
-    if !listed.exists() {
-        return Err("it is not mounted".into());
+    Ok(Btrfs::of(part)?.map(|found| Box::new(found) as Box<dyn Content>))
+}
+
+/// A device of a mounted file system, for a scrub of its own.
+pub struct OwnDevice(Btrfs);
+
+impl OwnDevice {
+    /// Of a part of a device; nothing where no btrfs is on it.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub fn of(part: &Part) -> Result<Option<Self>, String> {
+        Ok(Btrfs::of(part)?.map(Self))
     }
-    let disk = part.disk.try_clone().map_err(|error| error.to_string())?;
-    let mut found = Btrfs {
-        disk,
-        begin: part.range.start,
-        listed,
-        length: part.range.end - part.range.start,
-        superblock,
-        mount: PathBuf::new(),
-        chunks: Vec::new(),
-        asked: None,
-        window: Window::default(),
-        mended: BTreeSet::new(),
-    };
-    let file = found.mounted().map_err(|problem| problem.0)?;
-    found.ask(&file).map_err(|error| why(&error))?;
-    Ok(Some(Box::new(found)))
+
+    /// The stretches of the device that are parts of its chunks, in order.
+    pub fn stretches(&self) -> Vec<Range<u64>> {
+        self.0.chunks.iter().map(|stretch| stretch.place.clone()).collect()
+    }
+
+    /// A folder of the file system, and the number of the device in it.
+    ///
+    /// # Errors
+    /// If it is not mounted any more.
+    pub fn mounted(&mut self) -> io::Result<(File, u64)> {
+        let file = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
+        Ok((file, self.0.superblock.device))
+    }
+}
+
+impl Btrfs {
+    fn of(part: &Part) -> Result<Option<Self>, String> {
+        let Some(superblock) = superblock_of(part)? else { return Ok(None) };
+        let listed = Path::new("/sys/fs/btrfs").join(superblock.name()).join("devices").join(&part.name);
+        if !listed.exists() {
+            return Err("it is not mounted".into());
+        }
+        let disk = part.disk.try_clone().map_err(|error| error.to_string())?;
+        let mut found = Btrfs {
+            disk,
+            begin: part.range.start,
+            listed,
+            length: part.range.end - part.range.start,
+            superblock,
+            mount: PathBuf::new(),
+            chunks: Vec::new(),
+            asked: None,
+            window: Window::default(),
+            mended: BTreeSet::new(),
+        };
+        let file = found.mounted().map_err(|problem| problem.0)?;
+        found.ask(&file).map_err(|error| why(&error))?;
+        Ok(Some(found))
+    }
 }
 
 /// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past.
@@ -203,7 +236,8 @@ impl Content for Btrfs {
             if !self.mended.insert(begin) {
                 continue;
             }
-            ioctl::scrub_chunk(&file, self.superblock.device, begin).map_err(|error| {
+            let (done, _) = ioctl::scrub_chunk(&file, self.superblock.device, begin, false);
+            done.map_err(|error| {
                 Unasked(match error.raw_os_error() {
                     Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
                     Some(libc::EROFS) => "it is mounted read-only".into(),

@@ -1,7 +1,7 @@
 //! What the BPF program and this process share: its variables, and the layouts of what it writes.
 
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::os::fd::AsFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64};
@@ -39,6 +39,8 @@ pub struct Settings {
     pub own_unit: u32,
     /// The control group whose requests are ours; zero for none.
     pub group: u64,
+    /// Sectors of which what lies in them whole is not looked at.
+    pub except: Range<u64>,
     /// Whether it has no requests, so that bios are watched.
     pub bios: bool,
 }
@@ -46,21 +48,23 @@ pub struct Settings {
 impl Settings {
     /// For a disk.
     pub fn new(disk: &WholeDisk, purpose: Purpose) -> Self {
-        let (end, group) = match purpose {
-            Purpose::Scrub { end } => (end, 0),
-            Purpose::Recording => (0, 0),
-            Purpose::Group(group) => (0, group),
+        let (end, group, except) = match purpose {
+            Purpose::Scrub { end } => (end, 0, 0..0),
+            Purpose::Recording => (0, 0, 0..0),
+            Purpose::Group(group) => (0, group, 0..0),
+            Purpose::Beside { begin, end } => (0, 0, begin / SECTOR..end / SECTOR),
         };
         let recording = purpose == Purpose::Recording;
         let bios = !disk.has_requests();
-        Self { disk: disk.numbers(), recording, crowd: disk.crowd(), own_unit: own_unit(end), group, bios }
+        Self { disk: disk.numbers(), recording, crowd: disk.crowd(), own_unit: own_unit(end), group, except, bios }
     }
 
     /// As the program has them.
     pub fn bytes(&self) -> Vec<u8> {
         let (major, minor) = self.disk;
         let words = [major, minor, self.recording.into(), WAKE_AT, self.crowd, self.own_unit];
-        [words.map(u32::to_ne_bytes).concat(), self.group.to_ne_bytes().to_vec()].concat()
+        let long = [self.group, self.except.start, self.except.end];
+        [words.map(u32::to_ne_bytes).concat(), long.map(u64::to_ne_bytes).concat()].concat()
     }
 }
 

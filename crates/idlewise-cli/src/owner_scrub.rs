@@ -1,0 +1,262 @@
+//! `idlewise owner-scrub`: md's or btrfs's own scrub, in the gaps.
+
+mod report;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use idlewise::Nanos;
+use idlewise::report::percent;
+use idlewise_linux::command::Why;
+use idlewise_linux::content::Array;
+use idlewise_linux::device::{self, Device};
+use idlewise_linux::scrub::{Claim, StateFolder};
+use idlewise_linux::scrubber::{Driven, DrivenSettings, Kind, Place, SCRUBBERS, SoFar, put_back_checks};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::exit::{Exit, UsageError};
+use crate::live::{Second, open_device, stop_flag};
+use crate::output::{self, say};
+use crate::screen;
+use crate::scrub::words::{fit, idle_wait, named};
+use report::Report;
+
+/// How often its place is kept, and its line drawn at most.
+const KEEP: Duration = Duration::from_secs(30);
+const HZ: u8 = 2;
+const USUAL_WIDTH: usize = 80;
+
+/// Let md or btrfs scrub with its own scrub, in the idle times of its disks. Writes, so only with --allow-writes
+///
+/// `idlewise scrub` compares the data of md, LVM and btrfs itself, in requests of any size, and slows others least. This command is for what it
+/// cannot see, such as the parity of btrfs, or for those who want the kernel to do it. The scrub goes on while nobody else uses its disks, and is
+/// held when somebody does. A foreground request may wait until it is quiet: that is measured, and the account keeps the mean slowdown
+/// within the goal. After an interruption, the next run goes on from there.
+///
+/// It writes: md's check rewrites what one member cannot read from the others, and notes in the superblocks how far it is. btrfs's scrub is
+/// told to repair nothing, but each chunk commits a transaction.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// An md array, such as /dev/md0, or a device of a mounted btrfs
+    device: PathBuf,
+
+    /// Which scrub [default: md-gate for hard disks, md-steps for solid-state drives, btrfs-chunks for a btrfs]
+    #[arg(long, value_name = "NAME", value_parser = names())]
+    by: Option<String>,
+
+    /// Really begin it. Without this option, show what would be done
+    #[arg(long)]
+    allow_writes: bool,
+
+    /// Mean added response time that foreground requests may suffer, such as 1ms [default: 1ms for a hard disk, 10us for an SSD or NVMe disk]
+    #[arg(long, value_name = "TIME")]
+    mean_slowdown: Option<Nanos>,
+
+    /// Say so when a foreground request was delayed by more than this, such as 50ms [default: 50ms for a hard disk, 5ms for an SSD, 1ms
+    /// for an NVMe disk]
+    #[arg(long, value_name = "TIME")]
+    max_slowdown: Option<Nanos>,
+
+    /// Idle time of its disks before it goes on [default: chosen from what is seen, and again every minute]
+    #[arg(long, value_name = "TIME")]
+    idle_wait: Option<Nanos>,
+
+    /// Stop after this long, such as 6h, with exit code 4; the next run goes on from there
+    #[arg(long = "for", value_name = "TIME")]
+    run_for: Option<Nanos>,
+
+    /// Begin at the beginning, whatever an earlier run has done
+    #[arg(long)]
+    restart: bool,
+
+    /// Folder where its place is kept [default: /var/lib/idlewise, or ~/.local/state/idlewise without root]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+fn names() -> PossibleValuesParser {
+    SCRUBBERS.iter().map(|kind| PossibleValue::new(kind.name).help(crate::scrub::sentence(kind.about))).into()
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    arguments.check()?;
+    put_back_checks();
+    let device = open_device(&arguments.device)?;
+    let name = device.path.display().to_string();
+    let kind = arguments.kind(&device);
+    let states = StateFolder::choose(arguments.state_dir.clone());
+    let place = if arguments.restart { Place::beginning(kind, &device) } else { Place::kept(kind, &device, &states)? };
+    let begun = place.done;
+    let scrubber = (kind.begin)(&device, place).with_context(|| name.clone())?;
+    if !arguments.allow_writes {
+        say!(
+            "idlewise: {name}: would let {} go on from {}; it begins with --allow-writes",
+            kind.name,
+            idlewise::Bytes(begun)
+        );
+        return Ok(Exit::NothingToDo);
+    }
+    let _claims = claims(&device, &states)?;
+    let stop = stop_flag(Second::IsIgnored)?;
+    let Arguments { mean_slowdown, max_slowdown, idle_wait, .. } = *arguments;
+    let settings = DrivenSettings { mean_slowdown, max_slowdown, idle_wait };
+    let mut driven = Driven::new(scrubber, settings).with_context(|| name.clone())?;
+    let mut line = Line::new(arguments.quiet, &name);
+    if begun > 0 {
+        line.say(&format!("goes on from {}", idlewise::Bytes(begun)));
+    }
+    let keep = |so_far: &SoFar| Place::beginning(kind, &device).at(&so_far.standing).keep(&device, &states);
+    let ended = until_over(&mut driven, arguments.run_for, &stop, &mut line, |so_far| {
+        keep(so_far).err().map(|error| format!("how far it is cannot be kept: {error}"))
+    });
+    let stopped = driven.stop();
+    let so_far = driven.so_far();
+    drop(line);
+    let kept = match ended {
+        Ok(true) => Place::forget(&device, &states),
+        _ => keep(&so_far),
+    };
+    let is_over = ended.with_context(|| name.clone())?;
+    stopped.with_context(|| format!("{name}: what was set is not put back"))?;
+    kept.with_context(|| format!("{name}: how far it is cannot be kept"))?;
+    let report = Report::new(&name, kind, &so_far, is_over);
+    if arguments.json {
+        output::json(&report)?
+    } else {
+        output::text(&report.text())?
+    }
+    Ok(match (so_far.standing.wrong, is_over) {
+        (1.., _) => Exit::ErrorsFound,
+        (0, true) => Exit::Clean,
+        (0, false) => Exit::Interrupted,
+    })
+}
+
+/// Drives it until it is over, or somebody wants it to end; whether it is over.
+fn until_over(
+    driven: &mut Driven,
+    run_for: Option<Nanos>,
+    stop: &AtomicBool,
+    line: &mut Line,
+    keep: impl Fn(&SoFar) -> Option<String>,
+) -> anyhow::Result<bool> {
+    let began = Instant::now();
+    let mut kept = Instant::now();
+    loop {
+        if driven.turn()? {
+            return Ok(true);
+        }
+        if stop.load(Ordering::Relaxed) || run_for.is_some_and(|time| began.elapsed() >= Duration::from(time)) {
+            return Ok(false);
+        }
+        if kept.elapsed() >= KEEP {
+            kept = Instant::now();
+            keep(&driven.so_far()).into_iter().for_each(|problem| line.say(&problem));
+        }
+        line.show(driven);
+    }
+}
+
+/// Its disks, so that no scrub meets it there.
+fn claims(device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
+    let array = Array::of(device).ok().flatten();
+    let mut disks: Vec<&Device> = array.iter().flat_map(|array| &array.members).map(|member| &member.device).collect();
+    disks.push(device);
+    disks.sort_by_key(|device| device.disk_numbers());
+    disks.dedup_by_key(|device| device.disk_numbers());
+    Ok(disks.into_iter().map(|device| Claim::of(device, states)).collect::<Result<_, _>>()?)
+}
+
+impl Arguments {
+    fn check(&self) -> Result<(), UsageError> {
+        let wrong = [
+            (
+                "--mean-slowdown 0: nothing could go on; say what others may suffer, such as 1ms",
+                self.mean_slowdown == Some(Nanos::ZERO),
+            ),
+            ("--for must be above zero, such as 6h", self.run_for == Some(Nanos::ZERO)),
+        ];
+        wrong.into_iter().find(|(_, wrong)| *wrong).map_or(Ok(()), |(text, _)| Err(UsageError(text.into())))
+    }
+
+    fn kind(&self, device: &Device) -> &'static Kind {
+        let of_the_device = || match (Path::new("/sys/block").join(device.name()).join("md").exists(), device.kind()) {
+            (true, device::Kind::HardDisk) => "md-gate",
+            (true, _) => "md-steps",
+            (false, _) => "btrfs-chunks",
+        };
+        let name = self.by.as_deref().unwrap_or_else(of_the_device);
+        SCRUBBERS.get(name).expect("clap looked it up, or it is in the table")
+    }
+}
+
+/// What one sees meanwhile.
+struct Line {
+    bar: Option<ProgressBar>,
+    name: String,
+    due: Instant,
+    quiet: bool,
+}
+
+impl Line {
+    fn new(quiet: bool, name: &str) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, screen::target(HZ));
+            bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
+            bar
+        });
+        Self { bar, name: name.into(), due: Instant::now(), quiet }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.suspend(|| say!("idlewise: {}: {text}", self.name)),
+            None => say!("idlewise: {}: {text}", self.name),
+        }
+    }
+
+    fn show(&mut self, driven: &mut Driven) {
+        let Some(bar) = self.bar.as_ref().filter(|_| Instant::now() >= self.due) else { return };
+        self.due = Instant::now() + Duration::from_secs(1) / u32::from(HZ);
+        let width = console::Term::stderr().size_checked().map_or(USUAL_WIDTH, |(_, columns)| usize::from(columns));
+        let pieces = fit(&pieces(&driven.so_far()), width.saturating_sub(self.name.len() + 3));
+        bar.set_message(format!("{}: {pieces}", self.name));
+        bar.tick();
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// The most important first.
+fn pieces(so_far: &SoFar) -> Vec<String> {
+    let doing = match so_far.why {
+        Why::Runs => "at work".into(),
+        Why::IdleWait { wait, .. } => idle_wait(Some(wait)),
+        why => named(why.name()).to_owned(),
+    };
+    let share = so_far.standing.done.0 as f64 / so_far.standing.all.0.max(1) as f64;
+    let mut pieces = vec![format!("{} of {}", percent(share), so_far.standing.all), doing];
+    let worst = so_far.disks.iter().max_by_key(|disk| disk.measured.mean_slowdown());
+    pieces.extend(
+        worst.map(|disk| format!("mean slowdown {} (goal {})", disk.measured.mean_slowdown(), disk.goal.mean_slowdown)),
+    );
+    pieces
+}

@@ -1,0 +1,201 @@
+//! btrfs's own scrub of one device, a chunk at a time: it takes no smaller piece, and one that is cancelled begins anew. So a chunk is
+//! cancelled only in its first half, by the time that others took; else the foreground waits for its end.
+
+use std::io;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Instant;
+
+use idlewise::{Bytes, Nanos};
+
+use super::{Place, Scrubber, Standing, refused};
+use crate::content::Part;
+use crate::content::btrfs::OwnDevice;
+use crate::content::btrfs::ioctl::{Counted, cancel_scrub, max_device, scrub_chunk, scrub_progress};
+use crate::device::{Device, WholeDisk};
+use crate::monitor::{self, Monitor};
+
+/// A chunk that was cancelled so often is let end: else a busy file system would never be scrubbed.
+const MOST_CANCELS: u32 = 8;
+
+/// What a call brings: what came of it, what it has counted, and how long it took.
+type Done = (io::Result<()>, Counted, Nanos);
+
+/// A scrub.
+struct Chunks {
+    device: Device,
+    own: OwnDevice,
+    /// On the device, in order; those before the first are done.
+    stretches: Vec<Range<u64>>,
+    next: usize,
+    call: Option<Receiver<Done>>,
+    began: Option<Instant>,
+    cancelled: bool,
+    cancels: u32,
+    open: bool,
+    wrong: u64,
+    /// Bytes of the device that were gone through, and the time that took.
+    through: (u64, Nanos),
+}
+
+/// Of the file system on a device.
+pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
+    let parts = device.parts().into_iter().filter(|(range, _)| *range == (0..device.size.0));
+    let mut found = None;
+    for (range, name) in parts {
+        let number = device.numbers();
+        let part = Part { disk: device.file.try_clone()?, range, name, number };
+        found = found.or(OwnDevice::of(&part).map_err(refused)?);
+    }
+    let own = found.ok_or_else(|| refused("no btrfs is on it; name one of its devices or partitions"))?;
+    let again = Device::open(&device.path).map_err(io::Error::other)?;
+    let stretches: Vec<_> = own.stretches();
+    let next = stretches.partition_point(|stretch| stretch.start < place.done);
+    let (next, wrong) = if next < stretches.len() { (next, place.wrong) } else { (0, 0) };
+    Ok(Box::new(Chunks {
+        device: again,
+        own,
+        stretches,
+        next,
+        call: None,
+        began: None,
+        cancelled: false,
+        cancels: 0,
+        open: false,
+        wrong,
+        through: (0, Nanos::ZERO),
+    }))
+}
+
+impl Chunks {
+    fn start(&mut self) -> io::Result<()> {
+        let Some(stretch) = self.stretches.get(self.next) else { return Ok(()) };
+        let (file, device) = self.own.mounted()?;
+        let (begin, (tell, told)) = (stretch.start, channel());
+        let call = move || {
+            let began = Instant::now();
+            let (done, counted) = scrub_chunk(&file, device, begin, true);
+            let _ = tell.send((done, counted, Nanos(began.elapsed().as_nanos() as u64)));
+        };
+        std::thread::Builder::new().name("btrfs-scrub".into()).spawn(call)?;
+        (self.call, self.began, self.cancelled) = (Some(told), Some(Instant::now()), false);
+        Ok(())
+    }
+
+    /// Whether less than half of the chunk is likely to be done; at first nobody knows.
+    fn is_early(&self) -> bool {
+        let (Some(began), Some(stretch)) = (self.began, self.stretches.get(self.next)) else { return false };
+        let (bytes, time) = self.through;
+        let expected = (stretch.end - stretch.start) as f64 * time.0 as f64 / bytes as f64;
+        bytes == 0 || (began.elapsed().as_nanos() as f64) < expected / 2.0
+    }
+
+    /// Ends the call, if no scrub of somebody else's would end with it.
+    fn cancel(&mut self) -> io::Result<()> {
+        let (file, device) = self.own.mounted()?;
+        for other in (1..=max_device(&file)?).filter(|other| *other != device) {
+            if scrub_progress(&file, other)?.is_some() {
+                return Ok(());
+            }
+        }
+        match cancel_scrub(&file) {
+            // It has ended meanwhile, or has not begun yet.
+            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => return Ok(()),
+            other => other?,
+        }
+        self.cancelled = true;
+        Ok(())
+    }
+
+    fn ended(&mut self, (done, counted, took): Done) -> io::Result<()> {
+        (self.call, self.began) = (None, None);
+        let cancelled = std::mem::take(&mut self.cancelled);
+        match done {
+            Ok(()) => {
+                let stretch = &self.stretches[self.next];
+                self.through = (self.through.0 + stretch.end - stretch.start, self.through.1 + took);
+                self.wrong = self.wrong.saturating_add(counted.wrong);
+                (self.next, self.cancels) = (self.next + 1, 0);
+                Ok(())
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ECANCELED) && cancelled => {
+                self.cancels += 1;
+                Ok(())
+            }
+            Err(error) => Err(match error.raw_os_error() {
+                Some(libc::EINPROGRESS) => refused("a scrub of its own is running on this device"),
+                Some(libc::ECANCELED) => refused("somebody else has cancelled the scrub"),
+                Some(libc::EPERM) => refused("to scrub takes root, or CAP_SYS_ADMIN"),
+                // The chunk was removed meanwhile, and its data are elsewhere.
+                Some(libc::ENOENT) => {
+                    self.next += 1;
+                    return Ok(());
+                }
+                _ => error,
+            }),
+        }
+    }
+}
+
+impl Scrubber for Chunks {
+    fn users(&self) -> io::Result<Vec<(WholeDisk, Box<dyn Monitor>)>> {
+        let disk = self.device.whole();
+        let mut users = monitor::of_users(&disk).map_err(io::Error::other)?;
+        // The scrub reads in this process.
+        users.own_lookups();
+        Ok(vec![(disk, users)])
+    }
+
+    fn open(&mut self) -> io::Result<()> {
+        self.open = true;
+        if self.call.is_some() { Ok(()) } else { self.start() }
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.open = false;
+        if self.call.is_some() && self.cancels < MOST_CANCELS && self.is_early() { self.cancel() } else { Ok(()) }
+    }
+
+    fn look(&mut self) -> io::Result<Standing> {
+        match self.call.as_ref().map(Receiver::try_recv) {
+            Some(Ok(done)) => {
+                self.ended(done)?;
+                if self.open {
+                    self.start()?;
+                }
+            }
+            Some(Err(TryRecvError::Disconnected)) => return Err(refused("the call of btrfs was lost")),
+            Some(Err(TryRecvError::Empty)) | None => {}
+        }
+        let end = self.stretches.last().map_or(0, |stretch| stretch.end);
+        let is_over = self.next >= self.stretches.len();
+        let done = if is_over { end } else { self.stretches[self.next].start };
+        let is_quiet = self.call.is_none();
+        Ok(Standing {
+            done: Bytes(done),
+            all: Bytes(end),
+            wrong: self.wrong,
+            wrong_in_done: self.wrong,
+            is_quiet,
+            is_over,
+        })
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        if self.call.is_none() {
+            return Ok(());
+        }
+        self.cancel()?;
+        // A chunk that could not be cancelled is waited for.
+        if let Some(Ok(done)) = self.call.as_ref().map(Receiver::recv) {
+            self.ended(done)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}

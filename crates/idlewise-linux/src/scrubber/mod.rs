@@ -1,0 +1,118 @@
+//! Scrubs that the owner of the data does itself, in the gaps: where its data cannot be judged from outside, or who wants the kernel to do it.
+//!
+//! ```text
+//! Driven ── Scrubber   md: a gate, or steps; btrfs: one chunk after the other. Opened and closed, and asked how far it is
+//!        └─ Lanes      who else uses its disks: all of them must be idle
+//! ```
+//!
+//! Whoever opens it is charged from then until it is quiet again: that is as long as a foreground request may wait for it.
+
+mod btrfs;
+mod driven;
+mod knobs;
+mod marked;
+mod md;
+mod place;
+
+use std::io;
+
+use idlewise::Bytes;
+use idlewise::registry::{Named, Registry};
+
+use crate::device::{Device, WholeDisk};
+use crate::monitor::Monitor;
+
+pub use driven::{Driven, DrivenSettings, SoFar};
+pub use knobs::put_back_checks;
+pub use place::Place;
+
+/// An owner's own scrub.
+pub trait Scrubber: Send {
+    /// Who else uses its disks, to be watched.
+    ///
+    /// # Errors
+    /// Why that cannot be seen.
+    fn users(&self) -> io::Result<Vec<(WholeDisk, Box<dyn Monitor>)>>;
+    /// Lets it go on, or starts it; does not wait.
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn open(&mut self) -> io::Result<()>;
+    /// Has it stop; what is under way may take until [`Standing::is_quiet`].
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn close(&mut self) -> io::Result<()>;
+    /// How it stands. It is asked every millisecond.
+    ///
+    /// # Errors
+    /// Why it cannot go on.
+    fn look(&mut self) -> io::Result<Standing>;
+    /// Ends it, and puts back what it has set.
+    ///
+    /// # Errors
+    /// What could not be put back.
+    fn stop(&mut self) -> io::Result<()>;
+}
+
+/// How it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// So much of it is done, and need not be done again.
+    pub done: Bytes,
+    /// Of so much.
+    pub all: Bytes,
+    /// What it has found wrong, by its own count, in its own units.
+    pub wrong: u64,
+    /// How much of that lies in what is done.
+    pub wrong_in_done: u64,
+    /// Nothing of it is under way.
+    pub is_quiet: bool,
+    /// It has come to its end.
+    pub is_over: bool,
+}
+
+/// One of them.
+pub struct Kind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// What it counts.
+    pub counts: &'static str,
+    /// Prepares it for a device, from a place on.
+    pub begin: fn(&Device, Place) -> io::Result<Box<dyn Scrubber>>,
+}
+
+impl Named for Kind {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// What there is.
+pub static SCRUBBERS: Registry<Kind> = Registry::new(&[
+    Kind {
+        name: "md-gate",
+        about: "md's own check of an array, held and let go by its speed limit: for hard disks",
+        counts: "sectors that do not match",
+        begin: md::gate,
+    },
+    Kind {
+        name: "md-steps",
+        about: "the same in steps of 16 MiB of each member: for solid-state drives, as each step makes md write its superblocks",
+        counts: "sectors that do not match",
+        begin: md::steps,
+    },
+    Kind {
+        name: "btrfs-chunks",
+        about: "btrfs's own scrub of one device, chunk by chunk: for solid-state drives, or idle times of minutes",
+        counts: "errors",
+        begin: btrfs::chunks,
+    },
+]);
+
+/// It cannot be done.
+fn refused(why: impl Into<String>) -> io::Error {
+    io::Error::other(why.into())
+}

@@ -1,0 +1,103 @@
+#!/bin/sh
+# Runs in the emulated machine: md's own check, held and let go in the gaps; what is left of it when it is killed.
+. /lib/steps.sh
+. /lib/layouts.sh
+
+export XDG_RUNTIME_DIR=/run
+fault_disk slow-0 --cache 1us
+left=$disk
+fault_disk slow-1 --cache 1us
+right=$disk
+for file in /tmp/slow-0.img /tmp/slow-1.img; do truncate -s 64M "$file"; done
+raid1 md0 32704 "$left" "$right"
+md=/sys/block/md0/md
+knobs() { cat $md/sync_action $md/sync_min $md/sync_max $md/sync_speed_min $md/sync_speed_max; }
+step before knobs
+
+OWN="--state-dir /tmp/states --json --quiet"
+step not-yet idlewise owner-scrub /dev/md0 --state-dir /tmp/states
+step untouched knobs
+
+# Alone: all of it, and what does not match is counted. Behind the backs of both.
+dd if=/dev/urandom of=/dev/md0 bs=1M count=31 oflag=direct 2>/dev/null
+for sector in 1000 1003 30000; do
+    dd if=/dev/urandom of="$left" bs=512 seek=$sector count=1 oflag=direct conv=notrunc 2>/dev/null
+done
+for by in md-gate md-steps; do
+    # shellcheck disable=SC2086
+    step "alone-$by" idlewise owner-scrub /dev/md0 --by $by --idle-wait 10ms --mean-slowdown 1s --allow-writes $OWN --restart
+    step "alone-$by-after" knobs
+done
+
+# Beside somebody who uses the array: it is held, goes on, and comes to its end.
+write_now_and_then() {
+    while [ -e /tmp/writing ]; do
+        dd if=/dev/urandom of=/dev/md0 bs=4k seek=100 count=1 oflag=direct conv=notrunc 2>/dev/null
+        sleep 0.2
+    done
+}
+for by in md-gate md-steps; do
+    touch /tmp/writing
+    write_now_and_then &
+    # shellcheck disable=SC2086
+    step "beside-$by" idlewise owner-scrub /dev/md0 --by $by --idle-wait 20ms --mean-slowdown 1s --allow-writes $OWN --restart
+    rm /tmp/writing
+    wait $!
+    step "beside-$by-after" knobs
+done
+
+# Ended by a signal, and by --for: it goes on from there, and counts nothing twice.
+touch /tmp/writing
+write_now_and_then &
+own="idlewise owner-scrub /dev/md0 --by md-gate --idle-wait 20ms --mean-slowdown 1s --allow-writes $OWN"
+# shellcheck disable=SC2086
+step ended $own --restart --for 2s
+step ended-after knobs
+rm /tmp/writing
+wait $!
+# shellcheck disable=SC2086
+step resumed $own
+
+# Killed at any moment: the next start puts all back, and a rebuild that is started then goes through.
+killed=0
+tries=${TRIES:-24}
+at=11
+while [ $killed -lt "$tries" ]; do
+    by=md-gate
+    [ $((killed % 2)) = 0 ] || by=md-steps
+    # shellcheck disable=SC2086
+    idlewise owner-scrub /dev/md0 --by $by --idle-wait 5ms --mean-slowdown 1s --allow-writes $OWN --restart >/dev/null 2>&1 &
+    pid=$!
+    at=$(((at * 1103 + 12345) % 977))
+    sleep "$((at / 500)).$(printf '%03d' $((at * 2 % 1000)))"
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    knobs | tr '\n' ' ' >> /tmp/left; echo >> /tmp/left
+    # Every third meets a rebuild, which has to pass whatever limit was left.
+    if [ $((killed % 3)) = 0 ]; then
+        idlewise owner-scrub /dev/md0 --state-dir /tmp/states >/dev/null 2>&1
+        echo idle > $md/sync_action 2>/dev/null
+        echo faulty > "$md/dev-${right#/dev/}/state"
+        for _ in $(seq 50); do
+            echo remove > "$md/dev-${right#/dev/}/state" 2>/dev/null
+            [ -e "$md/dev-${right#/dev/}" ] || break
+            sleep 0.1
+        done
+        cat "/sys/block/${right#/dev/}/dev" > $md/new_dev
+        echo 1 > "$md/dev-${right#/dev/}/slot"
+        echo recover > $md/sync_action
+        for _ in $(seq 300); do
+            [ "$(cat $md/degraded)" = 0 ] && [ "$(cat $md/sync_action)" = idle ] && break
+            sleep 0.1
+        done
+        cat $md/degraded >> /tmp/degraded
+    else
+        idlewise owner-scrub /dev/md0 --state-dir /tmp/states >/dev/null 2>&1
+    fi
+    knobs | tr '\n' ' ' >> /tmp/put-back; echo >> /tmp/put-back
+    killed=$((killed + 1))
+done
+step left cat /tmp/left
+step put-back cat /tmp/put-back
+step degraded cat /tmp/degraded
+step notes sh -c 'ls /run/idlewise/*.checks 2>/dev/null'
