@@ -1,0 +1,89 @@
+//! btrfs's own scrub, chunk by chunk in the gaps, on a mounted file system of this machine's kernel. That of md is in machine.rs.
+
+#[path = "common/btrfs.rs"]
+#[allow(dead_code, reason = "not all of it is used here")]
+mod btrfs;
+mod common;
+
+use std::fs::File;
+use std::process::Command;
+
+use btrfs::{Bench, Writer, addresses, damage, fill};
+use common::bench::{MIB, Mounted};
+use common::{run, stderr};
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+use serde_json::Value;
+
+fn scrub(bench: &Bench, device: usize, more: &[&str]) -> (Value, Option<i32>) {
+    let state = bench.folder.path().join("state");
+    let arguments = ["owner-scrub", bench.loops[device].path(), "--json", "--quiet", "--allow-writes", "--state-dir"];
+    let output = run(&[&arguments[..], &[state.to_str().unwrap(), "--mean-slowdown", "1s"], more].concat());
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    (report, output.status.code())
+}
+
+/// What btrfs's own scrub of a device counts, by btrfs-progs: errors, and bytes.
+fn by_btrfs(bench: &Bench, device: usize) -> u64 {
+    let output = Command::new("btrfs").args(["scrub", "start", "-B", "-r", "-R", bench.loops[device].path()]).output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let count = |name: &str| {
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_else(|| panic!("{name}: {text}")).parse::<u64>().unwrap()
+    };
+    ["read_errors", "csum_errors", "verify_errors", "super_errors"].map(count).iter().sum()
+}
+
+/// It counts what btrfs counts on each device, repairs nothing, and is over when all chunks are; beside a writer too.
+#[test]
+fn root_chunk_by_chunk_btrfs_finds_what_it_finds_at_once() {
+    let Some(bench) = Bench::new(2, &["-d", "raid1", "-m", "raid1"]) else { return };
+    let folder = bench.folder.path().join("mounted");
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let mut random = Pcg64::seed_from_u64(29);
+    fill(&folder, 3, 20 * MIB, &mut random);
+    let sectors = addresses(&folder.join("file1"));
+    let files: Vec<_> =
+        bench.files.iter().map(|path| File::options().read(true).write(true).open(path).unwrap()).collect();
+    for at in 0..12 {
+        let places = bench.places(sectors[at * 100]);
+        let (device, place) = *places.iter().find(|(device, _)| *device == usize::from(at % 3 == 0)).unwrap();
+        damage(&files[device], place, "sector", 0, &mut random);
+    }
+    let state = bench.folder.path().join("state");
+    let shown = run(&["owner-scrub", bench.loops[0].path(), "--state-dir", state.to_str().unwrap()]);
+    assert!(shown.status.code() == Some(2) && stderr(&shown).contains("--allow-writes"), "{}", stderr(&shown));
+    for (device, wrong) in [(0, 8), (1, 4)] {
+        let (alone, exit) = scrub(&bench, device, &["--idle-wait", "1ms"]);
+        assert_eq!((&alone["state"], &alone["wrong"], exit), (&"complete".into(), &wrong.into(), Some(3)), "{alone}");
+        assert_eq!(alone["by"], "btrfs-chunks");
+        assert_eq!(alone["disks"][0]["foreground_requests"].as_u64().map(|count| count < 100), Some(true), "{alone}");
+        let (again, _) = scrub(&bench, device, &["--idle-wait", "1ms"]);
+        assert_eq!((&again["wrong"], by_btrfs(&bench, device)), (&wrong.into(), wrong), "nothing was repaired");
+    }
+    let writer = Writer::new(&folder);
+    let (beside, _) = scrub(&bench, 0, &["--idle-wait", "100us", "--restart"]);
+    drop(writer);
+    assert_eq!((&beside["state"], &beside["wrong"]), (&"complete".into(), &8.into()), "{beside}");
+    assert!(beside["disks"][0]["foreground_requests"].as_u64() > Some(20), "{beside}");
+}
+
+/// Ended before its end, the next run goes on; somebody else's scrub is never ended.
+#[test]
+fn root_a_scrub_of_btrfs_goes_on_where_it_was() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "single"]) else { return };
+    let folder = bench.folder.path().join("mounted");
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 3, 40 * MIB, &mut Pcg64::seed_from_u64(31));
+    // It does not begin: nobody waits for so long.
+    let (ended, exit) = scrub(&bench, 0, &["--idle-wait", "1h", "--for", "300ms"]);
+    assert_eq!((&ended["state"], exit, &ended["opens"]), (&"interrupted".into(), Some(4), &0.into()), "{ended}");
+    let (whole, _) = scrub(&bench, 0, &["--idle-wait", "1ms"]);
+    assert_eq!((&whole["state"], &whole["done_bytes"]), (&"complete".into(), &whole["all_bytes"]), "{whole}");
+    let left = std::fs::read_dir(bench.folder.path().join("state")).unwrap().flatten();
+    assert_eq!(left.filter(|entry| entry.file_name().to_string_lossy().contains("owner-scrub")).count(), 0);
+    for wrong in ["no-such-thing", "md-gate"] {
+        let output = run(&["owner-scrub", bench.loops[0].path(), "--by", wrong, "--allow-writes"]);
+        assert!([Some(1), Some(64)].contains(&output.status.code()), "{}", stderr(&output));
+    }
+}
