@@ -38,6 +38,15 @@ pub struct Arguments {
     #[arg(long, help_heading = "Background work", value_name = "FILE|TIMES", conflicts_with = "WorkArguments")]
     run: Option<String>,
 
+    /// With --run: time until it is at work, each time it goes on, such as 500ms for md's check
+    #[arg(long, help_heading = "Background work", value_name = "TIME", requires = "run")]
+    opening: Option<Nanos>,
+
+    /// With --run: it works in pieces that take so long, such as 2s for btrfs's scrub. One that is cut in its first half is done again; else
+    /// the foreground waits for its end
+    #[arg(long, help_heading = "Background work", value_name = "TIME", requires = "run")]
+    piece: Option<Nanos>,
+
     /// Instead of one policy, waiting with each of these sizes and each of these waits, such as 64KiB,256KiB,1MiB 10ms..1s. A range
     /// of waits has its ends, and 1, 2 and 5 times the powers of ten between them
     #[arg(long, num_args = 2, value_names = ["SIZES", "WAITS"],
@@ -94,6 +103,9 @@ struct Row {
     slowdown_p999_s: f64,
     /// Idle time that was used, of all disks together: with `--run`, for how long the command ran.
     ran_s: f64,
+    /// With `--run`: how long it was at work for what need not be done again, with what `--opening` and `--piece` say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    useful_s: Option<f64>,
     /// Where the work is one job a WRITE.
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<JobCounts>,
@@ -160,7 +172,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         );
         let service = overruns.as_deref().map(Command::mean).or(arguments.work.mean_service());
         let setting = Setting { past: disk, model, service, amount };
-        let work = overruns.clone().map(|overruns| Box::new(Command::new(overruns)) as Box<dyn Work>);
+        let (opening, piece) = (arguments.opening.unwrap_or(Nanos::ZERO), arguments.piece.unwrap_or(Nanos::ZERO));
+        let command = |overruns| Command::new(overruns).opening(opening).in_pieces(piece);
+        let work = overruns.clone().map(|overruns| Box::new(command(overruns)) as Box<dyn Work>);
         vec![Lane::new(chosen.build(&setting), work.unwrap_or_else(|| arguments.work.work(model)))]
     };
     let all = simulate::run(&input.disks, lane);
@@ -211,6 +225,7 @@ impl Arguments {
             slowdown_p99_s: quantile(990),
             slowdown_p999_s: quantile(999),
             ran_s: run.outcome.used_idle.as_secs_f64(),
+            useful_s: self.run.as_ref().map(|_| run.details.first().map_or(0.0, |detail| detail.useful.as_secs_f64())),
             jobs: self.work.per_write().then(|| JobCounts {
                 came,
                 completed,
@@ -272,6 +287,7 @@ fn table(report: &Report) -> Table {
         }
     } else if report.is_of_a_command {
         row("command ran for", &|r| seconds(r.ran_s));
+        row("  usefully", &|r| seconds(r.useful_s.unwrap_or(0.0)));
     } else {
         row("scrubbed", &|r| Bytes(r.summary.scrubbed_bytes).to_string());
         row("throughput", &|r| Rate(r.summary.throughput_bytes_per_s as u64).to_string());

@@ -3,7 +3,7 @@
 //! ```text
 //! device ──► monitor ──► scrub ──► probe, repair
 //!    └─────► content ──────┘
-//!                ├─────► command
+//!                ├─────► command ──► scrubber
 //!                └─────► capture, replay
 //! ```
 

@@ -88,7 +88,9 @@ impl Knobs {
                 writes.push(("sync_min", &self.min));
             }
         }
-        writes.into_iter().map(|(file, value)| write(&self.folder, file, value)).fold(Ok(()), |all, one| all.and(one))
+        // Each, whatever becomes of the others.
+        let done: Vec<_> = writes.into_iter().map(|(file, value)| write(&self.folder, file, value)).collect();
+        done.into_iter().collect()
     }
 }
 

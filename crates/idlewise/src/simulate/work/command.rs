@@ -3,31 +3,65 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Served, Tally, Work};
+use super::{Detail, Served, Tally, Work};
 use crate::disk::Interference;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, TotalTime};
 
 /// Runs from the moment when the policy lets it until the foreground comes. That waits for what the command has asked the disk for until it is
 /// held: an overrun, drawn anew each time. The size of a request says nothing of a command, and is not looked at.
+///
+/// An owner's own scrub is run in the same way. It may need some time until it is at work again, and may know no smaller piece than one that
+/// takes seconds: what is cut in its first half is done again, and else the foreground waits for its end.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// Each as likely as the others.
     overruns: Vec<Nanos>,
     random: Pcg64Mcg,
+    /// Time until it is at work, each time.
+    opening: Nanos,
+    /// How long a piece takes; zero where it goes on anywhere.
+    piece: Nanos,
     runs: u64,
+    /// How long it was at work for what need not be done again.
+    useful: TotalTime,
 }
 
 impl Command {
     /// One whose overruns are these, each as likely as the others: zero where the disk had nothing to do for the command when the foreground
     /// came. Without any it never overruns. Always with the same draws.
     pub fn new(overruns: Vec<Nanos>) -> Self {
-        Self { overruns, random: Pcg64Mcg::seed_from_u64(2009), runs: 0 }
+        let random = Pcg64Mcg::seed_from_u64(2009);
+        Self { overruns, random, opening: Nanos::ZERO, piece: Nanos::ZERO, runs: 0, useful: TotalTime(0) }
+    }
+
+    /// The same, which takes so long until it is at work each time it is let go.
+    #[must_use]
+    pub fn opening(self, opening: Nanos) -> Self {
+        Self { opening, ..self }
+    }
+
+    /// The same, which works in pieces of so much time; zero for any.
+    #[must_use]
+    pub fn in_pieces(self, piece: Nanos) -> Self {
+        Self { piece, ..self }
     }
 
     /// The mean overrun.
     pub fn mean(overruns: &[Nanos]) -> Nanos {
         let sum: u128 = overruns.iter().map(|time| u128::from(time.0)).sum();
         Nanos(sum.checked_div(overruns.len() as u128).map_or(0, |mean| mean as u64))
+    }
+
+    /// Of so long at work, what need not be done again; and the rest of the last piece, where that is waited for.
+    fn worked(&self, time: u64) -> (u64, Option<u64>) {
+        match time.checked_rem(self.piece.0) {
+            None => (time, None),
+            Some(begun) if begun > 0 && begun >= self.piece.0 - begun => {
+                let rest = self.piece.0 - begun;
+                (time.saturating_add(rest), Some(rest))
+            }
+            Some(begun) => (time - begun, None),
+        }
     }
 }
 
@@ -38,9 +72,12 @@ impl Work for Command {
 
     fn serve(&mut self, _began: Nanos, _size: Bytes, _count: u64, room: Nanos) -> Served {
         self.runs += 1;
-        let overrun = match self.overruns[..] {
-            [] => Nanos::ZERO,
-            ref overruns => overruns[self.random.random_range(0..overruns.len())],
+        let (useful, rest) = self.worked(room.0.saturating_sub(self.opening.0));
+        self.useful += TotalTime(useful.into());
+        let overrun = match (rest, &self.overruns[..]) {
+            (Some(rest), _) => Nanos(rest),
+            (None, []) => Nanos::ZERO,
+            (None, overruns) => overruns[self.random.random_range(0..overruns.len())],
         };
         let time = Nanos(room.0.saturating_add(overrun.0));
         Served { requests: 1, time, interference: Interference::FULL, ..Served::default() }
@@ -49,6 +86,10 @@ impl Work for Command {
     fn tally(&self) -> Tally {
         Tally { completed: self.runs, ..Tally::default() }
     }
+
+    fn detail(&self) -> Detail {
+        Detail { useful: self.useful, ..Detail::default() }
+    }
 }
 
 #[cfg(test)]
@@ -56,7 +97,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::TotalTime;
     use crate::idle::{Idleness, IdlenessBuilder};
     use crate::policy::Waiting;
     use crate::simulate::{Lane, run};
@@ -91,6 +131,22 @@ mod tests {
         assert_eq!((outcome.collisions, outcome.used_idle, outcome.delay_sum), (0, TotalTime(70), TotalTime(0)));
         assert_eq!(Command::mean(&[Nanos(2), Nanos(5)]), Nanos(3));
         assert_eq!(Command::mean(&[]), Nanos(0));
+    }
+
+    #[test]
+    fn what_opens_slowly_or_is_cut_does_less() {
+        let useful = |command: Command, rooms: &[u64]| {
+            let mut command = command;
+            let times: Vec<_> =
+                rooms.iter().map(|room| command.serve(Nanos(0), Bytes(1), 1, Nanos(*room)).time.0 - room).collect();
+            (command.detail().useful, times)
+        };
+        let command = || Command::new(vec![Nanos(3)]);
+        assert_eq!(useful(command(), &[5, 100]), (TotalTime(105), vec![3, 3]));
+        assert_eq!(useful(command().opening(Nanos(20)), &[5, 100]), (TotalTime(80), vec![3, 3]));
+        // Pieces of 10: cut at 4 and at 44, waited for at 27 and at 35, and at 40 just over.
+        let pieces = command().in_pieces(Nanos(10));
+        assert_eq!(useful(pieces, &[4, 44, 27, 35, 40]), (TotalTime(40 + 30 + 40 + 40), vec![3, 3, 3, 5, 3]));
     }
 
     proptest! {

@@ -70,6 +70,8 @@ pub struct Detail {
     pub hits: Vec<u64>,
     /// Sum over segments of the times for which their parity was dirty.
     pub dirty: TotalTime,
+    /// Of a command: how long it was at work for what need not be done again.
+    pub useful: TotalTime,
 }
 
 impl Detail {
@@ -84,6 +86,7 @@ impl Detail {
     pub fn add(&mut self, other: &Self) {
         self.times.merge(&other.times);
         self.dirty += other.dirty;
+        self.useful += other.useful;
         self.hits.resize(self.hits.len().max(other.hits.len()), 0);
         self.hits.iter_mut().zip(&other.hits).for_each(|(sum, hits)| *sum += hits);
     }
