@@ -100,4 +100,4 @@ done
 step left cat /tmp/left
 step put-back cat /tmp/put-back
 step degraded cat /tmp/degraded
-step notes sh -c 'ls /run/idlewise/*.checks 2>/dev/null'
+step notes sh -c 'ls /run/idlewise/*.knobs 2>/dev/null'

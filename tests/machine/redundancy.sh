@@ -50,7 +50,7 @@ step md-stands-unknown idlewise repair "$odd" --md --allow-writes --state-dir /t
 namespace=$(readlink /proc/self/ns/pid | tr -dc 0-9)
 cat > /run/idlewise/99999-1.knobs <<END
 {"version": 3, "process": {"pid": 99999, "start_ticks": 1, "pid_namespace": $namespace, "boot_id": "$(cat /proc/sys/kernel/random/boot_id)"}}
-{"folder": "/sys/block/md1/md", "found": ["idle", "0", "max"], "set": ["check", "0", "128"]}
+{"folder": "/sys/block/md1/md", "action": "check", "begin": 0, "speeds": ["system", "system"], "min": "0", "max": "max"}
 END
 chmod 600 /run/idlewise/99999-1.knobs
 scrub md-stands-scrub "$even"

@@ -15,7 +15,7 @@ use idlewise_linux::command::Why;
 use idlewise_linux::content::Array;
 use idlewise_linux::device::{self, Device};
 use idlewise_linux::scrub::{Claim, StateFolder};
-use idlewise_linux::scrubber::{Driven, DrivenSettings, Kind, Place, SCRUBBERS, SoFar, put_back_checks};
+use idlewise_linux::scrubber::{Driven, DrivenSettings, Kind, Place, SCRUBBERS, SoFar};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{Exit, UsageError};
@@ -93,7 +93,7 @@ fn names() -> PossibleValuesParser {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.check()?;
-    put_back_checks();
+    idlewise_linux::put_back_what_is_left();
     let device = open_device(&arguments.device)?;
     let name = device.path.display().to_string();
     let kind = arguments.kind(&device);

@@ -10,7 +10,7 @@ use idlewise_linux::content::{self, Array, Found, Md};
 use idlewise_linux::device::Device;
 use idlewise_linux::repair::{
     Fate, Outcome, RepairLog, by_owner, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium,
-    of_the_owner, put_back_what_is_left, through_array, through_members,
+    of_the_owner, through_array, through_members,
 };
 use idlewise_linux::scrub::{Claim, StateFolder};
 use serde::Serialize;
@@ -75,7 +75,7 @@ struct Repaired {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    put_back_what_is_left();
+    idlewise_linux::put_back_what_is_left();
     let device = open_device(&arguments.device)?;
     // The array itself, whose members a scrub has compared.
     let array = if arguments.md {

@@ -138,7 +138,8 @@ pub struct Arguments {
     /// Whose checksums to compare the data with
     ///
     /// A disk that answers without an error may answer wrongly. A file system that keeps checksums of its data is asked for them while it is
-    /// mounted, and what differs is an error of kind `checksum` or `tree-block`.
+    /// mounted, and what differs is an error of kind `checksum` or `tree-block`. The members of an array of md or LVM are compared with each other: what does not fit is
+    /// an error of kind `differs`.
     #[arg(long, value_name = "NAME", value_parser = content::names(), default_value = "auto")]
     content: String,
 
@@ -208,8 +209,7 @@ enum Pace {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.check()?;
-    idlewise_linux::repair::put_back_what_is_left();
-    idlewise_linux::scrubber::put_back_checks();
+    idlewise_linux::put_back_what_is_left();
     // While files are read that may never end, Ctrl-C still ends the process.
     let pace = arguments.pace()?;
     let stop = stop_flag(Second::Ends)?;

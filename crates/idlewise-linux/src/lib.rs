@@ -15,6 +15,7 @@ pub mod device;
 pub mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod knobs;
 mod ledger;
 mod memory;
 pub mod monitor;
@@ -26,3 +27,4 @@ pub mod scrubber;
 mod watched;
 
 pub use files::{Replacement, replace_file};
+pub use knobs::put_back_what_is_left;

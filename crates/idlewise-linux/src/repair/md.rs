@@ -18,11 +18,11 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 use idlewise::report::printable::one_line;
 
-use super::knobs::{KnobLedger, Knobs};
 use super::{Fate, Outcome, RepairError, RepairLog, in_pieces, note};
 use crate::content::{DIFFERS, Fit, Md};
 use crate::device::Device;
 use crate::device::verify::Verifier;
+use crate::knobs::{KnobLedger, Knobs, NO_LIMIT};
 use crate::memory::Buffer;
 use crate::scrub::BadBlocks;
 
@@ -302,11 +302,11 @@ impl Array {
             return Err(self.problem(format!("is busy ({busy})")));
         }
         // The last window may be cut off by the end of the data, where "max" is the only limit that fits.
-        let limit = if end >= self.data.1 { "max".into() } else { end.to_string() };
-        let knobs = Knobs::of(action, &self.folder, begin, &limit).map_err(|error| self.problem(error.to_string()))?;
+        let limit = if end >= self.data.1 { NO_LIMIT.into() } else { end.to_string() };
+        let knobs = Knobs::of(&self.folder, action, begin).map_err(|error| self.problem(error.to_string()))?;
         ledger.add(knobs.clone()).map_err(|error| self.unnoted(&error))?;
         let reset = Reset { array: self, knobs, ledger };
-        reset.knobs.set().map_err(|error| self.problem(error.to_string()))?;
+        reset.knobs.start(&limit).map_err(|error| self.problem(error.to_string()))?;
         let until = Instant::now() + PATIENCE;
         loop {
             sleep(LOOK);
@@ -395,9 +395,14 @@ mod tests {
     fn a_check_that_is_stopped_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
-        for (name, value) in
-            [("sync_action", "idle"), ("sync_completed", "none"), ("sync_min", "0"), ("sync_max", "4096")]
-        {
+        for (name, value) in [
+            ("sync_action", "idle"),
+            ("sync_completed", "none"),
+            ("sync_min", "0"),
+            ("sync_max", "4096"),
+            ("sync_speed_min", "1000 (system)"),
+            ("sync_speed_max", "200000 (system)"),
+        ] {
             fs::write(file(name), value).unwrap();
         }
         let array = Array { name: "md0".into(), folder: folder.path().into(), data: (2048, 100_000), chunk: 1024 };
@@ -405,7 +410,7 @@ mod tests {
         assert!(!array.go_through("check", 128, 256, &mut ledger, &AtomicBool::new(true)).unwrap());
         let left = ["sync_action", "sync_min", "sync_max"].map(|name| fs::read_to_string(file(name)).unwrap());
         assert_eq!(left, ["idle", "0", "4096"]);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing is left written down");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6, "nothing is left written down");
         fs::write(file("sync_action"), "check").unwrap();
         let busy = array.go_through("check", 1024, 2048, &mut ledger, &AtomicBool::new(false)).unwrap_err().to_string();
         assert_eq!(busy, "md0: is busy (check)");

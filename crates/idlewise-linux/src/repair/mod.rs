@@ -2,13 +2,11 @@
 //! data on a device; it does so only when told to, on devices that nobody uses or through md's own machinery.
 
 mod alike;
-mod knobs;
 mod log;
 mod md;
 mod mirror;
 mod owner;
 
-pub use knobs::put_back_what_is_left;
 pub use log::RepairLog;
 pub use md::{check_array, through_array, through_members};
 pub use mirror::{check_mirror, from_mirror};

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use idlewise::Bytes;
 
-use super::knobs::{FREE, HELD, KnobLedger, Knobs, read, write};
 use super::{Place, Scrubber, Standing, refused};
 use crate::device::{Device, WholeDisk};
 use crate::files::told_by_kernel;
+use crate::knobs::{FREE, HELD, KnobLedger, Knobs, NO_LIMIT, read, write};
 use crate::monitor::{self, Monitor};
 
 const SECTOR: u64 = 512;
@@ -113,26 +113,20 @@ impl Check {
     /// Tells md where to begin, and starts it.
     fn start(&mut self) -> io::Result<()> {
         self.is_whole()?;
-        let knobs = Knobs::of(&self.folder, self.begin)?;
+        let knobs = Knobs::of(&self.folder, "check", self.begin)?;
         let mut ledger = KnobLedger::begin()?;
         ledger.add(knobs.clone())?;
         let (knobs, _) = self.set.insert((knobs, ledger));
         let limit = match &mut self.how {
             // The whole system's limits would hold it in the middle of a step.
-            How::Gate => "max".into(),
+            How::Gate => NO_LIMIT.into(),
             How::Steps(limit) => {
                 *limit = (self.begin + STEP).min(self.all);
                 limit_of(*limit, self.all)
             }
         };
         knobs.set_speed(FREE)?;
-        // The beginning must not lie beyond the limit.
-        for (file, value) in
-            [("sync_min", "0"), ("sync_max", &*limit), ("sync_min", &*self.begin.to_string()), ("sync_action", "check")]
-        {
-            write(&self.folder, file, value)?;
-        }
-        Ok(())
+        knobs.start(&limit)
     }
 
     /// How far it is, in sectors; nothing where md does not say at the moment.
@@ -173,7 +167,7 @@ impl Check {
     /// It has ended by itself: at its end, or somebody has stopped it.
     fn ended(&mut self) -> io::Result<()> {
         // Having come to the end md forgets where it was told to begin, and the limit.
-        let forgot = read(&self.folder, "sync_min")? == "0" && read(&self.folder, "sync_max")? == "max";
+        let forgot = read(&self.folder, "sync_min")? == "0" && read(&self.folder, "sync_max")? == NO_LIMIT;
         let near = self.all - self.done.min(self.all) <= (self.all / 8).max(2 * STEP);
         if !forgot || !near {
             return Err(refused("somebody else has ended md's check"));
@@ -279,7 +273,7 @@ impl Drop for Check {
 
 /// As md takes a limit: the last one need not be a multiple of the chunk.
 fn limit_of(limit: u64, all: u64) -> String {
-    if limit >= all { "max".into() } else { limit.to_string() }
+    if limit >= all { NO_LIMIT.into() } else { limit.to_string() }
 }
 
 /// How far the check of an array is, in sectors, by /proc/mdstat, which has it in KiB.

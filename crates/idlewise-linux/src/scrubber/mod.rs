@@ -9,7 +9,6 @@
 
 mod btrfs;
 mod driven;
-mod knobs;
 mod marked;
 mod md;
 mod place;
@@ -23,7 +22,6 @@ use crate::device::{Device, WholeDisk};
 use crate::monitor::Monitor;
 
 pub use driven::{Driven, DrivenSettings, SoFar};
-pub use knobs::put_back_checks;
 pub use place::Place;
 
 /// An owner's own scrub.
