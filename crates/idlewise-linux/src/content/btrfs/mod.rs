@@ -37,6 +37,8 @@ use trees::Allocated;
 const FRESH: Duration = Duration::from_secs(30);
 /// The same where a place lies in no chunk that is known.
 const AGAIN: Duration = Duration::from_secs(1);
+/// What the kernel says of the kind of a file system (its include/uapi/linux/magic.h).
+const BTRFS_SUPER_MAGIC: u64 = 0x9123_683e;
 /// Of so many sectors of a run the files are asked for.
 const NAMED: u64 = 16;
 
@@ -150,7 +152,9 @@ impl Btrfs {
         let open = |folder: &Path| {
             let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
             let file = File::options().read(true).custom_flags(flags.bits() as i32).open(folder).ok()?;
-            (ioctl::file_system(&file).ok()? == self.superblock.id).then_some(file)
+            // Whoever has mounted something else over it may answer whatever he likes, but not this.
+            let is_btrfs = rustix::fs::fstatfs(&file).ok()?.f_type as u64 & 0xffff_ffff == BTRFS_SUPER_MAGIC;
+            (is_btrfs && ioctl::file_system(&file).ok()? == self.superblock.id).then_some(file)
         };
         if let Some(file) = Some(&self.mount).filter(|mount| mount.is_absolute()).and_then(|mount| open(mount)) {
             return Ok(file);
