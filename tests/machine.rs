@@ -512,6 +512,19 @@ fn the_check_of_md_is_held_and_leaves_nothing_behind() {
     let [ended, resumed] = ["ended", "resumed"].map(|name| steps[name].json());
     assert_eq!((&ended["state"], &steps["ended-after"].output), (&"interrupted".into(), before), "{ended}");
     assert_eq!((&resumed["state"], &resumed["wrong"]), (&"complete".into(), &256.into()), "{ended} {resumed}");
+    let again = steps["again"].json();
+    let in_one_go = steps["in-one-go"].output.trim().parse::<u64>().unwrap();
+    assert_eq!((&again["state"], &again["wrong"]), (&"complete".into(), &in_one_go.into()), "{again}");
+    assert!((1..60).contains(&steps["turns"].exit) && in_one_go >= 5 * 128, "{} {in_one_go}", steps["turns"].exit);
+    let taken = &steps["taken-away"];
+    assert_eq!((&taken.json()["state"], taken.exit), (&"failed".into(), 1), "{taken:?}");
+    assert!(taken.errors.contains("somebody else has ended"), "{taken:?}");
+    assert_eq!(&steps["taken-away-after"].output, before);
+    for name in ["beside-another", "not-beside"] {
+        let step = &steps[name];
+        assert!(step.exit == 1 && step.errors.contains("md3 (check)"), "{name}: {step:?}");
+    }
+    assert_eq!(["other", "other-is-over"].map(|name| steps[name].output.trim()), ["check", "idle"]);
     let line = before.replace('\n', " ");
     let put_back: Vec<_> = steps["put-back"].output.lines().map(|line| line.trim_end()).collect();
     assert!(put_back.len() >= 20 && put_back.iter().all(|one| *one == line.trim_end()), "{put_back:#?}");

@@ -58,6 +58,38 @@ wait $!
 # shellcheck disable=SC2086
 step resumed $own
 
+# Ended again and again, it counts each of six windows once, as md does in one go.
+for sector in 5000 20000 40000 60000; do
+    dd if=/dev/urandom of="$right" bs=512 seek=$sector count=1 oflag=direct conv=notrunc 2>/dev/null
+done
+echo check > $md/sync_action
+for _ in $(seq 300); do [ "$(cat $md/sync_action)" = idle ] && break; sleep 0.1; done
+step in-one-go cat $md/mismatch_cnt
+turns=0
+# shellcheck disable=SC2086
+idlewise owner-scrub /dev/md0 --by md-gate --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --restart --for 700ms > /tmp/again
+while grep -q interrupted /tmp/again && [ $turns -lt 60 ]; do
+    turns=$((turns + 1))
+    by=md-gate
+    # shellcheck disable=SC2086
+    idlewise owner-scrub /dev/md0 --by $by --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --for 700ms > /tmp/again
+done
+step again cat /tmp/again
+tell turns $turns
+
+# Somebody else ends it: it says so, and nothing is left.
+touch /tmp/writing
+write_now_and_then &
+(
+    for _ in $(seq 100); do [ "$(cat $md/sync_action)" = check ] && break; sleep 0.1; done
+    sleep 1
+    echo idle > $md/sync_action
+) &
+# shellcheck disable=SC2086
+step taken-away $own --restart
+rm /tmp/writing
+step taken-away-after knobs
+
 # Killed at any moment: the next start puts all back, and a rebuild that is started then goes through.
 killed=0
 tries=${TRIES:-24}
@@ -101,3 +133,29 @@ step left cat /tmp/left
 step put-back cat /tmp/put-back
 step degraded cat /tmp/degraded
 step notes sh -c 'ls /run/idlewise/*.knobs 2>/dev/null'
+
+# Another array on the same disks: md would have it wait, so the check is ended, and not begun.
+two_arrays() {
+    truncate -s 64M "/tmp/$1.img"
+    printf '\000\000\000\000\203\000\000\000\000\010\000\000\000\000\001\000\000\000\000\000\203\000\000\000\000\010\001\000\000\200\000\000' |
+        dd of="/tmp/$1.img" bs=1 seek=446 conv=notrunc 2>/dev/null
+    printf '\125\252' | dd of="/tmp/$1.img" bs=1 seek=510 conv=notrunc 2>/dev/null
+    fault_disk "$@"
+}
+two_arrays pair-0 --cache 1us
+left=$disk
+two_arrays pair-1 --cache 1us
+right=$disk
+raid1 md2 32704 "${left}1" "${right}1"
+raid1 md3 16320 "${left}2" "${right}2"
+(
+    for _ in $(seq 100); do [ "$(cat /sys/block/md2/md/sync_action)" = check ] && break; sleep 0.1; done
+    echo check > /sys/block/md3/md/sync_action
+) &
+# shellcheck disable=SC2086
+step beside-another idlewise owner-scrub /dev/md2 --by md-steps --idle-wait 500ms --mean-slowdown 1s --allow-writes $OWN
+step other cat /sys/block/md3/md/sync_action
+# shellcheck disable=SC2086
+step not-beside idlewise owner-scrub /dev/md2 --by md-steps --allow-writes $OWN
+for _ in $(seq 300); do [ "$(cat /sys/block/md3/md/sync_action)" = idle ] && break; sleep 0.1; done
+step other-is-over cat /sys/block/md3/md/sync_action

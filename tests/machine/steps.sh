@@ -94,7 +94,7 @@ raid1() {
     shift 2
     slot=0
     for member in "$@"; do
-        number=$(cat "/sys/block/${member#/dev/}/dev")
+        number=$(cat "/sys/class/block/${member#/dev/}/dev")
         echo "$number" > "$md/new_dev"
         echo $slot > "$md/dev-${member#/dev/}/slot"
         slot=$((slot + 1))

@@ -12,6 +12,7 @@ mod examples;
 mod exit;
 mod explore;
 mod files;
+mod gaps;
 mod idle;
 mod input;
 mod live;

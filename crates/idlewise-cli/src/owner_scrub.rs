@@ -2,7 +2,6 @@
 
 mod report;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,29 +15,28 @@ use idlewise_linux::content::Array;
 use idlewise_linux::device::{self, Device};
 use idlewise_linux::scrub::{Claim, StateFolder};
 use idlewise_linux::scrubber::{Driven, DrivenSettings, Kind, Place, SCRUBBERS, SoFar};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{Exit, UsageError};
+use crate::gaps::{Limits, Line, worst};
 use crate::live::{Second, open_device, stop_flag};
 use crate::output::{self, say};
-use crate::screen;
-use crate::scrub::words::{fit, idle_wait, named};
+use crate::scrub::words::{idle_wait, named};
 use report::Report;
 
-/// How often its place is kept, and its line drawn at most.
+/// How often its place is kept.
 const KEEP: Duration = Duration::from_secs(30);
-const HZ: u8 = 2;
-const USUAL_WIDTH: usize = 80;
+const NOT_KEPT: &str = "how far it is cannot be kept, so that the next run begins anew";
 
 /// Let md or btrfs scrub with its own scrub, in the idle times of its disks. Writes, so only with --allow-writes
 ///
-/// `idlewise scrub` compares the data of md, LVM and btrfs itself, in requests of any size, and slows others least. This command is for what it
-/// cannot see, such as the parity of btrfs, or for those who want the kernel to do it. The scrub goes on while nobody else uses its disks, and is
-/// held when somebody does. A foreground request may wait until it is quiet: that is measured, and the account keeps the mean slowdown
-/// within the goal. After an interruption, the next run goes on from there.
+/// `idlewise scrub` compares the data of md, LVM and btrfs itself, in requests of any size, and slows others least. This command is for those
+/// who want the kernel to do it. The scrub goes on while nobody else uses its disks, and is held when somebody does. A foreground request
+/// may wait until it is quiet: that is measured, and the account keeps the mean slowdown within the goal. After an interruption, the next
+/// run goes on from there.
 ///
 /// It writes: md's check rewrites what one member cannot read from the others, and notes in the superblocks how far it is. btrfs's scrub is
-/// told to repair nothing, but each chunk commits a transaction.
+/// told to repair nothing, but each chunk commits a transaction. btrfs with RAID 5 or 6 is refused, as the kernel rewrites its parity
+/// all the same.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// An md array, such as /dev/md0, or a device of a mounted btrfs
@@ -52,18 +50,8 @@ pub struct Arguments {
     #[arg(long)]
     allow_writes: bool,
 
-    /// Mean added response time that foreground requests may suffer, such as 1ms [default: 1ms for a hard disk, 10us for an SSD or NVMe disk]
-    #[arg(long, value_name = "TIME")]
-    mean_slowdown: Option<Nanos>,
-
-    /// Say so when a foreground request was delayed by more than this, such as 50ms [default: 50ms for a hard disk, 5ms for an SSD, 1ms
-    /// for an NVMe disk]
-    #[arg(long, value_name = "TIME")]
-    max_slowdown: Option<Nanos>,
-
-    /// Idle time of its disks before it goes on [default: chosen from what is seen, and again every minute]
-    #[arg(long, value_name = "TIME")]
-    idle_wait: Option<Nanos>,
+    #[command(flatten)]
+    limits: Limits,
 
     /// Stop after this long, such as 6h, with exit code 4; the next run goes on from there
     #[arg(long = "for", value_name = "TIME")]
@@ -111,7 +99,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let _claims = claims(&device, &states)?;
     let stop = stop_flag(Second::IsIgnored)?;
-    let Arguments { mean_slowdown, max_slowdown, idle_wait, .. } = *arguments;
+    let Limits { mean_slowdown, max_slowdown, idle_wait } = arguments.limits;
     let settings = DrivenSettings { mean_slowdown, max_slowdown, idle_wait };
     let mut driven = Driven::new(scrubber, settings).with_context(|| name.clone())?;
     let mut line = Line::new(arguments.quiet, &name);
@@ -120,7 +108,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let keep = |so_far: &SoFar| Place::beginning(kind, &device).at(&so_far.standing).keep(&device, &states);
     let ended = until_over(&mut driven, arguments.run_for, &stop, &mut line, |so_far| {
-        keep(so_far).err().map(|error| format!("how far it is cannot be kept: {error}"))
+        keep(so_far).err().map(|error| format!("{NOT_KEPT}: {error}"))
     });
     let stopped = driven.stop();
     let so_far = driven.so_far();
@@ -129,15 +117,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Ok(true) => Place::forget(&device, &states),
         _ => keep(&so_far),
     };
-    let is_over = ended.with_context(|| name.clone())?;
-    stopped.with_context(|| format!("{name}: what was set is not put back"))?;
-    kept.with_context(|| format!("{name}: how far it is cannot be kept"))?;
-    let report = Report::new(&name, kind, &so_far, is_over);
+    let state = match ended {
+        Ok(true) => "complete",
+        Ok(false) => "interrupted",
+        Err(_) => "failed",
+    };
+    let report = Report::new(&name, kind, &so_far, state);
     if arguments.json {
         output::json(&report)?
     } else {
         output::text(&report.text())?
     }
+    let is_over = ended.with_context(|| name.clone())?;
+    stopped.with_context(|| format!("{name}: what was set is not put back"))?;
+    kept.with_context(|| format!("{name}: {NOT_KEPT}"))?;
     Ok(match (so_far.standing.wrong, is_over) {
         (1.., _) => Exit::ErrorsFound,
         (0, true) => Exit::Clean,
@@ -154,7 +147,8 @@ fn until_over(
     keep: impl Fn(&SoFar) -> Option<String>,
 ) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let mut kept = Instant::now();
+    // Once before it begins: who cannot keep it says so now.
+    let mut kept: Option<Instant> = None;
     loop {
         if driven.turn()? {
             return Ok(true);
@@ -162,11 +156,14 @@ fn until_over(
         if stop.load(Ordering::Relaxed) || run_for.is_some_and(|time| began.elapsed() >= Duration::from(time)) {
             return Ok(false);
         }
-        if kept.elapsed() >= KEEP {
-            kept = Instant::now();
+        if kept.is_none_or(|kept| kept.elapsed() >= KEEP) {
+            kept = Some(Instant::now());
             keep(&driven.so_far()).into_iter().for_each(|problem| line.say(&problem));
         }
-        line.show(driven);
+        line.show(|| {
+            let so_far = driven.so_far();
+            (so_far.disks.clone(), pieces(&so_far))
+        });
     }
 }
 
@@ -182,14 +179,11 @@ fn claims(device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
 
 impl Arguments {
     fn check(&self) -> Result<(), UsageError> {
-        let wrong = [
-            (
-                "--mean-slowdown 0: nothing could go on; say what others may suffer, such as 1ms",
-                self.mean_slowdown == Some(Nanos::ZERO),
-            ),
-            ("--for must be above zero, such as 6h", self.run_for == Some(Nanos::ZERO)),
-        ];
-        wrong.into_iter().find(|(_, wrong)| *wrong).map_or(Ok(()), |(text, _)| Err(UsageError(text.into())))
+        self.limits.check()?;
+        match self.run_for {
+            Some(Nanos::ZERO) => Err(UsageError("--for must be above zero, such as 6h".into())),
+            _ => Ok(()),
+        }
     }
 
     fn kind(&self, device: &Device) -> &'static Kind {
@@ -203,48 +197,6 @@ impl Arguments {
     }
 }
 
-/// What one sees meanwhile.
-struct Line {
-    bar: Option<ProgressBar>,
-    name: String,
-    due: Instant,
-    quiet: bool,
-}
-
-impl Line {
-    fn new(quiet: bool, name: &str) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::with_draw_target(None, screen::target(HZ));
-            bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
-            bar
-        });
-        Self { bar, name: name.into(), due: Instant::now(), quiet }
-    }
-
-    fn say(&self, text: &str) {
-        match &self.bar {
-            _ if self.quiet => {}
-            Some(bar) => bar.suspend(|| say!("idlewise: {}: {text}", self.name)),
-            None => say!("idlewise: {}: {text}", self.name),
-        }
-    }
-
-    fn show(&mut self, driven: &mut Driven) {
-        let Some(bar) = self.bar.as_ref().filter(|_| Instant::now() >= self.due) else { return };
-        self.due = Instant::now() + Duration::from_secs(1) / u32::from(HZ);
-        let width = console::Term::stderr().size_checked().map_or(USUAL_WIDTH, |(_, columns)| usize::from(columns));
-        let pieces = fit(&pieces(&driven.so_far()), width.saturating_sub(self.name.len() + 3));
-        bar.set_message(format!("{}: {pieces}", self.name));
-        bar.tick();
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.bar.iter().for_each(ProgressBar::finish_and_clear);
-    }
-}
-
 /// The most important first.
 fn pieces(so_far: &SoFar) -> Vec<String> {
     let doing = match so_far.why {
@@ -254,9 +206,6 @@ fn pieces(so_far: &SoFar) -> Vec<String> {
     };
     let share = so_far.standing.done.0 as f64 / so_far.standing.all.0.max(1) as f64;
     let mut pieces = vec![format!("{} of {}", percent(share), so_far.standing.all), doing];
-    let worst = so_far.disks.iter().max_by_key(|disk| disk.measured.mean_slowdown());
-    pieces.extend(
-        worst.map(|disk| format!("mean slowdown {} (goal {})", disk.measured.mean_slowdown(), disk.goal.mean_slowdown)),
-    );
+    pieces.extend(worst(&so_far.disks));
     pieces
 }

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::Context;
-use idlewise::{Bytes, Nanos};
+use idlewise::Bytes;
 use idlewise_linux::command::{Held, Noted, Paced, Progress, Settings, Whose, launch};
 use idlewise_linux::device::WholeDisk;
 
 use crate::exit::UsageError;
+use crate::gaps::{Limits, Line};
 use crate::output::{self, say};
 use crate::screen;
-use line::Line;
 pub use report::Disk;
 use report::Report;
 use signals::{Signals, Told};
@@ -58,23 +58,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     unit: Option<String>,
 
-    /// Mean added response time that foreground requests may suffer, such as 1ms
-    ///
-    /// The mean is over all foreground requests of a disk, not only over those that are delayed. [default: 1ms for a hard disk, 10us
-    /// for an SSD or NVMe disk]
-    #[arg(long, value_name = "TIME")]
-    mean_slowdown: Option<Nanos>,
-
-    /// Say so when a foreground request was delayed by more than this, such as 50ms [default: 50ms for a hard disk, 5ms for an SSD, 1ms
-    /// for an NVMe disk]
-    ///
-    /// It is watched, not enforced: a foreground request waits for what the command has already asked the disk for.
-    #[arg(long, value_name = "TIME")]
-    max_slowdown: Option<Nanos>,
-
-    /// Idle time of a disk before the command goes on [default: chosen from what is seen, and again every minute]
-    #[arg(long, value_name = "TIME")]
-    idle_wait: Option<Nanos>,
+    #[command(flatten)]
+    limits: Limits,
 
     /// Hold the command's memory, page cache included, below this size, such as 1GiB
     ///
@@ -136,7 +121,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
         let is_limited = held.group().is_some_and(|group| group.limit_memory(bytes).is_ok());
         anyhow::ensure!(is_limited, "--memory-high: there is no memory controller here (control groups, version 2)");
     }
-    let Arguments { mean_slowdown, max_slowdown, idle_wait, .. } = *arguments;
+    let Limits { mean_slowdown, max_slowdown, idle_wait } = arguments.limits;
     let mut paced = Paced::new(held, Settings { mean_slowdown, max_slowdown, idle_wait, disks })?;
     if !arguments.quiet {
         arguments.say_what_is_coarse(by_signals.as_deref(), paced.coarse());
@@ -196,7 +181,10 @@ fn until_over(
 ) -> anyhow::Result<u8> {
     loop {
         paced.turn()?;
-        line.show(|| paced.progress());
+        line.show(|| {
+            let progress = paced.progress();
+            (progress.disks.clone(), line::pieces(&progress))
+        });
         paced.warnings().iter().for_each(|warning| line.say(warning));
         noted.iter_mut().for_each(|noted| noted.tell(|| paced.progress()));
         match &mut child {
@@ -258,15 +246,11 @@ fn code(status: ExitStatus) -> u8 {
 
 impl Arguments {
     fn check(&self) -> anyhow::Result<()> {
-        let zero = self.mean_slowdown == Some(Nanos::ZERO);
-        let less = self.max_slowdown.zip(self.mean_slowdown).is_some_and(|(max, mean)| max < mean);
-        let wrong = [
-            (zero, "--mean-slowdown 0: nothing could run; say what others may suffer, such as 1ms"),
-            (less, "--max-slowdown is less than --mean-slowdown"),
-            (self.json.as_deref() == Some(Path::new("-")), "--json takes a file: standard output is the command's"),
-        ];
-        let wrong = wrong.into_iter().find(|(is, _)| *is);
-        wrong.map_or(Ok(()), |(_, text)| Err(UsageError(text.into()).into()))
+        self.limits.check()?;
+        match self.json.as_deref() == Some(Path::new("-")) {
+            true => Err(UsageError("--json takes a file: standard output is the command's".into()).into()),
+            false => Ok(()),
+        }
     }
 
     fn whose(&self) -> Whose {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,9 @@ pub const FREE: &str = "100000000";
 pub const NO_LIMIT: &str = "max";
 
 const SPEEDS: [&str; 2] = ["sync_speed_min", "sync_speed_max"];
+/// md takes its time to end what it is told to end, and then notes where it was: what was put back is looked at so often, and so far apart.
+const LOOKS: u32 = 40;
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// An array's own settings, as they were found, and what is begun there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,14 +107,38 @@ impl Knobs {
         }
         let left = SPEEDS.into_iter().zip(&speeds).zip(&self.speeds).filter(|((_, now), _)| is_ours(now));
         writes.extend(left.map(|((file, _), found)| (file, &**found)));
-        let is_begun = is_over && max == self.max && (min == "0" || min == self.begin.to_string()) && min != self.min;
-        if is_this || limit_is_ours || is_begun {
+        // Ended by somebody else, md has noted how far it was: whoever checks next would not see what is before that.
+        let reached = |min: u64| min == 0 || min >= self.begin;
+        let is_begun = is_over && max == self.max && min != self.min && min.parse().is_ok_and(reached);
+        let has_limits = is_this || limit_is_ours || is_begun;
+        if has_limits {
             // A limit may be raised only, and the beginning not lie beyond it.
             writes.extend([("sync_min", "0"), ("sync_max", &*self.max), ("sync_min", &*self.min)]);
         }
         // Each, whatever becomes of the others.
-        let done: Vec<_> = writes.into_iter().map(|(file, value)| write(&self.folder, file, value)).collect();
-        done.into_iter().collect()
+        let all = |writes: &[(&str, &str)]| -> io::Result<()> {
+            let done: Vec<_> = writes.iter().map(|(file, value)| write(&self.folder, file, value)).collect();
+            done.into_iter().collect()
+        };
+        let mut done = all(&writes);
+        if !has_limits {
+            return done;
+        }
+        for _ in 0..LOOKS {
+            let (action, min, max) =
+                (read(&self.folder, "sync_action")?, read(&self.folder, "sync_min")?, read(&self.folder, "sync_max")?);
+            let is_back = min == self.min && max == self.max;
+            let is_ended = action != self.action;
+            // What somebody else has begun meanwhile is his.
+            if is_ended && (is_back && done.is_ok() || action != "idle") {
+                return done;
+            }
+            std::thread::sleep(BETWEEN);
+            if !is_back || done.is_err() {
+                done = all(&writes[usize::from(is_this)..]);
+            }
+        }
+        done.and(Err(io::Error::other("md does not end it, or does not keep what it is told")))
     }
 }
 
@@ -185,6 +213,9 @@ mod tests {
             (with_speed("check", "100000000 (local)", "128", "max"), back),
             (of("check", "128", "4096"), SYSTEM),
             (["idle", SYSTEM[1], "1 (local)", "0", "max"], ["idle", SYSTEM[1], "system", "0", "max"]),
+            // Somebody else has ended it, and md has noted where it was.
+            (of("idle", "5248", "max"), SYSTEM),
+            (of("idle", "5248", "8192"), SYSTEM),
             // A rebuild that stands at the limit, behind what the check had come to.
             (with_speed("recover", "1 (local)", "1024", "4096"), with_speed("recover", "system", "0", "max")),
             // Somebody else's.

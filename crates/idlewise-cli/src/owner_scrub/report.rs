@@ -16,9 +16,9 @@ pub struct Report {
     device: String,
     /// Whose scrub: `md-gate`, `md-steps` or `btrfs-chunks`.
     by: &'static str,
-    /// `complete`, or `interrupted`: the next run goes on.
+    /// `complete`; `interrupted`, or `failed`: the next run goes on.
     state: &'static str,
-    /// How much of it is done, by the owner's own measure: of an array, on each member.
+    /// How much of it is done, by the owner's own measure: of each member, of RAID 10 of the array, and of btrfs of its chunks on the device.
     done_bytes: u64,
     /// Of how much.
     all_bytes: u64,
@@ -43,12 +43,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of one that is over, or was interrupted.
-    pub fn new(device: &str, kind: &Kind, so_far: &SoFar, is_over: bool) -> Self {
+    /// Of one that has ended.
+    pub fn new(device: &str, kind: &Kind, so_far: &SoFar, state: &'static str) -> Self {
         Self {
             device: device.into(),
             by: kind.name,
-            state: if is_over { "complete" } else { "interrupted" },
+            state,
             done_bytes: so_far.standing.done.0,
             all_bytes: so_far.standing.all.0,
             wrong: so_far.standing.wrong,

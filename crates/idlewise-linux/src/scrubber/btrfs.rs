@@ -18,6 +18,9 @@ use crate::monitor::{self, Monitor};
 /// A chunk that was cancelled so often is let end: else a busy file system would never be scrubbed.
 const MOST_CANCELS: u32 = 8;
 
+/// Why it does not begin, or ends.
+const FOREIGN: &str = "a scrub of btrfs's own is running on it, begun by somebody else";
+
 /// What a call brings: what came of it, what it has counted, and how long it took.
 type Done = (io::Result<()>, Counted, Nanos);
 
@@ -25,9 +28,9 @@ type Done = (io::Result<()>, Counted, Nanos);
 struct Chunks {
     device: Device,
     own: OwnDevice,
-    /// On the device, in order; those before the first are done.
+    /// What of the device its chunks take, in order, as it was asked for last; those that begin before this place are done.
     stretches: Vec<Range<u64>>,
-    next: usize,
+    done: u64,
     call: Option<Receiver<Done>>,
     began: Option<Instant>,
     cancelled: bool,
@@ -47,16 +50,23 @@ pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
         let part = Part { disk: device.file.try_clone()?, range, name, number };
         found = found.or(OwnDevice::of(&part).map_err(refused)?);
     }
-    let own = found.ok_or_else(|| refused("no btrfs is on it; name one of its devices or partitions"))?;
+    let mut own =
+        found.ok_or_else(|| refused("no btrfs is on it; name a device or a partition of a btrfs that is mounted"))?;
     let again = Device::open(&device.path).map_err(io::Error::other)?;
-    let stretches: Vec<_> = own.stretches();
-    let next = stretches.partition_point(|stretch| stretch.start < place.done);
-    let (next, wrong) = if next < stretches.len() { (next, place.wrong) } else { (0, 0) };
+    let stretches = stretches(&mut own)?;
+    let (file, _) = own.mounted()?;
+    for other in 1..=max_device(&file)? {
+        if scrub_progress(&file, other)?.is_some() {
+            return Err(refused(FOREIGN));
+        }
+    }
+    let begins_anew = stretches.last().is_none_or(|last| last.start < place.done);
+    let (done, wrong) = if begins_anew { (0, 0) } else { (place.done, place.wrong) };
     Ok(Box::new(Chunks {
         device: again,
         own,
         stretches,
-        next,
+        done,
         call: None,
         began: None,
         cancelled: false,
@@ -67,9 +77,27 @@ pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
     }))
 }
 
+/// What its chunks take of the device now.
+fn stretches(own: &mut OwnDevice) -> io::Result<Vec<Range<u64>>> {
+    match own.stretches()? {
+        (stretches, false) => Ok(stretches),
+        // The kernel's scrub rewrites parity that is wrong even when it is told only to read, and counts none of it.
+        _ => Err(refused(
+            "it has chunks with parity (RAID 5 or 6): btrfs rewrites what is wrong there, and does not count it",
+        )),
+    }
+}
+
 impl Chunks {
+    /// The chunk that is next.
+    fn next(&self) -> Option<&Range<u64>> {
+        self.stretches.get(self.stretches.partition_point(|stretch| stretch.start < self.done))
+    }
+
     fn start(&mut self) -> io::Result<()> {
-        let Some(stretch) = self.stretches.get(self.next) else { return Ok(()) };
+        // Chunks come and go.
+        self.stretches = stretches(&mut self.own)?;
+        let Some(stretch) = self.next().cloned() else { return Ok(()) };
         let (file, device) = self.own.mounted()?;
         let (begin, (tell, told)) = (stretch.start, channel());
         let call = move || {
@@ -84,7 +112,7 @@ impl Chunks {
 
     /// Whether less than half of the chunk is likely to be done; at first nobody knows.
     fn is_early(&self) -> bool {
-        let (Some(began), Some(stretch)) = (self.began, self.stretches.get(self.next)) else { return false };
+        let (Some(began), Some(stretch)) = (self.began, self.next()) else { return false };
         let (bytes, time) = self.through;
         let expected = (stretch.end - stretch.start) as f64 * time.0 as f64 / bytes as f64;
         bytes == 0 || (began.elapsed().as_nanos() as f64) < expected / 2.0
@@ -112,10 +140,10 @@ impl Chunks {
         let cancelled = std::mem::take(&mut self.cancelled);
         match done {
             Ok(()) => {
-                let stretch = &self.stretches[self.next];
+                let Some(stretch) = self.next().cloned() else { return Ok(()) };
                 self.through = (self.through.0 + stretch.end - stretch.start, self.through.1 + took);
                 self.wrong = self.wrong.saturating_add(counted.wrong);
-                (self.next, self.cancels) = (self.next + 1, 0);
+                (self.done, self.cancels) = (stretch.end, 0);
                 Ok(())
             }
             Err(error) if error.raw_os_error() == Some(libc::ECANCELED) && cancelled => {
@@ -123,12 +151,12 @@ impl Chunks {
                 Ok(())
             }
             Err(error) => Err(match error.raw_os_error() {
-                Some(libc::EINPROGRESS) => refused("a scrub of its own is running on this device"),
+                Some(libc::EINPROGRESS) => refused(FOREIGN),
                 Some(libc::ECANCELED) => refused("somebody else has cancelled the scrub"),
                 Some(libc::EPERM) => refused("to scrub takes root, or CAP_SYS_ADMIN"),
                 // The chunk was removed meanwhile, and its data are elsewhere.
                 Some(libc::ENOENT) => {
-                    self.next += 1;
+                    self.done = self.next().map_or(self.done, |stretch| stretch.end);
                     return Ok(());
                 }
                 _ => error,
@@ -167,17 +195,17 @@ impl Scrubber for Chunks {
             Some(Err(TryRecvError::Disconnected)) => return Err(refused("the call of btrfs was lost")),
             Some(Err(TryRecvError::Empty)) | None => {}
         }
-        let end = self.stretches.last().map_or(0, |stretch| stretch.end);
-        let is_over = self.next >= self.stretches.len();
-        let done = if is_over { end } else { self.stretches[self.next].start };
-        let is_quiet = self.call.is_none();
+        let length = |stretch: &Range<u64>| stretch.end - stretch.start;
+        let of_those =
+            |done: &dyn Fn(&&Range<u64>) -> bool| Bytes(self.stretches.iter().filter(done).map(length).sum());
         Ok(Standing {
-            done: Bytes(done),
-            all: Bytes(end),
+            place: Bytes(self.done),
+            done: of_those(&|stretch| stretch.start < self.done),
+            all: of_those(&|_| true),
             wrong: self.wrong,
-            wrong_in_done: self.wrong,
-            is_quiet,
-            is_over,
+            wrong_in_place: self.wrong,
+            is_quiet: self.call.is_none(),
+            is_over: self.call.is_none() && self.next().is_none(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use idlewise::Nanos;
 use idlewise::tune::{Goal, TuneError};
@@ -16,6 +16,9 @@ use crate::monitor::{EventKind, MonitorError, now};
 const LOOK: Duration = Duration::from_millis(1);
 const SHORTEST_WAIT: Duration = Duration::from_micros(50);
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
+/// So long it rests at the end before it is stopped, and this much longer if it is still at work.
+const LEAST_REST: Duration = Duration::from_millis(150);
+const MOST_REST: Duration = Duration::from_secs(1);
 
 /// How it is driven.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,9 +58,10 @@ pub struct Driven {
     why: Why,
     spent: BTreeMap<&'static str, Nanos>,
     opens: u64,
-    /// How long it was at work in all, and how long it took from closing until it was quiet.
+    /// How long it was at work in all; how often it was closed, and how long it took then until it was quiet.
     worked: Nanos,
     closed_at: Option<Nanos>,
+    closes: u64,
     closing: Nanos,
     longest_closing: Nanos,
 }
@@ -115,6 +119,7 @@ impl Driven {
             opens: 0,
             worked: Nanos::ZERO,
             closed_at: None,
+            closes: 0,
             closing: Nanos::ZERO,
             longest_closing: Nanos::ZERO,
         })
@@ -135,8 +140,11 @@ impl Driven {
             self.rests();
             return Ok(true);
         }
-        if !self.open && self.standing.is_quiet {
-            self.rests();
+        match (self.open, self.standing.is_quiet) {
+            (false, true) => self.rests(),
+            // Held, md still does a little now and then.
+            (false, false) => self.works(now()),
+            _ => {}
         }
         let open = self.open;
         let why = self.lanes.iter_mut().map(|(lane, _)| lane.decide(open)).find(|why| *why != Why::Runs);
@@ -150,10 +158,7 @@ impl Driven {
         (self.since, self.why) = (at, why);
         match (self.open, why == Why::Runs) {
             (false, true) => {
-                if self.at_work.is_none() {
-                    self.at_work = Some(at);
-                    self.mark(at, EventKind::Arrival);
-                }
+                self.works(at);
                 (self.open, self.closed_at) = (true, None);
                 self.opens += 1;
                 self.scrubber.open()?;
@@ -167,6 +172,14 @@ impl Driven {
         Ok(())
     }
 
+    /// Something of it is under way.
+    fn works(&mut self, at: Nanos) {
+        if self.at_work.is_none() {
+            self.at_work = Some(at);
+            self.mark(at, EventKind::Arrival);
+        }
+    }
+
     /// Nothing of it is under way any more.
     fn rests(&mut self) {
         let at = now();
@@ -175,6 +188,7 @@ impl Driven {
         self.worked = self.worked + at.since(since);
         if let Some(closed) = self.closed_at.take() {
             let closing = at.since(closed);
+            self.closes += 1;
             self.closing = self.closing + closing;
             self.longest_closing = self.longest_closing.max(closing);
         }
@@ -202,6 +216,24 @@ impl Driven {
     /// # Errors
     /// What could not be put back.
     pub fn stop(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.open) {
+            self.closed_at = Some(now());
+            self.scrubber.close()?;
+        }
+        // What it has counted is surer when nothing is under way any more.
+        let until = Instant::now() + LEAST_REST;
+        while !self.standing.is_over
+            && (self.at_work.is_some() || Instant::now() < until)
+            && Instant::now() < until + MOST_REST
+        {
+            // Why it does not go on was told already.
+            let Ok(standing) = self.scrubber.look() else { break };
+            self.standing = standing;
+            if standing.is_quiet {
+                self.rests();
+            }
+            std::thread::sleep(LOOK);
+        }
         self.scrubber.stop()
     }
 
@@ -209,7 +241,7 @@ impl Driven {
     pub fn so_far(&mut self) -> SoFar {
         let mut spent = self.spent.clone();
         spent.entry(self.why.name()).or_default().0 += now().since(self.since).0;
-        let mean = Nanos(self.closing.0 / self.opens.max(1));
+        let mean = Nanos(self.closing.0 / self.closes.max(1));
         SoFar {
             why: self.why,
             standing: self.standing,

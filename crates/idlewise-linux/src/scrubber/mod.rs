@@ -56,14 +56,16 @@ pub trait Scrubber: Send {
 /// How it stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// So much of it is done, and need not be done again.
+    /// Where the next run begins, by its own measure.
+    pub place: Bytes,
+    /// So much of it is done.
     pub done: Bytes,
     /// Of so much.
     pub all: Bytes,
     /// What it has found wrong, by its own count, in its own units.
     pub wrong: u64,
-    /// How much of that lies in what is done.
-    pub wrong_in_done: u64,
+    /// How much of that lies before the place: where that is not known, rather too much.
+    pub wrong_in_place: u64,
     /// Nothing of it is under way.
     pub is_quiet: bool,
     /// It has come to its end.

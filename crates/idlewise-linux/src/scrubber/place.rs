@@ -22,7 +22,7 @@ pub struct Place {
     /// Which scrubber, of which device.
     scrubber: String,
     identity: String,
-    /// So many bytes are done, by the scrubber's own measure.
+    /// The byte at which it goes on, by the scrubber's own measure.
     pub done: u64,
     /// What it has counted until there.
     pub wrong: u64,
@@ -56,7 +56,7 @@ impl Place {
     /// The same scrub, this far.
     #[must_use]
     pub fn at(self, standing: &Standing) -> Self {
-        Self { done: standing.done.0, wrong: standing.wrong_in_done, ..self }
+        Self { done: standing.place.0, wrong: standing.wrong_in_place, ..self }
     }
 
     /// Keeps it.
@@ -74,10 +74,12 @@ impl Place {
     /// # Errors
     /// If it cannot be removed.
     pub fn forget(device: &Device, states: &StateFolder) -> io::Result<()> {
-        match std::fs::remove_file(Self::path(device, states)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
+        let path = Self::path(device, states);
+        // Of what is not there a file system that is read-only says only that it is read-only.
+        if std::fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(());
         }
+        std::fs::remove_file(path)
     }
 
     /// The file.

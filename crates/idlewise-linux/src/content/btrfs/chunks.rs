@@ -95,6 +95,11 @@ impl Stretch {
         pieces
     }
 
+    /// Whether the chunk holds parity, somewhere.
+    pub fn has_parity(&self) -> bool {
+        self.flags & (RAID5 | RAID6) != 0
+    }
+
     fn is_striped(&self) -> bool {
         self.flags & (RAID0 | RAID10 | RAID5 | RAID6) != 0
     }

@@ -86,9 +86,16 @@ impl OwnDevice {
         Ok(Btrfs::of(part)?.map(Self))
     }
 
-    /// The stretches of the device that are parts of its chunks, in order.
-    pub fn stretches(&self) -> Vec<Range<u64>> {
-        self.0.chunks.iter().map(|stretch| stretch.place.clone()).collect()
+    /// The stretches of the device that are parts of its chunks now, in order, and whether any has parity.
+    ///
+    /// # Errors
+    /// If they cannot be asked for.
+    pub fn stretches(&mut self) -> io::Result<(Vec<Range<u64>>, bool)> {
+        let (file, _) = self.mounted()?;
+        self.0.asked = None;
+        self.0.ask(&file)?;
+        let chunks = &self.0.chunks;
+        Ok((chunks.iter().map(|stretch| stretch.place.clone()).collect(), chunks.iter().any(Stretch::has_parity)))
     }
 
     /// A folder of the file system, and the number of the device in it.

@@ -1,12 +1,19 @@
 //! md's own check of an array (Documentation/admin-guide/md.rst): let go and held by its speed limit, which costs no write, or by a limit that
 //! is moved on in steps. Ended by `idle`, it would forget up to a sixteenth of the array; so its place is kept here.
 
-use std::collections::VecDeque;
-use std::fs;
+mod counted;
+mod limits;
+mod others;
+
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
+
+use counted::Counted;
+use limits::{How, SECTOR, limit_of, next_limit};
+use others::members;
 
 use super::{Place, Scrubber, Standing, refused};
 use crate::device::{Device, WholeDisk};
@@ -14,39 +21,39 @@ use crate::files::told_by_kernel;
 use crate::knobs::{FREE, HELD, KnobLedger, Knobs, NO_LIMIT, read, write};
 use crate::monitor::{self, Monitor};
 
-const SECTOR: u64 = 512;
-/// A step of each member, in sectors: a smaller one costs as many writes of superblocks.
-const STEP: u64 = (16 << 20) / SECTOR;
-/// What may be under way at once, in sectors: of what was asked for last, so much may be missing before what has come.
+/// What may be under way at once, in sectors, and of arrays with parity twice their cache of stripes: of what was asked for last, so much may be
+/// missing before what has come.
 const WINDOW: u64 = (4 << 20) / SECTOR;
-/// So many looks without a change, and nothing is under way: while others use the members, their counters do not tell.
-const UNCHANGED: u32 = 5;
+/// It is quiet when its members have had nothing to do for so long; while others use them, when nothing of it has come for longer than a request
+/// of a hard disk takes.
+const IDLE: Duration = Duration::from_millis(2);
+const UNCHANGED: Duration = Duration::from_millis(20);
+/// It is at rest, so that its count is sure, when both hold for so long.
+const AT_REST: Duration = Duration::from_millis(100);
+/// How often it is looked whether md wants to work on another array of the same disks.
+const OTHERS: Duration = Duration::from_secs(1);
 
-/// How it is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    Gate,
-    /// By a limit, in sectors.
-    Steps(u64),
-}
-
-/// A check.
+/// A check. Places are in sectors.
 struct Check {
     device: (u32, u32),
     name: String,
     folder: PathBuf,
     how: How,
-    /// Where it begins, and how much there is, in sectors.
+    /// Where it begins, how much there is, and what a limit has to be a multiple of.
     begin: u64,
     all: u64,
-    /// How much of it was seen to be done, and for how many looks that has not changed.
+    unit: u64,
+    /// It goes no further.
+    limit: u64,
+    /// How much of it was seen to be done, since when, and since when its members have nothing to do.
     done: u64,
-    unchanged: u32,
+    since: Instant,
+    idle_since: Instant,
+    counted: Counted,
     /// What was counted before it began.
-    wrong: u64,
-    /// How much was counted when it was so far, for what is not settled yet.
-    counts: VecDeque<(u64, u64)>,
+    before: u64,
     open: bool,
+    others: Instant,
     /// What was set, once it has begun.
     set: Option<(Knobs, KnobLedger)>,
 }
@@ -58,14 +65,15 @@ pub fn gate(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
 
 /// In steps.
 pub fn steps(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
-    Check::of(device, place, How::Steps(0))
+    Check::of(device, place, How::Steps)
 }
 
 impl Check {
     fn of(device: &Device, place: Place, how: How) -> io::Result<Box<dyn Scrubber>> {
         let name = device.name();
         let folder = Path::new("/sys/block").join(&name).join("md");
-        let level = read(&folder, "level").map_err(|_| refused("it is no md array; name one such as /dev/md0"))?;
+        let level = read(&folder, "level")
+            .map_err(|_| refused("it is no md array; name one such as /dev/md0, or leave out --by"))?;
         if !["raid1", "raid4", "raid5", "raid6", "raid10"].contains(&&*level) {
             return Err(refused(format!("a {level} array has nothing to check against")));
         }
@@ -81,6 +89,10 @@ impl Check {
         let unit = (number("chunk_size").unwrap_or(0) / SECTOR).max(8);
         let begin = place.done / SECTOR / unit * unit;
         let begin = if begin < all { begin } else { 0 };
+        let wrong = if begin > 0 { place.wrong } else { 0 };
+        let stripes =
+            number("stripe_cache_size").unwrap_or(0).saturating_mul(2 * rustix::param::page_size() as u64 / SECTOR);
+        let at = Instant::now();
         let check = Self {
             device: device.disk_numbers(),
             name,
@@ -88,11 +100,15 @@ impl Check {
             how,
             begin,
             all,
+            unit,
+            limit: begin,
             done: begin,
-            unchanged: 0,
-            wrong: if begin > 0 { place.wrong } else { 0 },
-            counts: VecDeque::new(),
+            since: at,
+            idle_since: at,
+            counted: Counted::from(begin, wrong, WINDOW.max(stripes)),
+            before: wrong,
             open: false,
+            others: at,
             set: None,
         };
         check.is_whole()?;
@@ -100,7 +116,18 @@ impl Check {
         if action != "idle" {
             return Err(refused(format!("md is at work on it ({action})")));
         }
+        check.is_alone()?;
         Ok(Box::new(check))
+    }
+
+    /// md has a rebuild wait for a check of another array on the same disks, however slow that is.
+    fn is_alone(&self) -> io::Result<()> {
+        match others::at_work(&self.name) {
+            None => Ok(()),
+            Some(other) => {
+                Err(refused(format!("md wants to work on {other}, which is on the same disks and would have to wait")))
+            }
+        }
     }
 
     fn is_whole(&self) -> io::Result<()> {
@@ -117,16 +144,9 @@ impl Check {
         let mut ledger = KnobLedger::begin()?;
         ledger.add(knobs.clone())?;
         let (knobs, _) = self.set.insert((knobs, ledger));
-        let limit = match &mut self.how {
-            // The whole system's limits would hold it in the middle of a step.
-            How::Gate => NO_LIMIT.into(),
-            How::Steps(limit) => {
-                *limit = (self.begin + STEP).min(self.all);
-                limit_of(*limit, self.all)
-            }
-        };
         knobs.set_speed(FREE)?;
-        knobs.start(&limit)
+        self.limit = next_limit(self.how, self.begin, self.unit, self.all);
+        knobs.start(&limit_of(self.limit, self.all))
     }
 
     /// How far it is, in sectors; nothing where md does not say at the moment.
@@ -136,40 +156,28 @@ impl Check {
 
     /// Whether none of its members has anything to do.
     fn members_are_idle(&self) -> bool {
-        let members = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let names = members.filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("dev-")?.to_string()));
-        names.into_iter().all(|name| {
+        members(&self.folder).all(|name| {
             let inflight =
                 told_by_kernel(Path::new("/sys/class/block").join(name).join("inflight")).unwrap_or_default();
             inflight.split_whitespace().all(|count| count == "0")
         })
     }
 
-    /// What is done for good: what was asked for last may be under way.
-    fn settled(&self) -> u64 {
-        match self.how {
-            How::Steps(limit) if self.done >= limit => self.done,
-            _ => self.done.saturating_sub(WINDOW).max(self.begin),
-        }
+    /// It stands at its limit: nothing of it is under way.
+    fn is_at_limit(&self) -> bool {
+        self.done >= self.limit && self.limit < self.all
     }
 
-    /// How much was counted before a place, where so much is counted now.
-    fn counted_until(&mut self, settled: u64, wrong: u64) -> u64 {
-        if self.counts.back() != Some(&(self.done, wrong)) {
-            self.counts.push_back((self.done, wrong));
-        }
-        while self.counts.get(1).is_some_and(|(done, _)| *done <= settled) {
-            self.counts.pop_front();
-        }
-        self.counts.front().filter(|(done, _)| *done <= settled).map_or(self.wrong, |(_, wrong)| *wrong)
+    /// It is held, and nothing of it seems to be under way, for so long with other requests on its members and without.
+    fn is_quiet_for(&self, unchanged: Duration, idle: Duration) -> bool {
+        !self.open && (self.since.elapsed() >= unchanged || self.idle_since.elapsed() >= idle)
     }
 
     /// It has ended by itself: at its end, or somebody has stopped it.
     fn ended(&mut self) -> io::Result<()> {
-        // Having come to the end md forgets where it was told to begin, and the limit.
+        // Having come to the end md forgets where it was told to begin, and the limit, which was the last thing to be taken away.
         let forgot = read(&self.folder, "sync_min")? == "0" && read(&self.folder, "sync_max")? == NO_LIMIT;
-        let near = self.all - self.done.min(self.all) <= (self.all / 8).max(2 * STEP);
-        if !forgot || !near {
+        if !forgot || self.limit < self.all {
             return Err(refused("somebody else has ended md's check"));
         }
         self.done = self.all;
@@ -183,9 +191,7 @@ impl Scrubber for Check {
         let array = WholeDisk::with_numbers(self.device)?;
         let mut users = vec![(array.clone(), seen(monitor::of_users(&array))?)];
         let mut known = Vec::new();
-        for entry in fs::read_dir(&self.folder)?.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(member) = name.strip_prefix("dev-") else { continue };
+        for member in members(&self.folder) {
             let device = Device::open(&Path::new("/dev").join(member.replace('!', "/"))).map_err(io::Error::other)?;
             // Of a whole disk there is no rest that others could use; nor is it known what lies beside a volume on other disks.
             if device.start == Bytes(0) || known.contains(&device.disk_numbers()) || !device.whole().has_requests() {
@@ -200,17 +206,16 @@ impl Scrubber for Check {
 
     fn open(&mut self) -> io::Result<()> {
         self.open = true;
-        self.unchanged = 0;
         match (&self.set, self.how) {
             (None, _) => self.start(),
             (Some((knobs, _)), How::Gate) => knobs.set_speed(FREE),
-            (Some(_), How::Steps(_)) => Ok(()),
+            (Some(_), How::Steps) => Ok(()),
         }
     }
 
     fn close(&mut self) -> io::Result<()> {
         self.open = false;
-        self.unchanged = 0;
+        (self.since, self.idle_since) = (Instant::now(), Instant::now());
         match (&self.set, self.how) {
             (Some((knobs, _)), How::Gate) => knobs.set_speed(HELD),
             // A limit cannot be taken back.
@@ -219,42 +224,64 @@ impl Scrubber for Check {
     }
 
     fn look(&mut self) -> io::Result<Standing> {
-        let mut standing = Standing { all: Bytes(self.all * SECTOR), wrong: self.wrong, ..Standing::default() };
+        let all = Bytes(self.all * SECTOR);
+        let Counted { place, wrong, .. } = self.counted;
         if self.set.is_none() {
-            let wrong_in_done = self.wrong;
-            return Ok(Standing { done: Bytes(self.begin * SECTOR), is_quiet: true, wrong_in_done, ..standing });
+            let place = Bytes(place * SECTOR);
+            return Ok(Standing {
+                place,
+                done: place,
+                all,
+                wrong,
+                wrong_in_place: wrong,
+                is_quiet: true,
+                is_over: false,
+            });
         }
         self.is_whole()?;
+        if self.others.elapsed() >= OTHERS {
+            self.others = Instant::now();
+            self.is_alone()?;
+        }
         let action = read(&self.folder, "sync_action")?;
         let counted = read(&self.folder, "mismatch_cnt")?.parse::<u64>().unwrap_or(0);
-        standing.wrong = self.wrong.saturating_add(counted);
+        let wrong = self.before.saturating_add(counted);
         match &*action {
             "idle" => {
                 self.ended()?;
-                return Ok(Standing { done: standing.all, is_quiet: true, is_over: true, ..standing });
+                return Ok(Standing {
+                    place: all,
+                    done: all,
+                    all,
+                    wrong,
+                    wrong_in_place: wrong,
+                    is_quiet: true,
+                    is_over: true,
+                });
             }
             "check" => {}
             other => return Err(refused(format!("md does something else now ({other})"))),
         }
-        let checked = self.checked();
-        self.unchanged = if checked.is_none_or(|checked| checked == self.done) { self.unchanged + 1 } else { 0 };
-        self.done = checked.unwrap_or(self.done).max(self.done);
-        if let How::Steps(limit) = &mut self.how
-            && self.open
-            && self.done >= *limit
-            && *limit < self.all
-        {
-            *limit = (*limit + STEP).min(self.all);
-            write(&self.folder, "sync_max", &limit_of(*limit, self.all))?;
+        let was_at_limit = self.is_at_limit();
+        if let Some(done) = self.checked().filter(|done| *done > self.done) {
+            (self.done, self.since, self.idle_since) = (done, Instant::now(), Instant::now());
         }
-        let settled = self.settled();
-        standing.done = Bytes(settled * SECTOR);
-        standing.wrong_in_done = self.counted_until(settled, standing.wrong);
-        standing.is_quiet = match self.how {
-            How::Gate => self.unchanged >= UNCHANGED || self.members_are_idle(),
-            How::Steps(limit) => self.done >= limit && limit < self.all,
-        };
-        Ok(standing)
+        if !self.members_are_idle() {
+            self.idle_since = Instant::now();
+        }
+        self.counted.look(
+            wrong,
+            self.done,
+            was_at_limit || self.is_quiet_for(AT_REST, AT_REST) && self.idle_since.elapsed() >= AT_REST,
+        );
+        if self.open && self.is_at_limit() {
+            self.limit = next_limit(self.how, self.limit, self.unit, self.all);
+            write(&self.folder, "sync_max", &limit_of(self.limit, self.all))?;
+        }
+        let is_quiet = self.is_at_limit() || self.how == How::Gate && self.is_quiet_for(UNCHANGED, IDLE);
+        let Counted { place, wrong: wrong_in_place, .. } = self.counted;
+        let (place, done) = (Bytes(place * SECTOR), Bytes(self.done * SECTOR));
+        Ok(Standing { place, done, all, wrong, wrong_in_place, is_quiet, is_over: false })
     }
 
     fn stop(&mut self) -> io::Result<()> {
@@ -269,11 +296,6 @@ impl Drop for Check {
         // Whoever comes next tries again.
         let _ = self.stop();
     }
-}
-
-/// As md takes a limit: the last one need not be a multiple of the chunk.
-fn limit_of(limit: u64, all: u64) -> String {
-    if limit >= all { NO_LIMIT.into() } else { limit.to_string() }
 }
 
 /// How far the check of an array is, in sectors, by /proc/mdstat, which has it in KiB.
@@ -298,6 +320,5 @@ mod tests {
         assert_eq!(parse(mdstat, "md1"), Some(2 * 37_597_184));
         assert_eq!(parse(mdstat, "md10"), Some(10));
         assert_eq!([parse(mdstat, "md"), parse(mdstat, "md2"), parse("", "md1")], [None; 3]);
-        assert_eq!([limit_of(8, 16), limit_of(16, 16)], ["8", "max"]);
     }
 }
