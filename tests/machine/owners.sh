@@ -70,9 +70,8 @@ turns=0
 idlewise owner-scrub /dev/md0 --by md-gate --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --restart --for 700ms > /tmp/again
 while grep -q interrupted /tmp/again && [ $turns -lt 60 ]; do
     turns=$((turns + 1))
-    by=md-gate
     # shellcheck disable=SC2086
-    idlewise owner-scrub /dev/md0 --by $by --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --for 700ms > /tmp/again
+    idlewise owner-scrub /dev/md0 --by md-gate --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --for 700ms > /tmp/again
 done
 step again cat /tmp/again
 tell turns $turns
@@ -135,16 +134,13 @@ step degraded cat /tmp/degraded
 step notes sh -c 'ls /run/idlewise/*.knobs 2>/dev/null'
 
 # Another array on the same disks: md would have it wait, so the check is ended, and not begun.
-two_arrays() {
-    truncate -s 64M "/tmp/$1.img"
-    printf '\000\000\000\000\203\000\000\000\000\010\000\000\000\000\001\000\000\000\000\000\203\000\000\000\000\010\001\000\000\200\000\000' |
-        dd of="/tmp/$1.img" bs=1 seek=446 conv=notrunc 2>/dev/null
-    printf '\125\252' | dd of="/tmp/$1.img" bs=1 seek=510 conv=notrunc 2>/dev/null
+two_partitions() {
+    partitions "/tmp/$1.img" '\000\010\000\000\000\000\001\000' '\000\010\001\000\000\200\000\000'
     fault_disk "$@"
 }
-two_arrays pair-0 --cache 1us
+two_partitions pair-0 --cache 1us
 left=$disk
-two_arrays pair-1 --cache 1us
+two_partitions pair-1 --cache 1us
 right=$disk
 raid1 md2 32704 "${left}1" "${right}1"
 raid1 md3 16320 "${left}2" "${right}2"

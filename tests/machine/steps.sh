@@ -57,12 +57,21 @@ fault_disk() {
     [ -b "$disk" ] || cat "/tmp/$name.out"
 }
 
+# partitions FILE PLACE...: makes it 64 MiB with partitions, each by its first sector and how many, as bytes for printf.
+partitions() {
+    file=$1 entry=446
+    shift
+    truncate -s 64M "$file"
+    for place in "$@"; do
+        printf "\\000\\000\\000\\000\\203\\000\\000\\000$place" | dd of="$file" bs=1 seek=$entry conv=notrunc 2>/dev/null
+        entry=$((entry + 16))
+    done
+    printf '\125\252' | dd of="$file" bs=1 seek=510 conv=notrunc 2>/dev/null
+}
+
 # fault_disk_with_partition NAME OPTION...: one partition of 32 MiB from block 2048 on.
 fault_disk_with_partition() {
-    truncate -s 64M "/tmp/$1.img"
-    printf '\000\000\000\000\203\000\000\000\000\010\000\000\000\000\001\000' |
-        dd of="/tmp/$1.img" bs=1 seek=446 conv=notrunc 2>/dev/null
-    printf '\125\252' | dd of="/tmp/$1.img" bs=1 seek=510 conv=notrunc 2>/dev/null
+    partitions "/tmp/$1.img" '\000\010\000\000\000\000\001\000'
     fault_disk "$@"
 }
 

@@ -216,9 +216,9 @@ impl Driven {
     /// # Errors
     /// What could not be put back.
     pub fn stop(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.open) {
+        // One that cannot be closed may still be stopped.
+        if std::mem::take(&mut self.open) && self.scrubber.close().is_ok() {
             self.closed_at = Some(now());
-            self.scrubber.close()?;
         }
         // What it has counted is surer when nothing is under way any more.
         let until = Instant::now() + LEAST_REST;

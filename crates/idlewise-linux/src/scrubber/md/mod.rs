@@ -28,7 +28,7 @@ const WINDOW: u64 = (4 << 20) / SECTOR;
 /// of a hard disk takes.
 const IDLE: Duration = Duration::from_millis(2);
 const UNCHANGED: Duration = Duration::from_millis(20);
-/// It is at rest, so that its count is sure, when both hold for so long.
+/// It is at rest, so that its count is sure, when its members have had nothing to do for so long.
 const AT_REST: Duration = Duration::from_millis(100);
 /// How often it is looked whether md wants to work on another array of the same disks.
 const OTHERS: Duration = Duration::from_secs(1);
@@ -53,6 +53,8 @@ struct Check {
     /// What was counted before it began.
     before: u64,
     open: bool,
+    /// md has said how far it is.
+    has_begun: bool,
     others: Instant,
     /// What was set, once it has begun.
     set: Option<(Knobs, KnobLedger)>,
@@ -108,6 +110,7 @@ impl Check {
             counted: Counted::from(begin, wrong, WINDOW.max(stripes)),
             before: wrong,
             open: false,
+            has_begun: false,
             others: at,
             set: None,
         };
@@ -168,9 +171,23 @@ impl Check {
         self.done >= self.limit && self.limit < self.all
     }
 
-    /// It is held, and nothing of it seems to be under way, for so long with other requests on its members and without.
-    fn is_quiet_for(&self, unchanged: Duration, idle: Duration) -> bool {
-        !self.open && (self.since.elapsed() >= unchanged || self.idle_since.elapsed() >= idle)
+    /// Nothing of it seems to be under way.
+    fn is_quiet(&self) -> bool {
+        let seems = self.since.elapsed() >= UNCHANGED || self.idle_since.elapsed() >= IDLE;
+        self.is_at_limit() || self.how == How::Gate && !self.open && seems
+    }
+
+    /// Nothing of it has been under way for so long that it is sure.
+    fn is_at_rest(&self) -> bool {
+        self.how == How::Gate && !self.open && self.idle_since.elapsed() >= AT_REST
+    }
+
+    /// How far it is.
+    fn standing(&self, wrong: u64) -> Standing {
+        let Counted { place, wrong: wrong_in_place, .. } = self.counted;
+        let bytes = |sectors: u64| Bytes(sectors * SECTOR);
+        let (place, done, all) = (bytes(place), bytes(self.done), bytes(self.all));
+        Standing { place, done, all, wrong, wrong_in_place, is_quiet: false, is_over: false }
     }
 
     /// It has ended by itself: at its end, or somebody has stopped it.
@@ -224,19 +241,8 @@ impl Scrubber for Check {
     }
 
     fn look(&mut self) -> io::Result<Standing> {
-        let all = Bytes(self.all * SECTOR);
-        let Counted { place, wrong, .. } = self.counted;
         if self.set.is_none() {
-            let place = Bytes(place * SECTOR);
-            return Ok(Standing {
-                place,
-                done: place,
-                all,
-                wrong,
-                wrong_in_place: wrong,
-                is_quiet: true,
-                is_over: false,
-            });
+            return Ok(Standing { is_quiet: true, ..self.standing(self.counted.wrong) });
         }
         self.is_whole()?;
         if self.others.elapsed() >= OTHERS {
@@ -245,43 +251,41 @@ impl Scrubber for Check {
         }
         let action = read(&self.folder, "sync_action")?;
         let counted = read(&self.folder, "mismatch_cnt")?.parse::<u64>().unwrap_or(0);
-        let wrong = self.before.saturating_add(counted);
         match &*action {
             "idle" => {
                 self.ended()?;
+                let wrong = self.before.saturating_add(counted);
+                let place = Bytes(self.all * SECTOR);
                 return Ok(Standing {
-                    place: all,
-                    done: all,
-                    all,
-                    wrong,
+                    place,
                     wrong_in_place: wrong,
                     is_quiet: true,
                     is_over: true,
+                    ..self.standing(wrong)
                 });
             }
             "check" => {}
             other => return Err(refused(format!("md does something else now ({other})"))),
         }
+        // Until md says how far it is, the count is that of an earlier check.
+        let wrong = self.before.saturating_add(if self.has_begun { counted } else { 0 });
         let was_at_limit = self.is_at_limit();
-        if let Some(done) = self.checked().filter(|done| *done > self.done) {
+        let checked = self.checked();
+        if let Some(done) = checked.filter(|done| *done > self.done) {
             (self.done, self.since, self.idle_since) = (done, Instant::now(), Instant::now());
         }
         if !self.members_are_idle() {
             self.idle_since = Instant::now();
         }
-        self.counted.look(
-            wrong,
-            self.done,
-            was_at_limit || self.is_quiet_for(AT_REST, AT_REST) && self.idle_since.elapsed() >= AT_REST,
-        );
+        if self.has_begun {
+            self.counted.look(wrong, self.done, was_at_limit || self.is_at_rest());
+        }
+        self.has_begun |= checked.is_some();
         if self.open && self.is_at_limit() {
             self.limit = next_limit(self.how, self.limit, self.unit, self.all);
             write(&self.folder, "sync_max", &limit_of(self.limit, self.all))?;
         }
-        let is_quiet = self.is_at_limit() || self.how == How::Gate && self.is_quiet_for(UNCHANGED, IDLE);
-        let Counted { place, wrong: wrong_in_place, .. } = self.counted;
-        let (place, done) = (Bytes(place * SECTOR), Bytes(self.done * SECTOR));
-        Ok(Standing { place, done, all, wrong, wrong_in_place, is_quiet, is_over: false })
+        Ok(Standing { is_quiet: self.is_quiet(), ..self.standing(wrong) })
     }
 
     fn stop(&mut self) -> io::Result<()> {
