@@ -94,7 +94,7 @@ impl Named for Kind {
 pub static SCRUBBERS: Registry<Kind> = Registry::new(&[
     Kind {
         name: "md-gate",
-        about: "md's own check of an array, held and let go by its speed limit: for hard disks",
+        about: "the check of an array by md, held and let go by its speed limit: for hard disks",
         counts: "sectors that do not match",
         begin: md::gate,
     },
@@ -106,7 +106,7 @@ pub static SCRUBBERS: Registry<Kind> = Registry::new(&[
     },
     Kind {
         name: "btrfs-chunks",
-        about: "btrfs's own scrub of one device, chunk by chunk: for solid-state drives, or idle times of minutes",
+        about: "the scrub of one device by btrfs, chunk by chunk: for solid-state drives, or idle times of minutes",
         counts: "errors",
         begin: btrfs::chunks,
     },
