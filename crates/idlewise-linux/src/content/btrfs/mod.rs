@@ -41,6 +41,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 const BTRFS_SUPER_MAGIC: u64 = 0x9123_683e;
 /// Of so many sectors of a run the files are asked for.
 const NAMED: u64 = 16;
+/// Where none is told, it is asked once more so much later.
+const LATER: Duration = Duration::from_millis(50);
 
 /// A device of a mounted btrfs.
 struct Btrfs {
@@ -183,6 +185,28 @@ impl Btrfs {
         Ok(())
     }
 
+    /// What lies in a range of the part, as far as it is said now.
+    fn names(&self, file: &File, range: &Range<u64>) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for piece in self.pieces(range) {
+            let Some(logical) = piece.logical else {
+                names.insert("parity".into());
+                continue;
+            };
+            if !piece.data {
+                names.insert("metadata".into());
+                continue;
+            }
+            let sector = self.superblock.sector;
+            let end = logical + (piece.place.end - piece.place.start);
+            for address in (logical / sector * sector..end).step_by(sector as usize).take(NAMED as usize) {
+                // Nobody's, or a tree block's.
+                names.extend(names::of(file, address).unwrap_or_default());
+            }
+        }
+        names
+    }
+
     /// The pieces of a range of the part.
     fn pieces(&self, range: &Range<u64>) -> Vec<Piece> {
         let first = self.chunks.partition_point(|stretch| stretch.place.end <= range.start);
@@ -267,25 +291,12 @@ impl Content for Btrfs {
         let file = self.mounted()?;
         self.ask(&file).map_err(|error| Unasked(why(&error)))?;
         let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
-        let mut names = Vec::new();
-        for piece in self.pieces(&range) {
-            let Some(logical) = piece.logical else {
-                names.push("parity".into());
-                continue;
-            };
-            if !piece.data {
-                names.push("metadata".into());
-                continue;
-            }
-            let sector = self.superblock.sector;
-            let end = logical + (piece.place.end - piece.place.start);
-            for address in (logical / sector * sector..end).step_by(sector as usize).take(NAMED as usize) {
-                // Nobody's, or a tree block's.
-                names.extend(names::of(&file, address).unwrap_or_default());
-            }
+        let mut names = self.names(&file, &range);
+        if names.is_empty() {
+            // Nobody's; or its trees were just being changed.
+            std::thread::sleep(LATER);
+            names = self.names(&file, &range);
         }
-        names.sort();
-        names.dedup();
-        Ok(names)
+        Ok(names.into_iter().collect())
     }
 }

@@ -66,8 +66,13 @@ impl Run<'_, '_> {
         let began = now();
         for BadBlocks { lba, blocks, .. } in self.narrowing.certain().into_iter().take(NAMED) {
             let extent = Extent { offset: Bytes(lba * block), length: Bytes(blocks * block) };
-            let Some(names) = judging.owners(extent).filter(|_| now().since(began) < NAMING) else { break };
-            judging.keep_owned(Owned { lba, blocks, names });
+            if now().since(began) >= NAMING {
+                break;
+            }
+            // That one is not told says nothing of the others.
+            if let Some(names) = judging.owners(extent) {
+                judging.keep_owned(Owned { lba, blocks, names });
+            }
         }
     }
 }
