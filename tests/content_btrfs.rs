@@ -7,13 +7,14 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use btrfs::{Bench, KINDS, NODE, SECTOR, Writer, addresses, damage, fill, found, tree_blocks};
-use common::bench::{Loop, MIB, Mounted, PACE, system};
+use common::bench::{Loop, MIB, Mounted, PACE, Running, system};
 use common::{idlewise, json, run, stderr, stdout};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -375,6 +376,43 @@ fn root_what_is_wrong_stays_so_until_it_is_compared_again() {
     assert_eq!(status(0)[0]["errors"], serde_json::json!([]));
 }
 
+/// Whoever may mount something over the folder that btrfs is mounted on neither speaks for it nor keeps a scrub waiting.
+#[test]
+fn root_what_is_mounted_over_it_is_not_asked() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let Ok(fuse) = File::options().read(true).write(true).open("/dev/fuse") else {
+        eprintln!("SKIPPED: the kernel has no FUSE");
+        return;
+    };
+    let folder = bench.mount_point();
+    let mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    // A FUSE that answers nothing, not even that it is there.
+    rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::empty()).unwrap();
+    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0,allow_other", fuse.as_raw_fd());
+    let cover = Mounted::new(&["-i", "-t", "fuse", "-o", &options, "none"], &folder);
+    let scrub = || {
+        let state = bench.folder.path().join("state");
+        let arguments = ["scrub", bench.loops[0].path(), "--restart", "--json", "--quiet", "--state-dir"];
+        let mut scrub = Running::new(idlewise(&[&arguments[..], &[state.to_str().unwrap()], &PACE].concat()));
+        let began = Instant::now();
+        while !scrub.is_over() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it waits for what is mounted over the file system");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let output = scrub.end();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+    };
+    let covered = scrub();
+    assert_eq!((&covered["state"], &covered["content"]), (&"complete".into(), &Value::Null), "{covered}");
+    assert_eq!(covered["not_asked"][0]["owner"], "btrfs", "{covered}");
+    // Where it can be seen elsewhere, it is asked there.
+    let elsewhere = bench.folder.path().join("elsewhere");
+    let other = Mounted::new(&[bench.loops[0].path()], &elsewhere);
+    let seen = scrub();
+    assert!(seen["content"]["judged_bytes"].as_u64() > Some(0) && seen["not_asked"].is_null(), "{seen}");
+    drop((other, fuse, cover, mounted));
+}
+
 /// A file without checksums is said to be one, and nothing is said of a file system that is not mounted.
 #[test]
 fn root_what_is_not_covered_is_said() {
@@ -396,6 +434,7 @@ fn root_what_is_not_covered_is_said() {
     assert!(code == Some(64) && error.contains("it is not mounted"), "{error}");
     let (code, error) = refused(&["--content", "btrfs", "--verifier", "scsi"]);
     assert!(code == Some(64) && error.contains("--verifier read"), "{error}");
-    assert!(bench.scrub(0, &[])["content"].is_null());
+    let result = bench.scrub(0, &[]);
+    assert!(result["content"].is_null() && result["not_asked"][0]["why"] == "it is not mounted", "{result}");
     assert_eq!(json(&["scrub", bench.loops[0].path(), "--dry-run", "--json"])[0]["content"], serde_json::json!([]));
 }

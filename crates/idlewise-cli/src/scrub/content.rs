@@ -84,9 +84,36 @@ pub fn say(device: &Device, found: &Found, bar: &Bar) {
             false => bar.say(&format!("compares what it reads with the checksums of {owners}, on {covered} of it")),
         }
     }
-    for (part, owner, why) in &found.passed {
-        let part = if *part == device.name() { String::new() } else { format!(" on {}", one_line(part)) };
-        bar.say(&format!("{owner}{part} is not asked about its data: {}", one_line(why)));
+    NotAsked::of(device, found).iter().for_each(|one| bar.say(&one.line()));
+}
+
+/// An owner that could not be asked from the beginning, as in `--json`.
+#[derive(Serialize)]
+pub struct NotAsked {
+    /// Such as `btrfs`.
+    owner: &'static str,
+    /// The partition that is its own; absent where that is the whole device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<String>,
+    /// Such as that it is not mounted.
+    why: String,
+}
+
+impl NotAsked {
+    /// Of the owners of a device.
+    pub fn of(device: &Device, found: &Found) -> Vec<Self> {
+        let of = |(part, owner, why): &(String, &'static str, String)| Self {
+            owner,
+            partition: Some(part).filter(|part| **part != device.name()).cloned(),
+            why: why.clone(),
+        };
+        found.passed.iter().map(of).collect()
+    }
+
+    /// For people.
+    pub fn line(&self) -> String {
+        let part = self.partition.as_ref().map_or(String::new(), |part| format!(" on {}", one_line(part)));
+        format!("{}{part} is not asked about its data: {}", self.owner, one_line(&self.why))
     }
 }
 

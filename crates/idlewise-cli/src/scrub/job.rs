@@ -17,7 +17,7 @@ use idlewise_linux::scrub::{
 };
 
 use super::bar::Bar;
-use super::content;
+use super::content::{self, NotAsked};
 use super::goal::{self, Wanted};
 use super::result::{Names, Result};
 use super::way::Way;
@@ -92,6 +92,7 @@ impl Job {
         let Way { verifier, found, array: _array } = way;
         let mut scrubber = Scrubber::new(device, verifier, monitor, &self.stop);
         content::say(device, &found, bar);
+        let not_asked = NotAsked::of(device, &found);
         if !found.is_empty() {
             scrubber.judge_by(found, self.skip_free, &checkpoint).context("a thread to compare checksums")?;
         }
@@ -114,7 +115,9 @@ impl Job {
             bar.say("the time of --for is over; the next run goes on with the pass");
         }
         let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
-        Ok(Result::new(device, &report, names, goal, predicted, resumed))
+        let mut result = Result::new(device, &report, names, goal, predicted, resumed);
+        result.not_asked = not_asked;
+        Ok(result)
     }
 
     /// Learns what there is to learn, and goes through the device; what came of it, for which goal, and what was predicted.

@@ -8,7 +8,7 @@ use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{AccountSoFar, ComparedSoFar, ReactionSoFar, Report, State};
 use serde::Serialize;
 
-use super::content::Content;
+use super::content::{Content, NotAsked};
 use super::kept::Kept;
 use super::words::{seconds, signed};
 use crate::bad::{Bad, next_step};
@@ -30,6 +30,9 @@ pub struct Result {
     /// What the owners of the data said, where they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content>,
+    /// Owners that could not be asked from the beginning: what is theirs was only read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_asked: Vec<NotAsked>,
     /// What to do about the errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_step: Option<String>,
@@ -145,6 +148,7 @@ impl Result {
                 .then(|| next_step(&device.path.display().to_string(), device.member().as_ref(), &errors)),
             errors,
             content: report.content.as_ref().map(|so_far| Content::new(so_far, report.verified)),
+            not_asked: Vec::new(),
             retries: report.retries,
             verifier,
             order,
@@ -216,6 +220,7 @@ impl Result {
         if let Some(content) = &self.content {
             content.lines().into_iter().for_each(|line| text += &format!("  {line}\n"));
         }
+        self.not_asked.iter().for_each(|one| text += &format!("  {}\n", one.line()));
         if let Some(failure) = &self.failure {
             text += &format!("  {}\n", one_line(failure));
         }

@@ -5,14 +5,12 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
 
+use super::mounts::{self, Mount};
+use super::{Content, Judged, Part, Unasked};
 use idlewise::Bytes;
 use idlewise::order::Extent;
-use rustix::fs::OFlags;
-
-use super::{Content, Judged, Part, Unasked, mounts};
 
 const KINDS: [&str; 3] = ["ext4", "ext3", "xfs"];
 /// Records that one question brings at most.
@@ -75,8 +73,7 @@ struct Allocation {
     begin: u64,
     length: u64,
     number: u64,
-    kind: String,
-    mount: PathBuf,
+    mount: Mount,
 }
 
 /// Opens that of a part of a device; nothing where no such file system is mounted from it.
@@ -90,7 +87,7 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
     let mut last = None;
     for mount in mounts {
         let length = part.range.end - part.range.start;
-        let found = Allocation { begin: part.range.start, length, number, kind: mount.kind, mount: mount.folder };
+        let found = Allocation { begin: part.range.start, length, number, mount };
         match found.users(&(0..1)) {
             Ok(_) => return Ok(Some(Box::new(found))),
             Err(why) => last = Some(why.0),
@@ -103,8 +100,7 @@ impl Allocation {
     /// What uses each stretch of a range of the part, in order.
     fn users(&self, range: &Range<u64>) -> Result<Vec<(Range<u64>, User)>, Unasked> {
         let failed = |error: io::Error| Unasked(error.to_string());
-        let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
-        let file = File::options().read(true).custom_flags(flags.bits() as i32).open(&self.mount).map_err(failed)?;
+        let file = self.mount.open().map_err(failed)?;
         if file.metadata().map_err(failed)?.dev() != self.number {
             return Err(Unasked("it is no longer mounted there".into()));
         }
@@ -183,13 +179,12 @@ impl Content for Allocation {
 
     fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
         let range = extent.offset.0 - self.begin..(extent.end().0 - self.begin).min(self.length);
+        let (kind, folder) = (&self.mount.kind, self.mount.folder.display());
         let name = |(_, user): (Range<u64>, User)| match user {
             User::Free => None,
-            User::Metadata => Some(format!("metadata of {}", self.kind)),
-            User::Unknown => Some(format!("data of {}, or its metadata", self.kind)),
-            User::File(number) => {
-                Some(format!("file {number} of {} (find {} -inum {number})", self.kind, self.mount.display()))
-            }
+            User::Metadata => Some(format!("metadata of {kind}")),
+            User::Unknown => Some(format!("data of {kind}, or its metadata")),
+            User::File(number) => Some(format!("file {number} of {kind} (find {folder} -inum {number})")),
         };
         let mut names: Vec<_> = self.users(&range)?.into_iter().filter_map(name).collect();
         names.sort();

@@ -1,14 +1,25 @@
-//! Where file systems are mounted.
+//! Where file systems are mounted, and how they are opened there.
+//!
+//! Others may have mounted something over them, such as a FUSE whose server never answers: nothing is asked of what a folder leads to
+//! before the kernel's own table of mounts has said what it is.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
 
 use crate::files::told_by_kernel;
 
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
+    /// The kernel's number of the mount.
+    id: u64,
     pub folder: PathBuf,
     /// Its kind, such as `btrfs`.
     pub kind: String,
@@ -22,14 +33,45 @@ pub fn of(kinds: &[&str]) -> Vec<Mount> {
     table.lines().filter_map(parse).filter(|mount| kinds.contains(&&*mount.kind)).collect()
 }
 
+impl Mount {
+    /// The folder that it is mounted on, open for reading.
+    ///
+    /// # Errors
+    /// If something else is mounted there by now, or what leads there would have to be asked; or what the system says.
+    pub fn open(&self) -> io::Result<File> {
+        // A mount point and what leads to it are always in the kernel's memory.
+        let reach = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let reached = match openat2(CWD, &self.folder, reach, Mode::empty(), ResolveFlags::CACHED) {
+            // Before Linux 5.12 this cannot be asked for.
+            Err(Errno::INVAL | Errno::NOSYS) => openat(CWD, &self.folder, reach, Mode::empty()),
+            other => other,
+        }
+        .map_err(|error| if error == Errno::AGAIN { covered() } else { error.into() })?;
+        // The number is given to no other mount while the descriptor is open.
+        let info = told_by_kernel(format!("/proc/self/fdinfo/{}", reached.as_raw_fd()))?;
+        let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+        let is_this = |mount: &Self| Some(mount.id) == id && mount.number == self.number;
+        if !of(&[&self.kind]).iter().any(is_this) {
+            return Err(covered());
+        }
+        let read = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        Ok(openat(reached.as_fd(), ".", read, Mode::empty())?.into())
+    }
+}
+
+fn covered() -> io::Error {
+    io::Error::other("something else is mounted over it")
+}
+
 /// A line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
 fn parse(line: &str) -> Option<Mount> {
     let (front, back) = line.split_once(" - ")?;
     let fields: Vec<_> = front.split(' ').collect();
+    let id = fields[0].parse().ok()?;
     let (major, minor) = fields.get(2)?.split_once(':')?;
     let folder = PathBuf::from(OsString::from_vec(unescaped(fields.get(4)?)));
     let kind = back.split(' ').next()?.to_string();
-    Some(Mount { folder, kind, number: (major.parse().ok()?, minor.parse().ok()?) })
+    Some(Mount { id, folder, kind, number: (major.parse().ok()?, minor.parse().ok()?) })
 }
 
 /// The kernel writes blanks and the like as a backslash and three octal digits.
@@ -51,7 +93,7 @@ mod tests {
     #[test]
     fn a_line_is_taken_apart() {
         let line = r"36 35 0:41 /@ /mnt/a\040b\134 rw,relatime shared:1 master:2 - btrfs /dev/sda1 rw,space_cache=v2";
-        let expected = Mount { folder: r"/mnt/a b\".into(), kind: "btrfs".into(), number: (0, 41) };
+        let expected = Mount { id: 36, folder: r"/mnt/a b\".into(), kind: "btrfs".into(), number: (0, 41) };
         assert_eq!(parse(line), Some(expected));
         assert_eq!([parse(""), parse("1 2 3 - x"), parse("1 2 a:b / / rw - x")], [None, None, None]);
         assert_eq!(unescaped(r"a\9\04"), br"a\9\04");

@@ -160,6 +160,10 @@ pub fn search(file: &File, tree: u64, from: Key, to: Key, mut each: impl FnMut(K
             let (kind, length) =
                 if cfg!(target_endian = "little") { (kind, length) } else { (length as u32, kind as usize) };
             let key = Key { object: word(8), kind: kind as u8, offset: word(16) };
+            // Else it would be asked for ever.
+            if next.unwrap_or(from) > key || key > to {
+                return Err(io::Error::other("its tree is out of order"));
+            }
             let Some(data) = bytes.get(at + HEADER..at + HEADER + length) else { break };
             each(key, data);
             next = key.next();

@@ -20,15 +20,14 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
-use rustix::fs::OFlags;
 
-use super::{Content, Judged, Part, Unasked, mounts};
+use super::mounts::{self, Mount};
+use super::{Content, Judged, Part, Unasked};
 use chunks::{Piece, Stretch, stretches};
 use superblock::{COPIES, LENGTH, Superblock};
 use trees::Allocated;
@@ -37,8 +36,6 @@ use trees::Allocated;
 const FRESH: Duration = Duration::from_secs(30);
 /// The same where a place lies in no chunk that is known.
 const AGAIN: Duration = Duration::from_secs(1);
-/// What the kernel says of the kind of a file system (its include/uapi/linux/magic.h).
-const BTRFS_SUPER_MAGIC: u64 = 0x9123_683e;
 /// Of so many sectors of a run the files are asked for.
 const NAMED: u64 = 16;
 /// Where none is told, it is asked once more so much later.
@@ -53,7 +50,7 @@ struct Btrfs {
     superblock: Superblock,
     /// Where the kernel lists the device as one of the file system's.
     listed: PathBuf,
-    mount: PathBuf,
+    mount: Option<Mount>,
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
     window: Window,
@@ -124,7 +121,7 @@ impl Btrfs {
             listed,
             length: part.range.end - part.range.start,
             superblock,
-            mount: PathBuf::new(),
+            mount: None,
             chunks: Vec::new(),
             asked: None,
             window: Window::default(),
@@ -158,20 +155,15 @@ impl Btrfs {
         if !self.listed.exists() {
             return Err(Unasked("it is no longer mounted from this device".into()));
         }
-        let open = |folder: &Path| {
-            let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
-            let file = File::options().read(true).custom_flags(flags.bits() as i32).open(folder).ok()?;
-            // Whoever has mounted something else over it may answer whatever he likes, but not this.
-            let is_btrfs = rustix::fs::fstatfs(&file).ok()?.f_type as u64 & 0xffff_ffff == BTRFS_SUPER_MAGIC;
-            (is_btrfs && ioctl::file_system(&file).ok()? == self.superblock.id).then_some(file)
-        };
-        if let Some(file) = Some(&self.mount).filter(|mount| mount.is_absolute()).and_then(|mount| open(mount)) {
+        // Whoever has mounted something else over it is not asked.
+        let is_this = |file: &File| ioctl::file_system(file).is_ok_and(|id| id == self.superblock.id);
+        let open = |mount: &Mount| mount.open().ok().filter(is_this);
+        if let Some(file) = self.mount.as_ref().and_then(open) {
             return Ok(file);
         }
-        let mounts = mounts::of(&["btrfs"]).into_iter();
-        let found = mounts.filter_map(|mount| Some((open(&mount.folder)?, mount.folder))).next();
-        let (file, folder) = found.ok_or_else(|| Unasked("it is not mounted where it can be seen from here".into()))?;
-        self.mount = folder;
+        let found = mounts::of(&["btrfs"]).into_iter().find_map(|mount| Some((open(&mount)?, mount)));
+        let (file, mount) = found.ok_or_else(|| Unasked("it is not mounted where it can be seen from here".into()))?;
+        self.mount = Some(mount);
         Ok(file)
     }
 
