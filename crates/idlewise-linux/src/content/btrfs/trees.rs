@@ -23,26 +23,34 @@ pub type Sum = (u64, [u8; LONGEST]);
 
 /// The checksums of the sectors in a range, in order.
 pub fn sums(file: &File, superblock: &Superblock, range: &Range<u64>) -> io::Result<Vec<Sum>> {
-    let Superblock { sector, node, algorithm, .. } = *superblock;
-    let length = algorithm.length();
     // An item is within one tree block, and may begin before the range.
-    let most = node / length as u64 * sector;
+    let most = superblock.node / superblock.algorithm.length() as u64 * superblock.sector;
     let key = |offset| Key { object: CHECKSUMS, kind: EXTENT_CSUM, offset };
     let (from, to) = (key(range.start.saturating_sub(most)), key(range.end.saturating_sub(1)));
     let mut found = Vec::new();
-    search(file, CHECKSUM_TREE, from, to, |key, item| {
-        let address = |at: usize| key.offset + at as u64 * sector;
-        let before = usize::try_from(range.start.saturating_sub(key.offset).div_ceil(sector)).unwrap_or(usize::MAX);
-        for (at, sum) in item.chunks_exact(length).enumerate().skip(before) {
-            if key.kind != EXTENT_CSUM || address(at) + sector > range.end {
-                break;
-            }
-            let mut padded = [0; LONGEST];
-            padded[..length].copy_from_slice(sum);
-            found.push((address(at), padded));
-        }
-    })?;
+    search(file, CHECKSUM_TREE, from, to, |key, item| take_sums(superblock, range, key, item, &mut found))?;
     Ok(found)
+}
+
+/// Adds what an item says of the range behind what was found. Between two answers an item may have been split: then the second part of it
+/// comes once more.
+fn take_sums(superblock: &Superblock, range: &Range<u64>, key: Key, item: &[u8], found: &mut Vec<Sum>) {
+    let Superblock { sector, algorithm, .. } = *superblock;
+    if key.kind != EXTENT_CSUM {
+        return;
+    }
+    let length = algorithm.length();
+    let begin = found.last().map_or(range.start, |(address, _)| address + sector);
+    let before = usize::try_from(begin.saturating_sub(key.offset).div_ceil(sector)).unwrap_or(usize::MAX);
+    for (at, sum) in item.chunks_exact(length).enumerate().skip(before) {
+        let address = key.offset + at as u64 * sector;
+        if address + sector > range.end {
+            break;
+        }
+        let mut padded = [0; LONGEST];
+        padded[..length].copy_from_slice(sum);
+        found.push((address, padded));
+    }
 }
 
 /// An extent, as the extent tree has it.
@@ -87,7 +95,10 @@ pub fn blocks(file: &File, superblock: &Superblock, range: &Range<u64>) -> io::R
     let mut found = Vec::new();
     search(file, EXTENT_TREE, from, to, |key, item| {
         let one = Allocated::of(key, item, superblock.node);
-        found.extend(one.and_then(|one| Some((one.range.start, one.tree_block_of?))));
+        let one = one.and_then(|one| Some((one.range.start, one.tree_block_of?)));
+        // Given to another meanwhile, at another level.
+        let is_known = |(address, _): &(u64, u64)| found.last().is_some_and(|(last, _)| last == address);
+        found.extend(one.filter(|one| !is_known(one)));
     })?;
     Ok(found)
 }
@@ -133,6 +144,22 @@ mod tests {
         );
         assert_eq!(of(key(192, 8192), &item(5, 1)), None);
         assert!(of(key(EXTENT_ITEM, 8192), &[]).is_some());
+    }
+
+    /// An item that is split while it is asked for comes in part once more, and each sector counts once.
+    #[test]
+    fn each_sector_has_one_checksum() {
+        let superblock = Superblock::parse(&valid(65536), 65536).unwrap().unwrap();
+        let (sector, length) = (superblock.sector, superblock.algorithm.length());
+        let item = |sectors: std::ops::Range<u8>| sectors.flat_map(|at| vec![at; length]).collect::<Vec<_>>();
+        let mut found = Vec::new();
+        let range = 2 * sector..20 * sector;
+        for (first, items) in [(0, 0..8), (5, 5..8), (6, 6..12), (19, 19..24), (24, 24..25)] {
+            let key = Key { object: CHECKSUMS, kind: EXTENT_CSUM, offset: first * sector };
+            take_sums(&superblock, &range, key, &item(items), &mut found);
+        }
+        let sectors: Vec<_> = found.iter().map(|(address, sum)| (address / sector, u64::from(sum[0]))).collect();
+        assert_eq!(sectors, (2..12).chain([19]).map(|at| (at, at)).collect::<Vec<_>>());
     }
 
     /// A bit changed, one that lies elsewhere, and one of before.
