@@ -1,6 +1,7 @@
 //! An array as the kernel tells of it, md (Documentation/admin-guide/md.rst) or device-mapper, and whether its members can be compared.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use idlewise::Bytes;
@@ -65,7 +66,7 @@ impl Array {
         let size = folder.number("component_size")?.checked_mul(1024).ok_or("its size is no number")?;
         let layout = Layout::new(level, number, disks, chunk, size)?;
         let members = (0..disks).map(|place| folder.member(place)).collect::<Result<_, _>>()?;
-        Ok(Self { layout, size: Bytes(layout.surface(size)), members, kept_by: KeptBy::Md(folder) })
+        Ok(Self::new(layout, size, members, KeptBy::Md(folder)))
     }
 
     fn of_mapper(mapped: Mapped) -> Result<Self, String> {
@@ -77,7 +78,28 @@ impl Array {
             Ok(Member { device, begin: 0 })
         };
         let members = table.members.iter().map(member).collect::<Result<_, String>>()?;
-        Ok(Self { layout, size: Bytes(layout.surface(table.size)), members, kept_by: KeptBy::Mapper(mapped) })
+        Ok(Self::new(layout, table.size, members, KeptBy::Mapper(mapped)))
+    }
+
+    /// Of whole blocks: what is left behind the last one cannot be read directly.
+    fn new(layout: Layout, size: u64, members: Vec<Member>, kept_by: KeptBy) -> Self {
+        let block = members.iter().map(|member| u64::from(member.device.block)).max().unwrap_or(SECTOR);
+        Self { layout, size: Bytes(layout.surface(size) / block * block), members, kept_by }
+    }
+
+    /// Where one of its members is known not to be readable, so that who keeps the array reads another there; as far as that is told.
+    /// Places of the members' data.
+    ///
+    /// # Errors
+    /// If it cannot be asked, or there are more than it tells.
+    pub fn passed_over(&self) -> Result<Vec<Range<u64>>, String> {
+        match &self.kept_by {
+            KeptBy::Md(folder) => {
+                let of = |place: usize| folder.bad_blocks(place, self.members[place].begin);
+                Ok((0..self.members.len()).map(of).collect::<Result<Vec<_>, _>>()?.concat())
+            }
+            KeptBy::Mapper(_) => Ok(Vec::new()),
+        }
     }
 
     /// Whether its members are those that they were, and all there.
@@ -153,6 +175,18 @@ impl Folder {
         Ok(Member { device, begin })
     }
 
+    /// What md will not read of a member whose data begin there.
+    fn bad_blocks(&self, place: usize, begin: u64) -> Result<Vec<Range<u64>>, String> {
+        let mut all = Vec::new();
+        for name in ["bad_blocks", "unacknowledged_bad_blocks"] {
+            let name = format!("rd{place}/{name}");
+            // Kernels and kinds of metadata without them have no such file.
+            let text = self.read(&name).unwrap_or_default();
+            all.extend(ranges(&text, begin).ok_or_else(|| format!("md/{name} tells of too many"))?);
+        }
+        Ok(all)
+    }
+
     fn read(&self, file: &str) -> Result<String, String> {
         let text = fs::read_to_string(self.0.join(file)).map_err(|error| format!("md/{file}: {error}"))?;
         Ok(text.trim().to_string())
@@ -163,5 +197,30 @@ impl Folder {
         // A reshape that is under way shows the number before in brackets.
         let first = text.split_whitespace().next().unwrap_or_default();
         first.parse().map_err(|_| format!("md/{file} is '{text}'"))
+    }
+}
+
+/// Lines of a first sector and how many, on a member whose data begin there. `None` of a list that the kernel may have cut.
+fn ranges(text: &str, begin: u64) -> Option<Vec<Range<u64>>> {
+    /// It tells at most a page of memory of them, whole lines.
+    const CUT: usize = 4096 - 64;
+    let range = |line: &str| {
+        let (first, count) = line.trim().split_once(' ')?;
+        let first = first.parse::<u64>().ok()?.checked_mul(SECTOR)?;
+        let end = first.checked_add(count.parse::<u64>().ok()?.checked_mul(SECTOR)?)?;
+        Some(first.saturating_sub(begin)..end.saturating_sub(begin))
+    };
+    if text.len() > CUT { None } else { text.lines().map(range).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_blocks_are_places_of_the_data() {
+        assert_eq!(ranges("", 0), Some(vec![]));
+        assert_eq!(ranges("2050 3\n2000 8\n", 2048 * 512), Some(vec![1024..2560, 0..0]));
+        assert_eq!([ranges("x", 0), ranges("1", 0), ranges(&"1 1\n".repeat(2000), 0)], [None, None, None]);
     }
 }

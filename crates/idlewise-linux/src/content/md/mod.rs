@@ -85,9 +85,13 @@ impl Md {
         let Some(all) = self.array.members.iter().map(read).collect::<Option<Vec<_>>>() else {
             return Ok(blocks.map(|_| Fit::Unknown).collect());
         };
+        let passed_over = self.array.passed_over()?;
         let block = |at: u64| {
             let within = (at - range.start) as usize..(at - range.start + self.block) as usize;
-            self.fit_of(at, &all.iter().map(|bytes| &bytes[within.clone()]).collect::<Vec<_>>())
+            let fit = self.fit_of(at, &all.iter().map(|bytes| &bytes[within.clone()]).collect::<Vec<_>>());
+            // md would take another member for right.
+            let is_passed = passed_over.iter().any(|part| part.start < at + self.block && at < part.end);
+            if fit == Fit::MdKnows && is_passed { Fit::Unknown } else { fit }
         };
         Ok(blocks.map(block).collect())
     }
