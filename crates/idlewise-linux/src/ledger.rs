@@ -78,7 +78,8 @@ impl<T: Undo> Ledger<T> {
         let line = line(&one);
         self.done.push(one);
         match &mut self.file {
-            Some(file) => file.write_all(line.as_bytes()),
+            // A part of the line may have been written: the next one would be lost with it.
+            Some(file) => file.write_all(line.as_bytes()).or_else(|_| self.write()),
             None => self.write(),
         }
     }
