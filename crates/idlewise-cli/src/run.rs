@@ -14,6 +14,7 @@ use anyhow::Context;
 use idlewise::Bytes;
 use idlewise_linux::command::{Held, Noted, Paced, Progress, Settings, Whose, launch};
 use idlewise_linux::device::WholeDisk;
+use idlewise_linux::scrub::Process;
 
 use crate::exit::UsageError;
 use crate::gaps::{Limits, Line};
@@ -114,7 +115,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     let no_children = signals::hear_of_children();
     let mut guard = Command::new("/proc/self/exe");
     guard.arg0("idlewise").arg("run-guard");
-    let whose = arguments.whose();
+    let whose = arguments.whose()?;
     let held = Held::new(&whose, guard).with_context(|| arguments.name())?;
     let by_signals = held.coarse.clone();
     if let Some(Bytes(bytes)) = arguments.memory_high {
@@ -193,7 +194,7 @@ fn until_over(
                     return Ok(code(status));
                 }
             }
-            None if paced.held().is_over() => return Ok(0),
+            None if paced.is_over() => return Ok(0),
             None => {}
         }
         for told in signals.told() {
@@ -253,12 +254,14 @@ impl Arguments {
         }
     }
 
-    fn whose(&self) -> Whose {
-        match (self.pid, &self.unit) {
-            (Some(pid), _) => Whose::Process(pid),
+    fn whose(&self) -> anyhow::Result<Whose> {
+        Ok(match (self.pid, &self.unit) {
+            (Some(pid), _) => {
+                Whose::Process(Process::of(pid).with_context(|| format!("{}: no such process", self.name()))?)
+            }
             (None, Some(unit)) => Whose::Unit(unit.clone()),
             (None, None) => Whose::Command,
-        }
+        })
     }
 
     /// What it is about, in a word.

@@ -135,7 +135,7 @@ mod tests {
         assert!(has_worked(&mut disks, numbers).is_none(), "watched already");
         work();
         let found = has_worked(&mut disks, (0, 0)).unwrap();
-        disks.open(vec![found], Vec::new(), || How { group: None, counter: Box::new(Moved::default) });
+        disks.open(vec![found], Vec::new(), || How { group: None, counter: Box::new(|| Some(Moved::default())) });
         work();
         assert!(has_worked(&mut disks, (0, 0)).is_none(), "others are being opened");
         let began = Instant::now();

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::Cgroup;
@@ -108,8 +108,5 @@ fn undo(done: &Undo) {
 
 /// Lets a process go on, if it is still the one that was stopped.
 pub fn resume(process: &Process) {
-    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
-    if let Some(pid) = pid.filter(|_| process.is_alive() == Some(true)) {
-        let _ = kill_process(pid, Signal::CONT);
-    }
+    process.signal(Signal::CONT);
 }

@@ -3,11 +3,13 @@
 use std::io;
 use std::process::Command;
 
+use super::asked::{Asked, patiently};
 use super::cgroup::{Cgroup, release_left};
+use super::family::{Family, Member, Root, children};
 use super::guard::{Guard, Undo};
 use super::hierarchy::Hierarchy;
 use super::left;
-use super::tree::{Asked, Tree, Which, children, patiently};
+use super::tree::Tree;
 use crate::files::told_by_kernel;
 use crate::ledger::Ledger;
 use crate::monitor::Counter;
@@ -22,7 +24,7 @@ pub enum Whose {
     /// A command that is about to be started.
     Command,
     /// A process that runs, and those that come from it.
-    Process(u32),
+    Process(Process),
     /// A unit of systemd that runs.
     Unit(String),
 }
@@ -35,7 +37,7 @@ pub struct Held {
     /// Whether they are held now.
     held: bool,
     /// The process that was taken over.
-    pid: Option<u32>,
+    taken: Option<Process>,
     /// Why signals are used rather than a group.
     pub coarse: Option<String>,
 }
@@ -43,7 +45,7 @@ pub struct Held {
 #[derive(Debug)]
 enum How {
     Group(Cgroup),
-    Tree(Tree, Which),
+    Tree(Box<Tree>),
 }
 
 impl Whose {
@@ -52,15 +54,14 @@ impl Whose {
         let me = std::process::id();
         let with_us = match self {
             Self::Command => false,
-            Self::Process(pid) => {
-                let is_there = Process::of(*pid).is_some();
-                is_there.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such process"))?;
+            Self::Process(process) => {
                 // Such a thread has no memory of its own, as a process that has ended.
                 let has_none = |status: String| !status.contains("\nVmSize:") && !status.contains("\nState:\tZ");
-                if told_by_kernel(format!("/proc/{pid}/status")).is_ok_and(has_none) {
+                if told_by_kernel(format!("/proc/{}/status", process.pid)).is_ok_and(has_none) {
                     return Err(io::Error::other("a thread of the kernel cannot be held"));
                 }
-                Which::Of(*pid).processes().contains(&me)
+                let all = Family::of(Root::Process(process.clone())).members();
+                all.iter().any(|member| member.process.pid == me)
             }
             Self::Unit(name) => Cgroup::existing(Hierarchy::find()?.of_unit(name)?)?.processes().contains(&me),
         };
@@ -86,7 +87,7 @@ impl Held {
         }
         let group = hierarchy.and_then(|hierarchy| match whose {
             Whose::Command => Cgroup::create(hierarchy.of_process("self")?),
-            Whose::Process(pid) => Cgroup::create(hierarchy.of_process(&pid.to_string())?),
+            Whose::Process(process) => Cgroup::create(hierarchy.of_process(&process.pid.to_string())?),
             Whose::Unit(name) => Cgroup::existing(hierarchy.of_unit(name)?),
         });
         let (how, coarse) = match (group, whose) {
@@ -96,9 +97,9 @@ impl Held {
             }
             (Err(error), Whose::Unit(_)) => return Err(error),
             (Err(error), _) => {
-                let which = match whose {
-                    Whose::Process(pid) => Which::Of(*pid),
-                    _ => Which::OursBut(guard.pid()),
+                let root = match whose {
+                    Whose::Process(process) => Root::Process(process.clone()),
+                    _ => Root::OursBut(guard.pid()),
                 };
                 if *whose == Whose::Command {
                     // Whose parent ends is this process's from then on, and stays among those that come from it.
@@ -111,49 +112,22 @@ impl Held {
                         format!("; if idlewise and its guard are both killed, only kill -CONT lets it go on ({why})"),
                     ),
                 };
-                (How::Tree(Tree::new(which, ledger), which), Some(error.to_string() + &unnoted))
+                (How::Tree(Box::new(Tree::new(Family::of(root), ledger))), Some(error.to_string() + &unnoted))
             }
         };
-        let pid = if let Whose::Process(pid) = whose { Some(*pid) } else { None };
-        let mut held = Self { how, guard, held: false, pid, coarse };
-        if let (Whose::Process(pid), How::Group(group)) = (whose, &held.how) {
-            held.move_all(*pid, &group.clone())?;
+        let taken = if let Whose::Process(process) = whose { Some(process.clone()) } else { None };
+        let held = Self { how, guard, held: false, taken, coarse };
+        if let (Some(process), How::Group(group)) = (&held.taken, &held.how) {
+            move_all(process, group)?;
         }
         Ok(held)
-    }
-
-    /// Moves a process and those that come from it into the group. One that has not been moved yet may make another meanwhile.
-    fn move_all(&mut self, pid: u32, group: &Cgroup) -> io::Result<()> {
-        let home = Hierarchy::find()?.of_process(&pid.to_string()).ok();
-        group.take(pid)?;
-        for _ in 0..ROUNDS {
-            let inside = group.processes();
-            // Others are in groups of their own, whose limits and names are theirs.
-            let is_at_home =
-                |pid: &u32| Hierarchy::find().and_then(|all| all.of_process(&pid.to_string())).ok() == home;
-            let outside: Vec<u32> =
-                Which::Of(pid).processes().into_iter().filter(|pid| !inside.contains(pid) && is_at_home(pid)).collect();
-            let moved = outside.iter().filter(|pid| group.take(**pid).is_ok()).count();
-            if moved == 0 {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// The group, if they are held by one.
     pub fn group(&self) -> Option<&Cgroup> {
         match &self.how {
             How::Group(group) => Some(group),
-            How::Tree(..) => None,
-        }
-    }
-
-    /// Their numbers, at the moment.
-    pub fn processes(&self) -> Vec<u32> {
-        match &self.how {
-            How::Group(group) => group.processes(),
-            How::Tree(_, which) => which.processes(),
+            How::Tree(_) => None,
         }
     }
 
@@ -163,11 +137,11 @@ impl Held {
         match &self.how {
             How::Group(group) => {
                 let group = group.clone();
-                patiently(move || asked.so_far(&group.processes()))
+                patiently(move || asked.so_far(group.processes().into_iter().filter_map(Member::of).collect()))
             }
-            How::Tree(_, which) => {
-                let which = *which;
-                patiently(move || asked.so_far(&which.processes()))
+            How::Tree(tree) => {
+                let mut family = tree.family().clone();
+                patiently(move || asked.so_far(family.members()))
             }
         }
     }
@@ -184,8 +158,8 @@ impl Held {
     pub fn hold(&mut self, held: bool) -> io::Result<()> {
         match &mut self.how {
             How::Group(group) => group.freeze(held)?,
-            How::Tree(tree, _) if held => tree.hold(&mut self.guard)?,
-            How::Tree(tree, _) => tree.let_go(),
+            How::Tree(tree) if held => tree.hold(&mut self.guard)?,
+            How::Tree(tree) => tree.let_go(),
         }
         self.held = held;
         Ok(())
@@ -193,34 +167,61 @@ impl Held {
 
     /// Now and then: takes note of the end of those that became children of this process when their parents ended (`main` is somebody else's
     /// to wait for), and lets those go on that stand still though nobody holds them.
-    pub fn look_after(&self, main: Option<u32>) {
-        let How::Tree(tree, which) = &self.how else { return };
+    pub fn look_after(&mut self, main: Option<u32>) {
+        let guard = self.guard.pid();
+        let How::Tree(tree) = &mut self.how else { return };
         if !self.held {
             tree.let_go_again();
         }
-        let Which::OursBut(guard) = which else { return };
-        for pid in children(std::process::id()).into_iter().filter(|pid| pid != guard && Some(*pid) != main) {
+        if self.taken.is_some() {
+            return;
+        }
+        for pid in children(std::process::id()).into_iter().filter(|pid| *pid != guard && Some(*pid) != main) {
             let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
             let _ = rustix::process::waitpid(pid, rustix::process::WaitOptions::NOHANG);
         }
     }
 
-    /// Processes that come from this one and are in no group that is held: they have left it.
-    pub fn outside(&self, main: u32) -> Vec<u32> {
+    /// Those of `all` that are in no group that is held: they have left it.
+    pub fn outside(&self, all: &mut Family) -> Vec<u32> {
         let How::Group(group) = &self.how else { return Vec::new() };
         let inside = group.processes();
-        let all = Which::Of(main).processes();
-        all.into_iter().filter(|pid| !inside.contains(pid) && Process::of(*pid).is_some()).collect()
+        let outside = all.members().into_iter().map(|member| member.process.pid);
+        outside.filter(|pid| !inside.contains(pid)).collect()
     }
 
     /// Whether a group has become empty, and nobody is left of a process and those that came from it.
-    pub fn is_over(&self) -> bool {
-        let is_left = self.pid.is_some_and(|pid| Process::of(pid).is_some());
-        match &self.how {
+    pub fn is_over(&mut self) -> bool {
+        let is_left = self.taken.as_ref().is_some_and(Process::is_here);
+        match &mut self.how {
             How::Group(group) => group.processes().is_empty() && !is_left,
-            How::Tree(tree, _) => tree.is_over(),
+            How::Tree(tree) => tree.is_over(),
         }
     }
+}
+
+/// Moves a process and those that come from it into the group. One that has not been moved yet may make another meanwhile.
+fn move_all(process: &Process, group: &Cgroup) -> io::Result<()> {
+    let home_of = |process: &Process| Hierarchy::find()?.of_process(&process.pid.to_string());
+    let take = |process: &Process| {
+        group.take(process.pid)?;
+        // The kernel takes a number: it may be another's by then, and who is in the group goes home with it.
+        process.is_here().then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has ended"))
+    };
+    let home = home_of(process).ok();
+    take(process)?;
+    let mut family = Family::of(Root::Process(process.clone()));
+    for _ in 0..ROUNDS {
+        let inside = group.processes();
+        // Others are in groups of their own, whose limits and names are theirs.
+        let is_at_home = |process: &Process| home_of(process).ok() == home;
+        let outside = family.members().into_iter().map(|member| member.process);
+        let outside = outside.filter(|process| !inside.contains(&process.pid) && is_at_home(process));
+        if outside.filter(|process| take(process).is_ok()).count() == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Held {

@@ -2,14 +2,17 @@
 //! ("Restrained Utilization of Idleness", SIGMETRICS 2009, of background jobs in general).
 //!
 //! ```text
-//! Paced ── Held     its processes: a control group (cgroup, hierarchy), or signals (tree); the guard undoes it if this process is killed
+//! Paced ── Held     its processes: a control group (cgroup, hierarchy), or signals (tree); family tells who they are, asked what they
+//!       │           have asked their disks for; the guard undoes it if this process is killed
 //!       └─ Lanes    the disks that are watched
 //!          ├─ Lane   one for each: a monitor, and the policy that it drives
 //!          └─ Disks  which others have come to work, and are to be watched
 //! ```
 
+mod asked;
 mod cgroup;
 mod disks;
+mod family;
 mod guard;
 mod held;
 mod hierarchy;

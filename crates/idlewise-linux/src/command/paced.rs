@@ -9,12 +9,14 @@ use idlewise::Nanos;
 use idlewise::tune::TuneError;
 use rustix::thread::set_current_timer_slack;
 
+use super::family::{Family, Root};
 use super::held::Held;
 use super::lane::Why;
 use super::lanes::Lanes;
 use super::progress::{DiskSoFar, Progress};
 use crate::device::WholeDisk;
-use crate::monitor::{Counter, MonitorError, Own, WRITTEN_BY, now};
+use crate::monitor::{Counter, MonitorError, Moved, Own, WRITTEN_BY, now};
+use crate::scrub::Process;
 
 /// Time between two looks while the command runs: the foreground waits for it at least half as long on average.
 const LOOK: Duration = Duration::from_micros(500);
@@ -55,6 +57,8 @@ pub enum RunError {
 pub struct Paced {
     held: Held,
     main: Option<u32>,
+    /// Those that come from it, wherever they are.
+    all: Option<Family>,
     lanes: Lanes,
     began: Nanos,
     /// Since when it has been as it is now, and how long the processes have run before.
@@ -86,6 +90,7 @@ impl Paced {
         let counts = !held.group().is_some_and(|group| group.has_writes());
         Ok(Self {
             main: None,
+            all: None,
             lanes,
             began: at,
             since: at,
@@ -106,6 +111,7 @@ impl Paced {
     /// this process is the caller's to wait for.
     pub fn begin(&mut self, main: Option<u32>) {
         self.main = main;
+        self.all = main.and_then(Process::of).map(|process| Family::of(Root::Process(process)));
         // What is started from this thread would inherit it.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         (self.began, self.since) = (now(), now());
@@ -114,6 +120,11 @@ impl Paced {
     /// The processes.
     pub fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// Whether they have all ended.
+    pub fn is_over(&mut self) -> bool {
+        self.held.is_over()
     }
 
     /// Looks what the foreground does, holds the processes or lets them go, and waits for a moment.
@@ -199,7 +210,7 @@ impl Paced {
     fn look_for_writes(&mut self) {
         const WORTH_SAYING: u64 = 16 << 20;
         let Some((counter, before, last)) = &mut self.writes else { return };
-        let written = counter().written;
+        let Some(Moved { written, .. }) = counter() else { return };
         if written > std::mem::replace(before, written) {
             *last = now();
         }
@@ -213,7 +224,7 @@ impl Paced {
 
     /// Whether processes have left the group.
     fn look_outside(&mut self) {
-        let outside = self.main.map_or(Vec::new(), |main| self.held.outside(main));
+        let outside = self.all.as_mut().map_or(Vec::new(), |all| self.held.outside(all));
         if let Some(pid) = outside.first()
             && !std::mem::replace(&mut self.warned[1], true)
         {

@@ -68,7 +68,8 @@ impl Counters {
                 |error| MonitorError { monitor: self.monitor, problem: format!("{}: {error}", path.display()) };
             Ok(text.map_err(problem)?.split_whitespace().filter_map(|word| word.parse().ok()).collect())
         };
-        let (stat, inflight) = (numbers("stat")?, numbers("inflight")?);
+        // What is in flight no more is counted when it is asked for in this order.
+        let (inflight, stat) = (numbers("inflight")?, numbers("stat")?);
         // Documentation/block/stat.rst of the kernel.
         let field = |index: usize| stat.get(index).copied().unwrap_or(0);
         Ok(Counted {

@@ -4,8 +4,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{Hold, told_by_kernel};
@@ -33,8 +36,41 @@ impl Process {
 
     /// The one with this number, if there is one.
     pub fn of(pid: u32) -> Option<Self> {
-        let start_ticks = start_ticks(pid)?;
-        Some(Self { pid, start_ticks, pid_namespace: namespace(), boot_id: boot_id() })
+        Self::and_parent(pid).map(|(process, _)| process)
+    }
+
+    /// The one with this number, if there is one, and its parent's number.
+    pub fn and_parent(pid: u32) -> Option<(Self, u32)> {
+        let Stat { start_ticks, parent, .. } = stat(pid).filter(|stat| !stat.ended)?;
+        Some((Self { pid, start_ticks, pid_namespace: namespace(), boot_id: boot_id() }, parent))
+    }
+
+    /// Whether it can be seen from here and still runs.
+    pub fn is_here(&self) -> bool {
+        self.boot_id == boot_id()
+            && self.pid_namespace == namespace()
+            && start_ticks(self.pid).is_some_and(|ticks| self.began_at(ticks))
+    }
+
+    /// Whether it has ended, and its parent has not heard of that.
+    pub fn is_unheard(&self) -> bool {
+        stat(self.pid).is_some_and(|stat| stat.ended && self.began_at(stat.start_ticks))
+    }
+
+    /// By another clock than it was told, one may be a part of a tick off.
+    fn began_at(&self, ticks: u64) -> bool {
+        ticks.abs_diff(self.start_ticks) <= 1
+    }
+
+    /// Sends it a signal, and to nobody who has its number by now; whether it was there.
+    pub fn signal(&self, signal: Signal) -> bool {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return false };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(holder) => self.is_here() && pidfd_send_signal(holder, signal).is_ok(),
+            // Before Linux 5.3 there is only the number.
+            Err(Errno::NOSYS) => self.is_here() && kill_process(pid, signal).is_ok(),
+            Err(_) => false,
+        }
     }
 
     /// Whether it still runs; nothing of a process that cannot be seen from here.
@@ -44,14 +80,12 @@ impl Process {
         }
         // The first process is there for whoever may see others'.
         let hidden = self.pid_namespace != namespace() || !fs::exists("/proc/1").unwrap_or(false);
-        // By another clock than it was told, one may be a part of a tick off.
-        let same = |ticks: u64| ticks.abs_diff(self.start_ticks) <= 1;
-        (!hidden).then(|| start_ticks(self.pid).is_some_and(same))
+        (!hidden).then(|| self.is_here())
     }
 
     /// Whether a signal has stopped it, until another lets it go on.
     pub fn is_stopped(&self) -> bool {
-        self.is_alive() == Some(true) && fields(self.pid).is_some_and(|fields| fields.starts_with(['T', 't']))
+        self.is_here() && fields(self.pid).is_some_and(|fields| fields.starts_with(['T', 't']))
     }
 
     /// Whether it still runs: of a process that cannot be seen from here, by the lock that it holds in a folder; without the right to ask
@@ -65,11 +99,15 @@ impl Process {
 
 /// Since when the machine runs.
 pub fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |text| text.trim().to_string())
+    static BOOT: LazyLock<String> = LazyLock::new(|| {
+        fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |text| text.trim().to_string())
+    });
+    BOOT.clone()
 }
 
 fn namespace() -> u64 {
-    fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino())
+    static SPACE: LazyLock<u64> = LazyLock::new(|| fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino()));
+    *SPACE
 }
 
 /// The fields of /proc/PID/stat (proc(5)) from the state on, behind the name, which may hold anything.
@@ -78,20 +116,35 @@ fn fields(pid: u32) -> Option<String> {
     Some(stat.rsplit_once(')')?.1.trim_start().to_string())
 }
 
-/// Field 22; `None` of a process that ended and that nobody has asked about, as in a container without an init.
+/// `None` of a process that ended and that nobody has asked about, as in a container without an init.
 fn start_ticks(pid: u32) -> Option<u64> {
-    const BEHIND_THE_STATE: usize = 22 - 4;
+    stat(pid).filter(|stat| !stat.ended).map(|stat| stat.start_ticks)
+}
+
+/// Fields of /proc/PID/stat: 3, 4 and 22.
+struct Stat {
+    ended: bool,
+    parent: u32,
+    start_ticks: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    const BETWEEN: usize = 22 - 4 - 1;
     let fields = fields(pid)?;
     let mut fields = fields.split_whitespace();
     let ended = matches!(fields.next()?, "Z" | "X");
-    let ticks: i64 = fields.nth(BEHIND_THE_STATE).filter(|_| !ended)?.parse().ok()?;
-    u64::try_from(ticks - clock_ahead()).ok()
+    let parent = fields.next()?.parse().ok()?;
+    let ticks: i64 = fields.nth(BETWEEN)?.parse().ok()?;
+    Some(Stat { ended, parent, start_ticks: u64::try_from(ticks - clock_ahead()).ok()? })
 }
 
 /// How many ticks more than the machine's first clock the one that this process is shown has run (time_namespaces(7)).
 fn clock_ahead() -> i64 {
-    let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-    ticks_ahead(&offsets, rustix::param::clock_ticks_per_second() as i64)
+    static AHEAD: LazyLock<i64> = LazyLock::new(|| {
+        let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        ticks_ahead(&offsets, rustix::param::clock_ticks_per_second() as i64)
+    });
+    *AHEAD
 }
 
 fn ticks_ahead(offsets: &str, per_second: i64) -> i64 {
@@ -113,13 +166,13 @@ mod tests {
     fn a_process_is_alive_until_it_ends_and_its_number_alone_says_nothing() {
         let this = Process::this();
         assert!(this.is_alive() == Some(true) && this.start_ticks > 0 && !this.boot_id.is_empty());
-        assert!(Process { start_ticks: this.start_ticks + 2, ..this.clone() }.is_alive() == Some(false));
+        let another = Process { start_ticks: this.start_ticks + 2, ..this.clone() };
+        assert!(another.is_alive() == Some(false) && !another.signal(Signal::KILL), "it would be this one");
         assert!(Process { boot_id: "before".into(), ..this.clone() }.is_alive() == Some(false));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let other = Process { pid: child.id(), start_ticks: start_ticks(child.id()).unwrap(), ..this };
-        assert!(other.is_alive() == Some(true) && !other.is_stopped());
-        let stop = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(stop, rustix::process::Signal::STOP).unwrap();
+        let (other, parent) = Process::and_parent(child.id()).unwrap();
+        assert!(other.is_alive() == Some(true) && !other.is_stopped() && parent == this.pid);
+        assert!(other.signal(Signal::STOP));
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while !other.is_stopped() && std::time::Instant::now() < until {
             std::thread::yield_now();
@@ -131,9 +184,9 @@ mod tests {
         while other.is_alive() == Some(true) && std::time::Instant::now() < until {
             std::thread::yield_now();
         }
-        assert!(other.is_alive() == Some(false));
+        assert!(other.is_alive() == Some(false) && other.is_unheard());
         child.wait().unwrap();
-        assert!(other.is_alive() == Some(false));
+        assert!(other.is_alive() == Some(false) && !other.is_unheard() && !other.signal(Signal::CONT));
     }
 
     /// The kernel cuts names in the middle of a letter.
