@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::bench::{Bench, MIB};
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
-use idlewise::disk::{DiskModel, Interference};
+use idlewise::disk::{DiskModel, Geometry, Interference};
 use idlewise_testbed::{Options, Timing};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -84,7 +84,9 @@ fn root_probe_capture_and_learning_work_together() {
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(result["verified_bytes"].as_u64().unwrap() > 0, "{result}");
-    assert!(result["request_size_bytes"].as_u64().unwrap() <= 2560 << 10, "{result}");
+    // More cannot be read within the maximum, even where a late machine finds the right sector under the head.
+    let most = Geometry::fifteen_k(Bytes(512 * MIB)).outer_rate.0 * 30 / 1000;
+    assert!(result["request_size_bytes"].as_u64().unwrap() <= most, "{result}");
     assert_eq!(result["target"]["max_slowdown_s"], 0.03);
 }
 

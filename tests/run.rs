@@ -197,6 +197,11 @@ fn in_a_terminal(script: &str) -> (Child, fs::File) {
     let mut command = idlewise(&["run", "--quiet", "--", "sh", "-c", script]);
     command.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap()).stderr(terminal);
     let lead = || {
+        // Where the tests run in the background of a shell, they ignore what is typed.
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: to set a signal's default installs no handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         rustix::process::setsid()?;
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
         Ok(())

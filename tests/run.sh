@@ -1,22 +1,37 @@
 #!/usr/bin/env bash
-# Every test, in two rows beside each other, as most tests wait for a disk or a clock. The second row is shown at the end. ALSO
-# is a command that tests what is no part of the workspace.
+# Every test, in two rows beside each other, as most tests wait for a disk or a clock. The second row is shown at the end. What failed
+# is run once more with nothing beside it: on a machine that others use as well, one stands still now and then. ALSO is a command that
+# tests what is no part of the workspace.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # More at a time than there are processors, for the same reason.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-4}
 all=(cargo test --locked --workspace)
-shown=$(mktemp)
-trap 'rm -f "$shown"' EXIT
+# More than this is no accident.
+most=5
+shown=$(mktemp -d)
+trap 'rm -rf "$shown"' EXIT
 trap 'trap - INT TERM; kill 0' INT TERM
 {
     "${all[@]}" --no-fail-fast --lib --bins --examples --test '[mrt]*'
-    first=$?
-    "${all[@]}" --doc || first=1
-    sh -c "${ALSO:-true}" && [ $first = 0 ]
-} > "$shown" 2>&1 &
-"${all[@]}" --no-fail-fast --test '[!mrt]*'
-failed=$?
-wait $! || failed=$?
-cat "$shown"
-exit $failed
+    echo $? > "$shown/first"
+    "${all[@]}" --doc && sh -c "${ALSO:-true}"
+    echo $? > "$shown/also"
+} > "$shown/first-row" 2>&1 &
+"${all[@]}" --no-fail-fast --test '[!mrt]*' 2>&1 | tee "$shown/second-row"
+second=$?
+wait $!
+cat "$shown/first-row"
+also=$(cat "$shown/also")
+[ "$also" = 0 ] || exit "$also"
+[ "$second" = 0 ] && [ "$(cat "$shown/first")" = 0 ] && exit 0
+
+lines() { cat "$shown/first-row" "$shown/second-row"; }
+mapfile -t failed < <(lines | sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' | sort -u)
+# A program of tests that was killed, or was not built, tells no names.
+programs=$(lines | grep -c '^error: .*to rerun pass')
+told=$(lines | grep -c '^test result: FAILED')
+[ ${#failed[@]} -gt 0 ] && [ ${#failed[@]} -le $most ] && [ "$programs" = "$told" ] || exit 1
+echo "Failed beside the others, and run once more alone: ${failed[*]}"
+"${all[@]}" --quiet --no-fail-fast --lib --bins --examples --test '*' -- --exact --test-threads=1 "${failed[@]}" || exit 1
+echo "Passed alone, having failed beside the others: ${failed[*]}"

@@ -4,9 +4,11 @@ mod common;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, Loop, MIB, Mounted, PACE, Running};
+use common::bench::{Bench, Loop, MIB, Mounted, PACE};
+use common::held::until;
 use common::{idlewise, run, stderr};
 use idlewise::Bytes;
 use idlewise_testbed::Options;
@@ -32,13 +34,16 @@ fn root_no_inode_for_a_checkpoint_ends_no_scrub() {
         assert!(full.len() < 8);
         let scrub = ["scrub", bench.path(), "--state-dir", state.to_str().unwrap(), "--json", "--restart"];
         let pace = ["--request-size", "64KiB", "--idle-wait", "1ms"];
-        let running = Running::new(idlewise(&[&scrub[..], &pace].concat()));
-        std::thread::sleep(Duration::from_millis(700));
-        full.iter().for_each(|path| fs::remove_file(path).unwrap());
-        let output = running.end();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(0), "{said}");
         let expected = "its checkpoint cannot be saved, going on and trying again: ";
+        let told = bench.folder.path().join("told");
+        let said = || fs::read_to_string(&told).unwrap();
+        let mut command = idlewise(&[&scrub[..], &pace].concat());
+        let running = command.stdout(Stdio::piped()).stderr(File::create(&told).unwrap()).spawn().unwrap();
+        until("told", || said().contains(expected));
+        full.iter().for_each(|path| fs::remove_file(path).unwrap());
+        let output = running.wait_with_output().unwrap();
+        let said = said();
+        assert_eq!(output.status.code(), Some(0), "{said}");
         let lines: Vec<_> = said.lines().filter(|line| line.contains(expected)).collect();
         assert!(lines.len() == 1 && lines[0].contains("no inode is free on its file system"), "{said}");
         assert!(said.contains("its checkpoint is saved again"), "{said}");

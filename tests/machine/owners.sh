@@ -31,16 +31,22 @@ done
 
 # Beside somebody who uses the array: it is held, goes on, and comes to its end.
 write_now_and_then() {
+    : > /tmp/written
     while [ -e /tmp/writing ]; do
         dd if=/dev/urandom of=/dev/md0 bs=4k seek=100 count=1 oflag=direct conv=notrunc 2>/dev/null
+        echo 1 >> /tmp/written
         sleep 0.2
     done
+}
+until_checked() {
+    for _ in $(seq 600); do [ "$(cat "/sys/block/$1/md/sync_action")" = check ] && break; sleep 0.1; done
 }
 for by in md-gate md-steps; do
     touch /tmp/writing
     write_now_and_then &
     # shellcheck disable=SC2086
     step "beside-$by" idlewise owner-scrub /dev/md0 --by $by --idle-wait 20ms --mean-slowdown 1s --allow-writes $OWN --restart
+    step "beside-$by-writes" cat /tmp/written
     rm /tmp/writing
     wait $!
     step "beside-$by-after" knobs
@@ -63,15 +69,18 @@ for sector in 5000 20000 40000 60000; do
     dd if=/dev/urandom of="$right" bs=512 seek=$sector count=1 oflag=direct conv=notrunc 2>/dev/null
 done
 echo check > $md/sync_action
-for _ in $(seq 300); do [ "$(cat $md/sync_action)" = idle ] && break; sleep 0.1; done
+for _ in $(seq 600); do [ "$(cat $md/sync_action)" = idle ] && break; sleep 0.1; done
 step in-one-go cat $md/mismatch_cnt
 turns=0
-# shellcheck disable=SC2086
-idlewise owner-scrub /dev/md0 --by md-gate --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --restart --for 700ms > /tmp/again
-while grep -q interrupted /tmp/again && [ $turns -lt 60 ]; do
-    turns=$((turns + 1))
+more=--restart
+# A machine that is emulated slowly has only begun after 700 ms.
+while [ $turns -lt 60 ]; do
     # shellcheck disable=SC2086
-    idlewise owner-scrub /dev/md0 --by md-gate --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --for 700ms > /tmp/again
+    idlewise owner-scrub /dev/md0 --by md-gate --idle-wait 1ms --mean-slowdown 1s --allow-writes $OWN --for $((700 + 40 * turns))ms $more \
+        > /tmp/again
+    grep -q interrupted /tmp/again || break
+    turns=$((turns + 1))
+    more=
 done
 step again cat /tmp/again
 tell turns $turns
@@ -80,7 +89,7 @@ tell turns $turns
 touch /tmp/writing
 write_now_and_then &
 (
-    for _ in $(seq 100); do [ "$(cat $md/sync_action)" = check ] && break; sleep 0.1; done
+    until_checked md0
     sleep 1
     echo idle > $md/sync_action
 ) &
@@ -100,7 +109,11 @@ while [ $killed -lt "$tries" ]; do
     idlewise owner-scrub /dev/md0 --by $by --idle-wait 5ms --mean-slowdown 1s --allow-writes $OWN --restart >/dev/null 2>&1 &
     pid=$!
     at=$(((at * 1103 + 12345) % 977))
-    sleep "$((at / 500)).$(printf '%03d' $((at * 2 % 1000)))"
+    # At any moment, and every other time soon after the check has begun.
+    case $((killed / 2 % 2)) in
+    0) sleep "$((at / 500)).$(printf '%03d' $((at * 2 % 1000)))" ;;
+    1) until_checked md0; sleep "0.$(printf '%03d' $((at / 8)))" ;;
+    esac
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
     knobs | tr '\n' ' ' >> /tmp/left; echo >> /tmp/left
@@ -145,7 +158,7 @@ right=$disk
 raid1 md2 32704 "${left}1" "${right}1"
 raid1 md3 16320 "${left}2" "${right}2"
 (
-    for _ in $(seq 100); do [ "$(cat /sys/block/md2/md/sync_action)" = check ] && break; sleep 0.1; done
+    until_checked md2
     echo check > /sys/block/md3/md/sync_action
 ) &
 # shellcheck disable=SC2086
@@ -153,5 +166,5 @@ step beside-another idlewise owner-scrub /dev/md2 --by md-steps --idle-wait 500m
 step other cat /sys/block/md3/md/sync_action
 # shellcheck disable=SC2086
 step not-beside idlewise owner-scrub /dev/md2 --by md-steps --allow-writes $OWN
-for _ in $(seq 300); do [ "$(cat /sys/block/md3/md/sync_action)" = idle ] && break; sleep 0.1; done
+for _ in $(seq 600); do [ "$(cat /sys/block/md3/md/sync_action)" = idle ] && break; sleep 0.1; done
 step other-is-over cat /sys/block/md3/md/sync_action
