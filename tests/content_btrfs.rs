@@ -438,3 +438,30 @@ fn root_what_is_not_covered_is_said() {
     assert!(result["content"].is_null() && result["not_asked"][0]["why"] == "it is not mounted", "{result}");
     assert_eq!(json(&["scrub", bench.loops[0].path(), "--dry-run", "--json"])[0]["content"], serde_json::json!([]));
 }
+
+/// While others mount and unmount elsewhere, a file system is still found where it is mounted.
+#[test]
+fn root_mounts_elsewhere_change_nothing() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let (folder, other) = (bench.mount_point(), bench.folder.path().join("other"));
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 1, 40 * MIB, &mut Pcg64::seed_from_u64(18));
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mounts = || {
+            let (mut count, began) = (0, Instant::now());
+            while !over.load(std::sync::atomic::Ordering::Relaxed) && began.elapsed() < Duration::from_secs(60) {
+                drop(Mounted::new(&["-t", "tmpfs", "none"], &other));
+                count += 1;
+            }
+            count
+        };
+        let mounts = scope.spawn(mounts);
+        for _ in 0..5 {
+            let result = bench.scrub(0, &[]);
+            assert!(result["content"]["unasked"].is_null() && result["not_asked"].is_null(), "{result}");
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(mounts.join().unwrap() > 10);
+    });
+}

@@ -1,9 +1,13 @@
 //! System calls that may hang, in a process of their own: a thread that hangs in the kernel would keep this process from ever ending.
 
+use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::io::{self, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::raw::c_void;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr::null_mut;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +15,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
+};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 /// What takes longer is left behind.
@@ -66,6 +73,50 @@ pub fn read_at(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
 /// The error of the last system call.
 pub fn last_error() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// What a path leads to, opened only to be looked at (`O_PATH`): what is asked on the way may hang.
+///
+/// # Errors
+/// What the system says; [`io::ErrorKind::TimedOut`] if it does not answer.
+pub fn reached(path: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    filled(PATIENCE, 1, Some(&File::from(theirs)), |_| {
+        // SAFETY: the text ends with a zero and lives as long as this process; a plain system call.
+        let found = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
+        if found < 0 {
+            return Err(last_error());
+        }
+        let mut nothing = 0u8;
+        let mut part = libc::iovec { iov_base: (&raw mut nothing).cast(), iov_len: 1 };
+        // Of words: the kernel wants it aligned as such.
+        let mut control = [0u64; 4];
+        // SAFETY: zeros are a message without anything.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+        message.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: a computation with the size of a number.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<i32>() as u32) } as _;
+        // SAFETY: the message has room for one header and one number, as computed above.
+        unsafe {
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as _;
+            libc::CMSG_DATA(header).cast::<i32>().write_unaligned(found);
+        }
+        // SAFETY: all that the message points to lives until the call returns.
+        if unsafe { libc::sendmsg(0, &message, 0) } < 0 { Err(last_error()) } else { Ok(()) }
+    })?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(&ours, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC)?;
+    let sent = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut sent) => sent.next(),
+        _ => None,
+    });
+    sent.ok_or_else(|| io::Error::other("no descriptor came"))
 }
 
 /// So many bytes that `work` fills, where nothing but system calls may be done; `file` is its descriptor 0.
@@ -140,6 +191,15 @@ mod tests {
         file.write_all(b"0123456789").unwrap();
         assert_eq!(read_at(&file, 3, 4).unwrap(), b"3456");
         assert_eq!(read_at(&file, 8, 4).unwrap_err().raw_os_error(), Some(libc::EIO));
+    }
+
+    #[test]
+    fn a_folder_is_reached_from_apart() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let found = File::from(reached(folder.path()).unwrap());
+        assert_eq!(found.metadata().unwrap().ino(), folder.path().metadata().unwrap().ino());
+        assert_eq!(reached(&folder.path().join("x")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -154,6 +154,11 @@ impl Content {
         self.judged_bytes > 0
     }
 
+    /// Whether an owner could not be asked at times.
+    pub fn was_silent(&self) -> bool {
+        self.unasked_bytes > 0
+    }
+
     /// For people.
     pub fn lines(&self) -> Vec<String> {
         let judging: Vec<_> = self.owners.iter().filter(|owner| *owner != ALLOCATION).map(String::as_str).collect();

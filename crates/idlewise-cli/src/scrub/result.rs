@@ -210,10 +210,10 @@ impl Result {
         }
         if self.errors.is_empty() {
             let so_far = if self.state == State::Complete { "" } else { " so far" };
-            let wrong = if self.content.as_ref().is_some_and(Content::has_judged) {
-                ", and none that differs from its checksum"
-            } else {
-                ""
+            let wrong = match self.content.as_ref().filter(|content| content.has_judged()) {
+                Some(content) if content.was_silent() => ", and of what was compared none differs from its checksum",
+                Some(_) => ", and none that differs from its checksum",
+                None => "",
             };
             text += &format!("  no unreadable block{wrong}{so_far}\n");
         }

@@ -6,14 +6,21 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+use crate::apart;
 use crate::files::told_by_kernel;
+
+/// So often one is looked for, so much later each time.
+const TRIES: u32 = 5;
+const AGAIN: Duration = Duration::from_millis(1);
 
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +46,18 @@ impl Mount {
     /// # Errors
     /// If something else is mounted there by now, or what leads there would have to be asked; or what the system says.
     pub fn open(&self) -> io::Result<File> {
-        // A mount point and what leads to it are always in the kernel's memory.
-        let reach = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let reached = match openat2(CWD, &self.folder, reach, Mode::empty(), ResolveFlags::CACHED) {
-            // Before Linux 5.12 this cannot be asked for.
-            Err(Errno::INVAL | Errno::NOSYS) => openat(CWD, &self.folder, reach, Mode::empty()),
-            other => other,
+        // The kernel's table may miss a line while others mount something elsewhere.
+        for _ in 1..TRIES {
+            match self.open_once() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(AGAIN),
+                other => return other,
+            }
         }
-        .map_err(|error| if error == Errno::AGAIN { covered() } else { error.into() })?;
+        self.open_once()
+    }
+
+    fn open_once(&self) -> io::Result<File> {
+        let reached = self.reached()?;
         // The number is given to no other mount while the descriptor is open.
         let info = told_by_kernel(format!("/proc/self/fdinfo/{}", reached.as_raw_fd()))?;
         let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
@@ -57,10 +68,21 @@ impl Mount {
         let read = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(openat(reached.as_fd(), ".", read, Mode::empty())?.into())
     }
+
+    /// What its path leads to.
+    fn reached(&self) -> io::Result<OwnedFd> {
+        // A mount point and what leads to it are always in the kernel's memory.
+        let reach = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match openat2(CWD, &self.folder, reach, Mode::empty(), ResolveFlags::CACHED) {
+            // Before Linux 5.12 this cannot be asked for; and while others mount something, what is there is not always found.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::AGAIN) => apart::reached(&self.folder),
+            other => Ok(other?),
+        }
+    }
 }
 
 fn covered() -> io::Error {
-    io::Error::other("something else is mounted over it")
+    io::Error::new(io::ErrorKind::WouldBlock, "something else is mounted over it")
 }
 
 /// A line of /proc/self/mountinfo (proc_pid_mountinfo(5)).

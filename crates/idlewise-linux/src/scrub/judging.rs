@@ -15,8 +15,8 @@ use crate::content::{Found, Judged, Suspect, Unasked};
 use crate::device::verify::Verifier;
 use crate::memory::Buffer;
 
-/// An owner that has not answered for so long is not asked any more: its file system hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// An owner that has not answered for so many seconds in which this process ran is not asked again until it does: its file system hangs.
+const PATIENCE: u32 = 10;
 /// What is free is asked for so much of the device at a time, and again after so long.
 const WINDOW: u64 = 256 << 20;
 const FRESH: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub struct Judging {
     judges: bool,
     /// What is free in a stretch, and when that was asked.
     window: Option<(Extent, Vec<Extent>, Instant)>,
-    /// There was no answer: nothing is asked any more.
+    /// There was no answer yet: nothing is asked until it comes.
     is_lost: bool,
 }
 
@@ -137,6 +137,10 @@ impl Judging {
     /// Hands over what a verifier has read of this stretch, and `read` bytes in all; what came of the stretch before it.
     pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) -> Verdict {
         let verdict = self.finish();
+        // It comes late, for a stretch that counts as not asked about.
+        if self.is_lost && self.answers.try_recv().is_ok() {
+            self.is_lost = false;
+        }
         if self.is_lost {
             self.so_far.unasked_bytes += extent.length.0;
         }
@@ -217,16 +221,17 @@ impl Judging {
     }
 
     fn answer(&mut self) -> Option<Answer> {
-        match self.answers.recv_timeout(PATIENCE) {
-            Ok(answer) => Some(answer),
-            Err(problem) => {
-                let silent = problem == RecvTimeoutError::Timeout;
-                let why = if silent { format!("no answer for {PATIENCE:?}") } else { "its thread has ended".into() };
-                self.so_far.unasked.get_or_insert(why);
-                self.is_lost = true;
-                None
+        // Second by second: who was stopped for longer has waited for one of them.
+        for _ in 0..PATIENCE {
+            match self.answers.recv_timeout(Duration::from_secs(1)) {
+                Ok(answer) => return Some(answer),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        self.so_far.unasked.get_or_insert(format!("no answer for {PATIENCE} s"));
+        self.is_lost = true;
+        None
     }
 
     fn unasked(&mut self, length: Bytes, why: String) {
