@@ -328,3 +328,73 @@ fn root_held_by_signals_its_own_reads_are_its_own() {
     assert!(disk["foreground_requests"].as_u64() < Some(10), "{report}");
     assert!(disk["moved_bytes"].as_u64() >= Some(150 * 131_072), "{report}");
 }
+
+/// Held by signals, who was stopped by its owner stays so, and who was in the background before is none of the command's.
+#[test]
+fn root_held_by_signals_nobody_else_is_touched() {
+    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let Some(bench) = Bench::new(64 * MIB, &[], true) else { return };
+    let reachable = Command::new("setpriv").args(user).args([env!("CARGO_BIN_EXE_idlewise"), "--version"]).output();
+    if !reachable.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: another user needs setpriv, and a folder that others may enter");
+        return;
+    }
+    let of_user = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(user).args(arguments).current_dir("/").stderr(Stdio::null());
+        command
+    };
+    let command = env!("CARGO_BIN_EXE_idlewise");
+    let disk = fs::File::open(bench.path()).unwrap();
+    let foreground = || {
+        rustix::fs::fadvise(&disk, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        rustix::io::pread(&disk, &mut [0; 512], 0).unwrap();
+    };
+    let state = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    let mut sleeper = of_user(&["sleep", "100"]).spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let mut held = of_user(&[command, "run", "--quiet", "--idle-wait", "1s", "--device", bench.path(), "--pid", &pid])
+        .spawn()
+        .unwrap();
+    until("held", || {
+        foreground();
+        state(sleeper.id()) == Some('T')
+    });
+    until("let go", || state(sleeper.id()) == Some('S'));
+    signal(&sleeper, Signal::STOP);
+    signal(&held, Signal::INT);
+    held.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(state(sleeper.id()), Some('T'), "let go on though its owner has stopped it");
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+
+    // A shell that is replaced by idlewise leaves it its children.
+    let folder = in_memory();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let (before, file) = (folder.path().join("before"), folder.path().join("count"));
+    let script = format!(
+        "sleep 100 & echo $! > {}; exec {command} run --quiet --idle-wait 1s --device {} -- sh -c '{}'",
+        before.display(),
+        bench.path(),
+        counting(&file)
+    );
+    let mut whole = of_user(&["sh", "-c", &script]).spawn().unwrap();
+    until("begun", || count(&file) > 2);
+    let before = u32::try_from(count(&before)).unwrap();
+    let mut stood = 0;
+    until("held", || {
+        foreground();
+        let first = count(&file);
+        std::thread::sleep(Duration::from_millis(60));
+        assert_eq!(state(before), Some('S'), "what was in the background before is held");
+        stood += u32::from(count(&file) == first);
+        stood > 5
+    });
+    signal(&whole, Signal::TERM);
+    end(before);
+    whole.wait().unwrap();
+}

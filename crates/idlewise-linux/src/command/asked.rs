@@ -141,7 +141,7 @@ mod tests {
     /// As the kernel counts: a shell and what it starts, one after the other.
     #[test]
     fn a_shell_that_starts_many_is_counted_as_their_sum() {
-        use super::super::family::{Family, Root};
+        use super::super::family::Family;
         let folder = tempfile::tempdir_in(".").unwrap();
         let file = folder.path().join("file");
         fs::write(&file, vec![1; 1 << 20]).unwrap();
@@ -149,7 +149,7 @@ mod tests {
         let read = format!("dd if={} of=/dev/null bs=64k iflag=direct 2>/dev/null || exit 9; ", file.display());
         let script = format!("sleep 0.2; {} sleep 0.3", read.repeat(5));
         let mut shell = std::process::Command::new("sh").args(["-c", &script]).spawn().unwrap();
-        let mut family = Family::of(Root::Process(Process::of(shell.id()).unwrap()));
+        let mut family = Family::of(Process::of(shell.id()).unwrap());
         let mut asked = Asked::default();
         let before = asked.so_far(family.members()).read;
         let mut last = before;

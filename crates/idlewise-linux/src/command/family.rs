@@ -1,17 +1,17 @@
 //! A process and all that come from it. Each is known by more than its number, which another may have a moment later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::scrub::Process;
 
 /// Whom the others come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Root {
+enum Root {
     /// This one, which is one of them.
     Process(Process),
-    /// This process itself, which is none of them; nor is its child with this number, or what comes from that.
-    OursBut(u32),
+    /// This process itself, which is none of them.
+    Ours,
 }
 
 /// One of them.
@@ -28,6 +28,8 @@ pub struct Member {
 pub struct Family {
     root: Root,
     known: BTreeMap<u32, Process>,
+    /// Those that come from this process too, and are none of them.
+    others: BTreeMap<u32, Process>,
 }
 
 impl Member {
@@ -38,47 +40,60 @@ impl Member {
 }
 
 impl Family {
-    /// Whoever comes from this.
-    pub fn of(root: Root) -> Self {
-        Self { root, known: BTreeMap::new() }
+    /// A process, and whoever comes from it.
+    pub fn of(process: Process) -> Self {
+        Self { root: Root::Process(process), known: BTreeMap::new(), others: BTreeMap::new() }
+    }
+
+    /// Whoever comes from this process from now on.
+    pub fn to_come() -> Self {
+        let others = children_of(std::process::id()).into_iter().map(|child| (child.process.pid, child.process));
+        Self { root: Root::Ours, known: BTreeMap::new(), others: others.collect() }
     }
 
     /// Who is there at the moment, parents first.
     pub fn members(&mut self) -> Vec<Member> {
-        let mut found = match &self.root {
+        let first = match &self.root {
             Root::Process(process) => {
                 Member::of(process.pid).filter(|now| now.process == *process).into_iter().collect()
             }
-            Root::OursBut(guard) => {
+            Root::Ours => {
+                // Theirs become this process's when they have ended.
+                all(Vec::new(), &mut self.others);
                 let mut ours = children_of(std::process::id());
-                ours.retain(|child| child.process.pid != *guard);
+                ours.retain(|child| self.others.get(&child.process.pid) != Some(&child.process));
                 ours
             }
         };
-        let mut seen = BTreeMap::new();
-        let mut orphans = std::mem::take(&mut self.known).into_values();
-        let mut next = 0;
-        loop {
-            while let Some(member) = found.get(next).cloned() {
-                next += 1;
-                if seen.insert(member.process.pid, member.process.clone()).is_none() {
-                    let children = children_of(member.process.pid);
-                    // The list was of somebody else if this one has ended meanwhile.
-                    if member.process.is_here() {
-                        found.extend(children);
-                    }
+        all(first, &mut self.known)
+    }
+}
+
+/// These, and whoever comes from them or from those that are known, parents first; from now on these are known.
+fn all(mut found: Vec<Member>, known: &mut BTreeMap<u32, Process>) -> Vec<Member> {
+    let mut seen = BTreeMap::new();
+    let mut orphans = std::mem::take(known).into_values();
+    let mut next = 0;
+    loop {
+        while let Some(member) = found.get(next).cloned() {
+            next += 1;
+            if seen.insert(member.process.pid, member.process.clone()).is_none() {
+                let children = children_of(member.process.pid);
+                // The list was of somebody else if this one has ended meanwhile.
+                if member.process.is_here() {
+                    found.extend(children);
                 }
             }
-            let is_new = |process: &Process| !seen.contains_key(&process.pid);
-            let orphan = orphans.find(is_new);
-            let Some(orphan) = orphan else { break };
-            found.extend(Member::of(orphan.pid).filter(|now| now.process == orphan));
         }
-        let mut once = std::collections::BTreeSet::new();
-        found.retain(|member| once.insert(member.process.pid));
-        self.known = seen;
-        found
+        let is_new = |process: &Process| !seen.contains_key(&process.pid);
+        let orphan = orphans.find(is_new);
+        let Some(orphan) = orphan else { break };
+        found.extend(Member::of(orphan.pid).filter(|now| now.process == orphan));
     }
+    let mut once = BTreeSet::new();
+    found.retain(|member| once.insert(member.process.pid));
+    *known = seen;
+    found
 }
 
 /// The children of whoever has this number, by all of its threads.
@@ -110,8 +125,9 @@ mod tests {
 
     #[test]
     fn children_of_children_are_meant_too() {
+        let mut ours = Family::to_come();
         let mut shell = Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
-        let mut family = Family::of(Root::Process(Process::of(shell.id()).unwrap()));
+        let mut family = Family::of(Process::of(shell.id()).unwrap());
         let began = Instant::now();
         let found = loop {
             let found = numbers(&mut family);
@@ -119,8 +135,10 @@ mod tests {
                 break found;
             }
         };
-        assert!(found.len() == 2 && numbers(&mut Family::of(Root::OursBut(0))).contains(&found[1]), "{found:?}");
-        assert!(!numbers(&mut Family::of(Root::OursBut(shell.id()))).contains(&found[1]));
+        assert!(found.len() == 2 && numbers(&mut ours).contains(&found[1]), "{found:?}");
+        // Whoever was there before is not.
+        let mut later = Family::to_come();
+        assert!(!found.iter().any(|one| numbers(&mut later).contains(one)));
         // Also when the one that it came from has ended.
         shell.kill().unwrap();
         shell.wait().unwrap();
@@ -140,9 +158,9 @@ mod tests {
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let now = Process::of(shell.id()).unwrap();
         let before = Process { start_ticks: now.start_ticks - 1, ..now };
-        assert_eq!(numbers(&mut Family::of(Root::Process(before.clone()))), [0; 0]);
+        assert_eq!(numbers(&mut Family::of(before.clone())), [0; 0]);
         let known = BTreeMap::from([(before.pid, before.clone())]);
-        assert_eq!(numbers(&mut Family { root: Root::Process(before), known }), [0; 0]);
+        assert_eq!(numbers(&mut Family { known, ..Family::of(before) }), [0; 0]);
         assert!(Process::of(line.trim().parse().unwrap()).unwrap().signal(Signal::KILL));
         shell.wait().unwrap();
     }

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::Cgroup;
+use super::family::children;
 use crate::scrub::Process;
 
 /// What is to be undone.
@@ -19,6 +20,8 @@ pub enum Undo {
     Group(Cgroup),
     /// A process is stopped by a signal.
     Stopped(Process),
+    /// All were let go: who stands still now was stopped by somebody else, or stopped itself with a child that it waits for.
+    Over,
 }
 
 /// The guard, as long as this process lives.
@@ -65,6 +68,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        let _ = self.tell(&Undo::Over);
         self.pipe = None;
         let _ = self.child.wait();
     }
@@ -79,6 +83,10 @@ pub fn stand() {
     let lines = io::stdin().lock().lines().map_while(Result::ok);
     let (mut told, mut most) = (Vec::<Undo>::new(), FEW);
     for one in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
+        if matches!(one, Undo::Over) {
+            told.retain(waits);
+            continue;
+        }
         told.push(one);
         if told.len() > most {
             told.retain(is_left);
@@ -96,6 +104,15 @@ fn is_left(done: &Undo) -> bool {
     match done {
         Undo::Group(_) => true,
         Undo::Stopped(process) => process.is_alive() != Some(false),
+        Undo::Over => false,
+    }
+}
+
+/// Whether it is a process with a child, or a group.
+fn waits(done: &Undo) -> bool {
+    match done {
+        Undo::Stopped(process) => !children(process.pid).is_empty(),
+        _ => true,
     }
 }
 
@@ -103,6 +120,7 @@ fn undo(done: &Undo) {
     match done {
         Undo::Group(group) => drop(group.release()),
         Undo::Stopped(process) => resume(process),
+        Undo::Over => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::asked::{Asked, patiently};
 use super::cgroup::{Cgroup, release_left};
-use super::family::{Family, Member, Root, children};
+use super::family::{Family, Member, children};
 use super::guard::{Guard, Undo};
 use super::hierarchy::Hierarchy;
 use super::left;
@@ -60,7 +60,7 @@ impl Whose {
                 if told_by_kernel(format!("/proc/{}/status", process.pid)).is_ok_and(has_none) {
                     return Err(io::Error::other("a thread of the kernel cannot be held"));
                 }
-                let all = Family::of(Root::Process(process.clone())).members();
+                let all = Family::of(process.clone()).members();
                 all.iter().any(|member| member.process.pid == me)
             }
             Self::Unit(name) => Cgroup::existing(Hierarchy::find()?.of_unit(name)?)?.processes().contains(&me),
@@ -97,9 +97,9 @@ impl Held {
             }
             (Err(error), Whose::Unit(_)) => return Err(error),
             (Err(error), _) => {
-                let root = match whose {
-                    Whose::Process(process) => Root::Process(process.clone()),
-                    _ => Root::OursBut(guard.pid()),
+                let family = match whose {
+                    Whose::Process(process) => Family::of(process.clone()),
+                    _ => Family::to_come(),
                 };
                 if *whose == Whose::Command {
                     // Whose parent ends is this process's from then on, and stays among those that come from it.
@@ -112,7 +112,7 @@ impl Held {
                         format!("; if idlewise and its guard are both killed, only kill -CONT lets it go on ({why})"),
                     ),
                 };
-                (How::Tree(Box::new(Tree::new(Family::of(root), ledger))), Some(error.to_string() + &unnoted))
+                (How::Tree(Box::new(Tree::new(family, ledger))), Some(error.to_string() + &unnoted))
             }
         };
         let taken = if let Whose::Process(process) = whose { Some(process.clone()) } else { None };
@@ -210,7 +210,7 @@ fn move_all(process: &Process, group: &Cgroup) -> io::Result<()> {
     };
     let home = home_of(process).ok();
     take(process)?;
-    let mut family = Family::of(Root::Process(process.clone()));
+    let mut family = Family::of(process.clone());
     for _ in 0..ROUNDS {
         let inside = group.processes();
         // Others are in groups of their own, whose limits and names are theirs.

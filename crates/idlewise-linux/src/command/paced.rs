@@ -9,7 +9,7 @@ use idlewise::Nanos;
 use idlewise::tune::TuneError;
 use rustix::thread::set_current_timer_slack;
 
-use super::family::{Family, Root};
+use super::family::Family;
 use super::held::Held;
 use super::lane::Why;
 use super::lanes::Lanes;
@@ -111,7 +111,7 @@ impl Paced {
     /// this process is the caller's to wait for.
     pub fn begin(&mut self, main: Option<u32>) {
         self.main = main;
-        self.all = main.and_then(Process::of).map(|process| Family::of(Root::Process(process)));
+        self.all = main.and_then(Process::of).map(Family::of);
         // What is started from this thread would inherit it.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         (self.began, self.since) = (now(), now());

@@ -111,14 +111,13 @@ impl Drop for Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::family::Root;
     use super::*;
 
     /// A shell makes process after process; what is written for them is bounded by those that live.
     #[test]
     fn the_dead_are_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let mut tree = Tree::new(Family::of(Root::OursBut(0)), Some(Ledger::within(folder.path()).unwrap()));
+        let mut tree = Tree::new(Family::to_come(), Some(Ledger::within(folder.path()).unwrap()));
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let alive = Process::of(sleeper.id()).unwrap();
         let told = (0..1000).map(|pid| Process { pid: 1 << 22 | pid, ..alive.clone() }).chain([alive.clone()]);
@@ -157,7 +156,7 @@ mod tests {
         };
         let mut guard = guard();
         let mut hold = |of: &Process| {
-            let mut tree = Tree::new(Family::of(Root::Process(of.clone())), None);
+            let mut tree = Tree::new(Family::of(of.clone()), None);
             tree.hold(&mut guard).unwrap();
             tree
         };
