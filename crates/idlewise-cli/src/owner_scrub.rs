@@ -86,7 +86,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let name = device.path.display().to_string();
     let kind = arguments.kind(&device);
     let states = StateFolder::choose(arguments.state_dir.clone());
-    let place = if arguments.restart { Place::beginning(kind, &device) } else { Place::kept(kind, &device, &states)? };
+    let beginning = Place::beginning(kind, &device).with_context(|| name.clone())?;
+    let place = if arguments.restart { beginning.clone() } else { beginning.clone().kept(&device, &states)? };
     let begun = place.done;
     let scrubber = (kind.begin)(&device, place).with_context(|| name.clone())?;
     if !arguments.allow_writes {
@@ -106,7 +107,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if begun > 0 {
         line.say(&format!("goes on from {}", idlewise::Bytes(begun)));
     }
-    let keep = |so_far: &SoFar| Place::beginning(kind, &device).at(&so_far.standing).keep(&device, &states);
+    let keep = |so_far: &SoFar| beginning.clone().at(&so_far.standing).keep(&device, &states);
     let ended = until_over(&mut driven, arguments.run_for, &stop, &mut line, |so_far| {
         keep(so_far).err().map(|error| format!("{NOT_KEPT}: {error}"))
     });

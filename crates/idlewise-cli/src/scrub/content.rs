@@ -154,9 +154,11 @@ impl Content {
         self.judged_bytes > 0
     }
 
-    /// Whether an owner could not be asked at times.
-    pub fn was_silent(&self) -> bool {
-        self.unasked_bytes > 0
+    /// How much was not compared as who could tell was silent at times, if any, and why.
+    pub fn silent(&self) -> Option<(Bytes, &str)> {
+        let judges = self.owners.iter().any(|owner| owner != ALLOCATION);
+        let why = self.unasked.as_deref().unwrap_or_default();
+        (judges && self.unasked_bytes > 0).then_some((Bytes(self.unasked_bytes), why))
     }
 
     /// For people.

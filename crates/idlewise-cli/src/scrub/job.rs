@@ -17,7 +17,7 @@ use idlewise_linux::scrub::{
 };
 
 use super::bar::Bar;
-use super::content::{self, NotAsked};
+use super::content::{self, Content, NotAsked};
 use super::goal::{self, Wanted};
 use super::result::{Names, Result};
 use super::way::Way;
@@ -361,7 +361,10 @@ impl Result {
         }
         match self.state {
             State::Complete | State::Interrupted | State::Running if !self.errors.is_empty() => Ok(Exit::ErrorsFound),
-            State::Complete => Ok(Exit::Clean),
+            State::Complete => match self.content.as_ref().and_then(Content::silent) {
+                Some((bytes, why)) => Err(anyhow::anyhow!("{}: {bytes} were not compared: {why}", self.device)),
+                None => Ok(Exit::Clean),
+            },
             State::Failed => {
                 let failure = self.failure.as_deref().unwrap_or_default();
                 let after = Bytes(self.verified_bytes);

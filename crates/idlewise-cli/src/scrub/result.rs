@@ -29,7 +29,7 @@ pub struct Result {
     pub errors: Vec<Bad>,
     /// What the owners of the data said, where they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Content>,
+    pub content: Option<Content>,
     /// Owners that could not be asked from the beginning: what is theirs was only read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_asked: Vec<NotAsked>,
@@ -211,7 +211,9 @@ impl Result {
         if self.errors.is_empty() {
             let so_far = if self.state == State::Complete { "" } else { " so far" };
             let wrong = match self.content.as_ref().filter(|content| content.has_judged()) {
-                Some(content) if content.was_silent() => ", and of what was compared none differs from its checksum",
+                Some(content) if content.silent().is_some() => {
+                    ", and of what was compared none differs from its checksum"
+                }
                 Some(_) => ", and none that differs from its checksum",
                 None => "",
             };

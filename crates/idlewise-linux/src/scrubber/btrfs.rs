@@ -41,8 +41,12 @@ struct Chunks {
     through: (u64, Nanos),
 }
 
-/// Of the file system on a device.
-pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
+/// Its unique name, and the number of the device in it.
+pub fn name(device: &Device) -> io::Result<String> {
+    Ok(own(device)?.name())
+}
+
+fn own(device: &Device) -> io::Result<OwnDevice> {
     let parts = device.parts().into_iter().filter(|(range, _)| *range == (0..device.size.0));
     let mut found = None;
     for (range, name) in parts {
@@ -50,8 +54,12 @@ pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
         let part = Part { disk: device.file.try_clone()?, range, name, number };
         found = found.or(OwnDevice::of(&part).map_err(refused)?);
     }
-    let mut own =
-        found.ok_or_else(|| refused("no btrfs is on it; name a device or a partition of a btrfs that is mounted"))?;
+    found.ok_or_else(|| refused("no btrfs is on it; name a device or a partition of a btrfs that is mounted"))
+}
+
+/// Of the file system on a device.
+pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
+    let mut own = own(device)?;
     let again = Device::open(&device.path).map_err(io::Error::other)?;
     let stretches = stretches(&mut own)?;
     let (file, _) = own.mounted()?;

@@ -80,6 +80,8 @@ pub struct Kind {
     pub about: &'static str,
     /// What it counts.
     pub counts: &'static str,
+    /// Names the file system or array on a device, as no other is named.
+    pub of: fn(&Device) -> io::Result<String>,
     /// Prepares it for a device, from a place on.
     pub begin: fn(&Device, Place) -> io::Result<Box<dyn Scrubber>>,
 }
@@ -96,18 +98,21 @@ pub static SCRUBBERS: Registry<Kind> = Registry::new(&[
         name: "md-gate",
         about: "the check of an array by md, held and let go by its speed limit: for hard disks",
         counts: "sectors that do not match",
+        of: md::name,
         begin: md::gate,
     },
     Kind {
         name: "md-steps",
         about: "the same in steps of 16 MiB of each member: for solid-state drives, as each step makes md write its superblocks",
         counts: "sectors that do not match",
+        of: md::name,
         begin: md::steps,
     },
     Kind {
         name: "btrfs-chunks",
         about: "the scrub of one device by btrfs, chunk by chunk: for solid-state drives, or idle times of minutes",
         counts: "errors",
+        of: btrfs::name,
         begin: btrfs::chunks,
     },
 ]);

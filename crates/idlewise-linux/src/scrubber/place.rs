@@ -7,11 +7,11 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, Standing};
-use crate::device::Device;
-use crate::files::{Folder, read_file};
+use crate::device::{Device, Marks};
+use crate::files::Folder;
 use crate::scrub::StateFolder;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct Place {
     /// Which scrubber, of which device.
     scrubber: String,
     identity: String,
+    marks: Marks,
+    /// Which file system or array it is.
+    of: String,
     /// The byte at which it goes on, by the scrubber's own measure.
     pub done: u64,
     /// What it has counted until there.
@@ -30,27 +33,44 @@ pub struct Place {
 
 impl Place {
     /// The beginning.
-    pub fn beginning(kind: &Kind, device: &Device) -> Self {
-        let (scrubber, identity) = (kind.name.into(), device.identity.clone());
-        Self { version: VERSION, scrubber, identity, done: 0, wrong: 0 }
-    }
-
-    /// Where the last run was ended; the beginning where there was none, or it was another scrubber or device.
     ///
     /// # Errors
-    /// If what is kept is damaged or cannot be read.
-    pub fn kept(kind: &Kind, device: &Device, states: &StateFolder) -> io::Result<Self> {
-        let (path, beginning) = (Self::path(device, states), Self::beginning(kind, device));
-        let text = match read_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(beginning),
+    /// Why it is not known what the device holds.
+    pub fn beginning(kind: &Kind, device: &Device) -> io::Result<Self> {
+        Ok(Self {
+            version: VERSION,
+            scrubber: kind.name.into(),
+            identity: device.identity.clone(),
+            marks: device.marks.clone(),
+            of: (kind.of)(device)?,
+            done: 0,
+            wrong: 0,
+        })
+    }
+
+    /// Where the last run was ended; this beginning where there was none, or it was another scrubber, device, file system or array.
+    ///
+    /// # Errors
+    /// If what is kept is damaged or cannot be read, or the folder is another user's.
+    pub fn kept(self, device: &Device, states: &StateFolder) -> io::Result<Self> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let path = Self::path(device, states);
+        let Some(folder) = Folder::own_if_there(states.path())? else { return Ok(self) };
+        let text = match folder.read(path.file_name().unwrap_or_default()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self),
             other => other?,
         };
         let damaged = |error| io::Error::other(format!("{}: damaged: {error}; remove it", path.display()));
+        if serde_json::from_slice::<Version>(&text).map_err(damaged)?.version != VERSION {
+            return Ok(self);
+        }
         let kept: Self = serde_json::from_slice(&text).map_err(damaged)?;
-        let same = |other: &Self| {
-            (other.version, &*other.scrubber, &*other.identity) == (VERSION, kind.name, &*device.identity)
-        };
-        Ok(if same(&kept) { kept } else { beginning })
+        let names = |place: &Self| (place.scrubber.clone(), place.identity.clone(), place.of.clone());
+        let same = names(&kept) == names(&self) && self.marks.other_than(&kept.marks, device.named).is_none();
+        Ok(if same { kept } else { self })
     }
 
     /// The same scrub, this far.
@@ -90,7 +110,6 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SCRUBBERS;
     use super::*;
 
     #[test]
@@ -100,15 +119,33 @@ mod tests {
         image.as_file().set_len(1 << 20).unwrap();
         let device = Device::open_any(image.path()).unwrap();
         let states = StateFolder::choose(Some(folder.path().into()));
-        let [gate, steps] = ["md-gate", "md-steps"].map(|name| SCRUBBERS.get(name).unwrap());
-        let kept = Place { done: 4096, wrong: 8, ..Place::beginning(gate, &device) };
+        // Of whatever the image holds.
+        let place = |scrubber: &str, of: &str| Place {
+            version: VERSION,
+            scrubber: scrubber.into(),
+            identity: device.identity.clone(),
+            marks: Marks { boot_id: "now".into(), ..device.marks.clone() },
+            of: of.into(),
+            done: 0,
+            wrong: 0,
+        };
+        let [gate, steps, other] =
+            [("md-gate", "a"), ("md-steps", "a"), ("md-gate", "b")].map(|(by, of)| place(by, of));
+        let kept = Place { done: 4096, wrong: 8, ..gate.clone() };
         kept.keep(&device, &states).unwrap();
-        assert_eq!(Place::kept(gate, &device, &states).unwrap(), kept);
-        assert_eq!(Place::kept(steps, &device, &states).unwrap(), Place::beginning(steps, &device));
+        assert_eq!(gate.clone().kept(&device, &states).unwrap(), kept);
+        for of_another in [steps, other] {
+            assert_eq!(of_another.clone().kept(&device, &states).unwrap(), of_another);
+        }
+        let elsewhere = Place { marks: Marks { start_bytes: 512, ..kept.marks.clone() }, ..kept.clone() };
+        elsewhere.keep(&device, &states).unwrap();
+        assert_eq!(gate.clone().kept(&device, &states).unwrap(), gate, "another partition was called so then");
+        std::fs::write(Place::path(&device, &states), r#"{"version":1,"done":9}"#).unwrap();
+        assert_eq!(gate.clone().kept(&device, &states).unwrap(), gate);
         std::fs::write(Place::path(&device, &states), "{").unwrap();
-        assert!(Place::kept(gate, &device, &states).unwrap_err().to_string().contains("damaged"));
+        assert!(gate.clone().kept(&device, &states).unwrap_err().to_string().contains("damaged"));
         Place::forget(&device, &states).unwrap();
         Place::forget(&device, &states).unwrap();
-        assert_eq!(Place::kept(gate, &device, &states).unwrap().done, 0);
+        assert_eq!(gate.kept(&device, &states).unwrap().done, 0);
     }
 }

@@ -85,6 +85,11 @@ impl OwnDevice {
         Ok(Btrfs::of(part)?.map(Self))
     }
 
+    /// The unique name of the file system, and the number of the device in it.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.0.superblock.name(), self.0.superblock.device)
+    }
+
     /// The stretches of the device that are parts of its chunks now, in order, and whether any has parity.
     ///
     /// # Errors

@@ -70,6 +70,24 @@ pub fn steps(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
     Check::of(device, place, How::Steps)
 }
 
+/// How it is made, and of what.
+pub fn name(device: &Device) -> io::Result<String> {
+    let folder = Path::new("/sys/block").join(device.name()).join("md");
+    let mut parts = Vec::new();
+    for file in ["level", "raid_disks", "layout", "chunk_size", "component_size"] {
+        parts.push(read(&folder, file).unwrap_or_default());
+    }
+    // Newer kernels tell its unique name.
+    parts.push(read(&folder, "uuid").unwrap_or_default());
+    for place in 0.. {
+        let Ok(link) = std::fs::read_link(folder.join(format!("rd{place}"))) else { break };
+        let member = link.file_name().and_then(|name| name.to_str()?.strip_prefix("dev-").map(str::to_string));
+        let path = Path::new("/dev").join(member.unwrap_or_default().replace('!', "/"));
+        parts.push(Device::identity_at(&path).unwrap_or_default());
+    }
+    Ok(parts.join(" "))
+}
+
 impl Check {
     fn of(device: &Device, place: Place, how: How) -> io::Result<Box<dyn Scrubber>> {
         let name = device.name();
