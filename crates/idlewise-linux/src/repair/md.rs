@@ -223,7 +223,9 @@ impl Array {
             let name = entry.map_err(|error| self.error("", &error))?.file_name().to_string_lossy().into_owned();
             let Some(other) = name.strip_prefix("dev-").filter(|other| *other != device.name()) else { continue };
             if self.read(&format!("{name}/state"))?.split(',').any(|state| state == "in_sync") {
-                others.push((Device::open(&Path::new("/dev").join(other))?, self.number(&format!("{name}/offset"))?));
+                // A slash in a name is an exclamation mark in sysfs.
+                let path = Path::new("/dev").join(other.replace('!', "/"));
+                others.push((Device::open(&path)?, self.number(&format!("{name}/offset"))?));
             }
         }
         Ok(others)

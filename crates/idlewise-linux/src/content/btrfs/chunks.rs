@@ -132,7 +132,7 @@ impl Stretch {
 pub fn stretches(file: &File, device: u64) -> io::Result<Vec<Stretch>> {
     let mut found = Vec::new();
     let key = |offset: u64| Key { object: CHUNKS, kind: CHUNK_ITEM, offset };
-    search(file, CHUNK_TREE, key(0), key(u64::MAX), |key, item| {
+    search(file, CHUNK_TREE, (key(0), key(u64::MAX)), u8::MAX, |key, item| {
         if key.kind == CHUNK_ITEM {
             found.extend(Stretch::of(key.offset, item, device));
         }

@@ -22,6 +22,11 @@ pub struct Key {
 }
 
 impl Key {
+    /// The first one of the next object.
+    fn behind_object(self) -> Option<Self> {
+        self.object.checked_add(1).map(|object| Self { object, kind: 0, offset: 0 })
+    }
+
     /// The one behind it.
     fn next(self) -> Option<Self> {
         let Self { object, kind, offset } = self;
@@ -31,7 +36,7 @@ impl Key {
         if let Some(kind) = kind.checked_add(1) {
             return Some(Self { kind, offset: 0, object });
         }
-        object.checked_add(1).map(|object| Self { object, kind: 0, offset: 0 })
+        self.behind_object()
     }
 }
 
@@ -118,8 +123,15 @@ fn file_system_info(file: &File) -> io::Result<FileSystem> {
     Ok(info)
 }
 
-/// Shows `each` the items of a tree from one key to another, both included, in order.
-pub fn search(file: &File, tree: u64, from: Key, to: Key, mut each: impl FnMut(Key, &[u8])) -> io::Result<()> {
+/// Shows `each` the items of a tree from one key to another, both included, in order. Of an object with many items of a kind above
+/// `kinds` they are not all shown: anybody may give an extent a million references.
+pub fn search(
+    file: &File,
+    tree: u64,
+    (from, to): (Key, Key),
+    kinds: u8,
+    mut each: impl FnMut(Key, &[u8]),
+) -> io::Result<()> {
     const TREE_SEARCH_V2: c_ulong = request(false, 17, size_of::<SearchArguments>());
     const HEADER: usize = 32;
     let begin = size_of::<SearchArguments>();
@@ -151,7 +163,7 @@ pub fn search(file: &File, tree: u64, from: Key, to: Key, mut each: impl FnMut(K
         let found = unsafe { (*start).items };
         // SAFETY: all of the memory is initialised, and is borrowed for as long as the bytes are looked at.
         let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().add(begin), ROOM) };
-        let mut at = 0;
+        let (mut at, mut last) = (0, None);
         next = None;
         for _ in 0..found {
             let Some(header) = bytes.get(at..at + HEADER) else { break };
@@ -161,12 +173,13 @@ pub fn search(file: &File, tree: u64, from: Key, to: Key, mut each: impl FnMut(K
                 if cfg!(target_endian = "little") { (kind, length) } else { (length as u32, kind as usize) };
             let key = Key { object: word(8), kind: kind as u8, offset: word(16) };
             // Else it would be asked for ever.
-            if next.unwrap_or(from) > key || key > to {
+            if last.is_some_and(|last| last >= key) || key < from || key > to {
                 return Err(io::Error::other("its tree is out of order"));
             }
             let Some(data) = bytes.get(at + HEADER..at + HEADER + length) else { break };
             each(key, data);
-            next = key.next();
+            last = Some(key);
+            next = if key.kind > kinds { key.behind_object() } else { key.next() };
             at += HEADER + length;
         }
     }
@@ -276,6 +289,7 @@ mod tests {
         assert_eq!(key(1, 2, u64::MAX).next(), Some(key(1, 3, 0)));
         assert_eq!(key(1, 255, u64::MAX).next(), Some(key(2, 0, 0)));
         assert_eq!(key(u64::MAX, 255, u64::MAX).next(), None);
+        assert_eq!(key(1, 178, 9).behind_object(), Some(key(2, 0, 0)));
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn parent(file: &File, tree: u64) -> io::Result<Option<(u64, u64, Vec<u8>)>> {
     const HEADER: usize = 18;
     let key = |offset| Key { object: tree, kind: ROOT_BACKREF, offset };
     let mut found = None;
-    search(file, ROOT_TREE, key(0), key(u64::MAX), |key, item| {
+    search(file, ROOT_TREE, (key(0), key(u64::MAX)), u8::MAX, |key, item| {
         if key.kind == ROOT_BACKREF && key.object == tree {
             let length = item.get(16..HEADER).map_or(0, |bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])));
             let name = item.get(HEADER..HEADER + length).unwrap_or_default();

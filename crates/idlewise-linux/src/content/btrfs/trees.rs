@@ -28,7 +28,7 @@ pub fn sums(file: &File, superblock: &Superblock, range: &Range<u64>) -> io::Res
     let key = |offset| Key { object: CHECKSUMS, kind: EXTENT_CSUM, offset };
     let (from, to) = (key(range.start.saturating_sub(most)), key(range.end.saturating_sub(1)));
     let mut found = Vec::new();
-    search(file, CHECKSUM_TREE, from, to, |key, item| take_sums(superblock, range, key, item, &mut found))?;
+    search(file, CHECKSUM_TREE, (from, to), u8::MAX, |key, item| take_sums(superblock, range, key, item, &mut found))?;
     Ok(found)
 }
 
@@ -82,7 +82,7 @@ pub fn allocated(file: &File, superblock: &Superblock, range: &Range<u64>) -> io
     let from = key(range.start.saturating_sub(LONGEST_EXTENT), 0, 0);
     let to = key(range.end.saturating_sub(1), u8::MAX, u64::MAX);
     let mut found = Vec::new();
-    search(file, EXTENT_TREE, from, to, |key, item| {
+    search(file, EXTENT_TREE, (from, to), METADATA_ITEM, |key, item| {
         found.extend(Allocated::of(key, item, superblock.node).filter(|one| one.range.end > range.start));
     })?;
     Ok(found)
@@ -93,7 +93,7 @@ pub fn blocks(file: &File, superblock: &Superblock, range: &Range<u64>) -> io::R
     let key = |object, kind, offset| Key { object, kind, offset };
     let (from, to) = (key(range.start, 0, 0), key(range.end.saturating_sub(1), u8::MAX, u64::MAX));
     let mut found = Vec::new();
-    search(file, EXTENT_TREE, from, to, |key, item| {
+    search(file, EXTENT_TREE, (from, to), METADATA_ITEM, |key, item| {
         let one = Allocated::of(key, item, superblock.node);
         let one = one.and_then(|one| Some((one.range.start, one.tree_block_of?)));
         // Given to another meanwhile, at another level.
