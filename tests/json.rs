@@ -17,7 +17,7 @@ use json_words::word;
 use serde_json::Value;
 
 /// A command, the file and the type of what it prints, and whether that is a list of such.
-const PRINTED: [(&str, &str, &str, &str); 21] = [
+const PRINTED: [(&str, &str, &str, &str); 22] = [
     (
         "scrub",
         "scrub/result.rs",
@@ -27,6 +27,7 @@ const PRINTED: [(&str, &str, &str, &str); 21] = [
     ("scrub --dry-run", "scrub/many.rs", "Prospect", "A list: an object for each disk."),
     ("status", "status.rs", "Status", "A list: an object for each disk."),
     ("status --runs", "status/runs.rs", "Held", "A list: an object for each run."),
+    ("check-config", "daemon.rs", "Gets", "A list: an object for each disk of the machine."),
     ("run", "run/report.rs", "Report", "One object, in the file that `--json` names."),
     ("owner-scrub", "owner_scrub/report.rs", "Report", "One object."),
     ("repair", "repair.rs", "Repaired", "One object."),

@@ -30,6 +30,23 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         ],
     ),
     (
+        &["daemon"],
+        &[
+            ("idlewise daemon", "All disks of this machine, until it is ended"),
+            (
+                "idlewise daemon --config idlewise.toml --state-dir states",
+                "The same with another configuration, to try it",
+            ),
+        ],
+    ),
+    (
+        &["check-config"],
+        &[
+            ("idlewise check-config", "What each disk gets, and by which section of /etc/idlewise/idlewise.toml"),
+            ("idlewise check-config --config idlewise.toml", "The same before that file is put there"),
+        ],
+    ),
+    (
         &["owner-scrub"],
         &[
             ("idlewise owner-scrub /dev/md0 --allow-writes", "md's check, while nobody uses the array"),

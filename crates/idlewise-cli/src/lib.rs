@@ -7,6 +7,7 @@ mod bad;
 mod capture;
 mod compare;
 mod csv;
+mod daemon;
 mod dates;
 mod examples;
 mod exit;
@@ -64,6 +65,8 @@ enum Command {
     Tune(tune::Arguments),
     Scrub(scrub::Arguments),
     Status(status::Arguments),
+    Daemon(daemon::Arguments),
+    CheckConfig(daemon::CheckArguments),
     Run(Box<run::Arguments>),
     /// Let go what `run` holds, when that is gone
     #[command(hide = true)]
@@ -128,6 +131,8 @@ fn whole() -> ExitCode {
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Daemon(arguments) => daemon::run(&arguments),
+        Command::CheckConfig(arguments) => daemon::check(&arguments),
         Command::Reliability(arguments) => reliability::run(&arguments),
         Command::OwnerScrub(arguments) => owner_scrub::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

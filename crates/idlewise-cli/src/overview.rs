@@ -15,6 +15,8 @@ const GROUPS: &[Group] = &[
         &[
             ("scrub", "Verify disks in their idle times. Read-only"),
             ("status", "Show how the scrubs of this machine stand"),
+            ("daemon", "Verify every disk of this machine in time"),
+            ("check-config", "Show what the daemon would do with each disk"),
             ("run", "Run any command in the gaps between others' disk work"),
             ("owner-scrub", "Let md or btrfs scrub with its own scrub, in the gaps"),
             ("repair", "Rewrite unreadable blocks from a mirror or through md"),

@@ -14,6 +14,7 @@ pub mod replay;
 pub mod report;
 #[cfg(feature = "files")]
 pub mod sample;
+pub mod schedule;
 pub mod simulate;
 pub mod trace;
 pub mod tune;

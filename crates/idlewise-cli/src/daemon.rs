@@ -1,0 +1,192 @@
+//! `idlewise daemon`: every disk verified in time; and `idlewise check-config`, which shows what that would do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use idlewise::report::Table;
+use idlewise::report::printable::one_line;
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::scrub::StateFolder;
+use idlewise_service::{Config, Daemon, OnBattery, Options, WhenBehind, Wish, present};
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::exit::Exit;
+use crate::output::{self, say};
+
+const CONFIG: &str = "/etc/idlewise/idlewise.toml";
+
+/// Verify every disk of this machine in time, at its slowdown goal. For a service manager such as systemd
+///
+/// Each disk is verified once in 14 days, or as the configuration says. It begins each pass early enough, by what each hour of the week has
+/// given so far, and does nothing else with a disk. SIGHUP reads the configuration again; SIGTERM ends it, and the next start goes on with
+/// the passes. `idlewise status` shows how they stand. `idlewise check-config` shows what each disk would get.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    at: At,
+
+    /// Time between two looks at the disks
+    #[arg(long, value_name = "TIME", default_value = "10s", hide = true)]
+    look_every: Nanos,
+}
+
+/// Check the configuration of the daemon, and show what each disk of this machine gets, and why
+#[derive(clap::Args)]
+pub struct CheckArguments {
+    #[command(flatten)]
+    at: At,
+
+    /// Print a JSON list instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct At {
+    /// Configuration; without that file every disk gets the defaults
+    #[arg(long, value_name = "FILE", default_value = CONFIG)]
+    config: PathBuf,
+
+    /// Folder of the checkpoints, and of what each hour has given [default: $STATE_DIRECTORY, which systemd sets, or
+    /// /var/lib/idlewise]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+impl At {
+    fn states(&self) -> StateFolder {
+        let by_systemd = || std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+        StateFolder::choose(self.state_dir.clone().or_else(by_systemd))
+    }
+}
+
+/// Runs the daemon until it is told to end.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let (stop, reload) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for (signal, flag) in [(SIGTERM, &stop), (SIGINT, &stop), (SIGHUP, &reload)] {
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    idlewise_linux::put_back_what_is_left();
+    let options = Options {
+        config: arguments.at.config.clone(),
+        states: arguments.at.states(),
+        // Also where the file was replaced by another version.
+        program: "/proc/self/exe".into(),
+        look_every: std::time::Duration::from_nanos(arguments.look_every.0),
+        stop,
+        reload,
+    };
+    Daemon::new(options)?.run()?;
+    Ok(Exit::Clean)
+}
+
+/// What a disk gets.
+#[derive(Serialize)]
+struct Gets {
+    /// Where it is.
+    device: String,
+    /// Which one it is.
+    identity: String,
+    /// Its size.
+    device_bytes: u64,
+    /// The `match` of the section that counts; absent where none matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched: Option<String>,
+    /// Whether it is left alone; then the rest says what it would get.
+    ignored: bool,
+    /// Each pass is over so long after the one before.
+    verify_every_s: f64,
+    /// The mean slowdown that others may suffer.
+    mean_slowdown_s: f64,
+    /// Absent where it is that of the kind of disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_slowdown_s: Option<f64>,
+    /// `say` or `spend`.
+    when_behind: &'static str,
+    /// When it may be read, in local time.
+    windows: String,
+    /// In which order it is read.
+    order: String,
+    /// `pause` or `run`.
+    on_battery: &'static str,
+}
+
+impl Gets {
+    fn cells(&self) -> [String; 7] {
+        let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
+        let by = match (&self.matched, self.ignored) {
+            (Some(matched), true) => format!("ignored, by '{matched}'"),
+            (Some(matched), false) => format!("'{matched}'"),
+            (None, _) => "defaults".into(),
+        };
+        let of = |text: String| if self.ignored { String::new() } else { text };
+        [
+            one_line(&self.device).into_owned(),
+            one_line(&self.identity).into_owned(),
+            Bytes(self.device_bytes).to_string(),
+            one_line(&by).into_owned(),
+            of(time(self.verify_every_s)),
+            of(time(self.mean_slowdown_s)),
+            of(self.windows.clone()),
+        ]
+    }
+}
+
+/// Shows what each disk gets.
+pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
+    let config = Config::read(&arguments.at.config)?;
+    let (mut all, mut refused) = (Vec::new(), false);
+    for found in present(&config) {
+        match found {
+            Ok(disk) => {
+                let (wish, matched) = config.of(&disk.identity, &disk.path);
+                let Wish {
+                    ignore,
+                    verify_every,
+                    mean_slowdown,
+                    max_slowdown,
+                    when_behind,
+                    windows,
+                    order,
+                    on_battery,
+                    ..
+                } = wish;
+                all.push(Gets {
+                    device: disk.path.display().to_string(),
+                    identity: disk.identity,
+                    device_bytes: disk.size.0,
+                    matched: matched.map(String::from),
+                    ignored: ignore,
+                    verify_every_s: verify_every.as_secs_f64(),
+                    mean_slowdown_s: mean_slowdown.map_or(disk.usual_mean_s, |mean| mean.as_secs_f64()),
+                    max_slowdown_s: max_slowdown.map(|max| max.as_secs_f64()),
+                    when_behind: if when_behind == WhenBehind::Say { "say" } else { "spend" },
+                    windows: windows.to_string(),
+                    order,
+                    on_battery: if on_battery == OnBattery::Pause { "pause" } else { "run" },
+                });
+            }
+            Err(why) => {
+                refused = true;
+                say!("idlewise: {why}");
+            }
+        }
+    }
+    if arguments.json {
+        output::json(&all)?;
+    } else if !all.is_empty() {
+        let mut table = Table::new(["device", "identity", "size", "by", "verified every", "mean slowdown", "windows"]);
+        all.iter().for_each(|disk| table.row(disk.cells()));
+        output::text(&table.to_string())?;
+    }
+    Ok(match (all.iter().any(|disk| !disk.ignored), refused) {
+        (_, true) => Exit::CouldNotRun,
+        (true, _) => Exit::Clean,
+        (false, _) => {
+            say!("idlewise: no disk of this machine would be verified");
+            Exit::NothingToDo
+        }
+    })
+}

@@ -1,0 +1,223 @@
+//! What is to be done with a disk at a moment: by its deadline, its hours, its windows, and who else is at it.
+
+use idlewise::Bytes;
+use idlewise::schedule::{Deadline, Forecast, Standing, forecast};
+
+use crate::machine::Moment;
+use crate::record::Known;
+use crate::{OnBattery, WhenBehind, Wish};
+
+/// The mean slowdown that is spent where nothing else is wished, as times the usual one.
+const SPEND: f64 = 3.0;
+
+/// What is known of a disk now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// The time.
+    pub now: Moment,
+    /// Its size.
+    pub size: Bytes,
+    /// What is left of a pass that is not over; nothing where there is none.
+    pub left: Option<Bytes>,
+    /// When the last whole pass ended, in seconds since 1970.
+    pub last: Option<f64>,
+    /// The mean slowdown where none is wished, in seconds.
+    pub usual_mean_s: f64,
+    /// Whether the machine runs on its battery.
+    pub on_battery: bool,
+    /// What it shares with a disk that is being read.
+    pub taken: Option<String>,
+    /// When it is tried again, in seconds since 1970: its last scrub failed.
+    pub retry: Option<f64>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Nothing until then, in seconds since 1970.
+    Rest(f64),
+    /// Nothing yet, though a pass is due.
+    Wait(Reason),
+    /// It is read, with this mean slowdown in seconds.
+    Run(f64),
+}
+
+/// Why nothing is done though a pass is due.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// No window is open; one opens after so many minutes by the clock on the wall.
+    Window(u32),
+    /// The machine runs on its battery.
+    Battery,
+    /// What it shares with a disk that is being read.
+    Taken(String),
+    /// The last scrub failed; it is tried again then, in seconds since 1970.
+    Failed(f64),
+}
+
+/// How a disk stands with its deadline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlook {
+    /// When its pass has to be over, in seconds since 1970.
+    pub deadline: f64,
+    /// When that begins.
+    pub begins: f64,
+    /// When it is expected to end, in seconds from now.
+    pub rest: Option<Forecast>,
+    /// Whether that is in time.
+    pub standing: Standing,
+}
+
+/// What to do with a disk, and how it stands.
+pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next, Outlook) {
+    let deadline = Deadline {
+        every_s: wish.verify_every.as_secs_f64(),
+        last: facts.last,
+        known_since: known.since_unix_s,
+        spread: spread(identity),
+    };
+    let Moment { unix_s: now, minute } = facts.now;
+    let ends = |left: Bytes| forecast(left, minute, &known.week, &wish.windows);
+    let begins = deadline.begins(ends(facts.size));
+    let is_due = facts.left.is_some() || now >= begins;
+    let rest = ends(facts.left.unwrap_or(facts.size));
+    // A pass that has not begun is late only by its deadline.
+    let standing = match deadline.standing(now, rest) {
+        Standing::Behind { .. } if !is_due => Standing::InTime,
+        standing => standing,
+    };
+    let outlook = Outlook { deadline: deadline.at(), begins, rest, standing };
+    let spends = wish.when_behind == WhenBehind::Spend;
+    let is_open = wish.windows.is_open(minute) || spends && standing == Standing::Overdue;
+    let next = match () {
+        () if !is_due => Next::Rest(begins),
+        () if !is_open => Next::Wait(Reason::Window(wish.windows.changes_after(minute).unwrap_or(0))),
+        () if facts.on_battery && wish.on_battery == OnBattery::Pause => Next::Wait(Reason::Battery),
+        () => match (facts.retry.filter(|retry| *retry > now), &facts.taken) {
+            (Some(retry), _) => Next::Wait(Reason::Failed(retry)),
+            (None, Some(taken)) => Next::Wait(Reason::Taken(taken.clone())),
+            (None, None) => Next::Run(mean(wish, facts.usual_mean_s, standing)),
+        },
+    };
+    (next, outlook)
+}
+
+/// The mean slowdown that is in force, in seconds.
+fn mean(wish: &Wish, usual_s: f64, standing: Standing) -> f64 {
+    let goal = wish.mean_slowdown.map_or(usual_s, |mean| mean.as_secs_f64());
+    let most = wish.spend_up_to.map_or(SPEND * goal, |most| most.as_secs_f64());
+    // What is spent stays below the largest.
+    let most = wish.max_slowdown.map_or(most, |max| most.min(max.as_secs_f64()));
+    match wish.when_behind {
+        WhenBehind::Say => goal,
+        WhenBehind::Spend => standing.spend(goal, most),
+    }
+}
+
+/// A number from 0 to 1 that is another for each disk, and always the same (FNV-1a, mixed as SplitMix64 does: names differ at their ends).
+fn spread(identity: &str) -> f64 {
+    let hash = identity
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ mixed >> 31) as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use idlewise::Nanos;
+    use idlewise::schedule::{WEEK, Week, Windows};
+
+    use super::*;
+    use crate::Config;
+
+    const DAY: f64 = 86_400.0;
+
+    fn wish() -> Wish {
+        Config::default().of("x", std::path::Path::new("/dev/x")).0
+    }
+
+    /// A disk that gives 10 MB in a second of each hour, known for long.
+    fn known() -> Known {
+        let mut week = Week::default();
+        (0..168).for_each(|hour| week.add(hour * 60, 3600.0, 36_000_000_000));
+        Known { since_unix_s: 0.0, seen_unix_s: 0.0, week }
+    }
+
+    fn facts(day: f64) -> Facts {
+        let now = Moment { unix_s: day * DAY, minute: (day * 1440.0) as u32 % WEEK };
+        let size = Bytes(1_000_000_000_000);
+        Facts {
+            now,
+            size,
+            left: None,
+            last: Some(100.0 * DAY),
+            usual_mean_s: 1e-3,
+            on_battery: false,
+            taken: None,
+            retry: None,
+        }
+    }
+
+    #[test]
+    fn a_disk_rests_until_its_pass_is_due() {
+        // It takes 1.16 days, and three times that are a quarter of 14 days: a little less.
+        let at = |day: f64| next("x", &wish(), &known(), &facts(day));
+        let (rest, outlook) = at(101.0);
+        assert_eq!((outlook.deadline, outlook.standing), (114.0 * DAY, Standing::InTime));
+        assert_eq!(rest, Next::Rest(110.5 * DAY));
+        assert_eq!(at(110.6).0, Next::Run(1e-3));
+        // It was off meanwhile, and will not be in time any more: as much more is spent.
+        let Next::Run(mean) = at(113.5).0 else { panic!() };
+        assert!((mean / 1e-3 - 1e12 / 1e7 / DAY / 0.5).abs() < 1e-6, "{mean}");
+        assert_eq!((at(115.0).0, at(115.0).1.standing), (Next::Run(3e-3), Standing::Overdue));
+        // One of which nothing is known begins at once, also when it was never verified.
+        let new = Known { since_unix_s: 101.0 * DAY, ..Known::default() };
+        let (begins, outlook) = next("x", &wish(), &new, &Facts { last: None, ..facts(101.0) });
+        assert_eq!((begins, outlook.standing), (Next::Run(1e-3), Standing::Unknown));
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
+        let due = || facts(112.0);
+        let with = |wish: Wish, facts: Facts| next("x", &wish, &known(), &facts).0;
+        // Day 112 is the first of a week as they are counted here.
+        let weekend = Wish { windows: Windows::new(&["Sat,Sun"]).unwrap(), ..wish() };
+        assert_eq!(with(weekend.clone(), due()), Next::Wait(Reason::Window(5 * 1440)));
+        assert_eq!(with(weekend.clone(), facts(119.0)), Next::Run(3e-3), "overdue: the windows are open");
+        let says = Wish { when_behind: WhenBehind::Say, ..weekend };
+        assert_eq!(with(says.clone(), facts(119.0)), Next::Wait(Reason::Window(5 * 1440)));
+        assert_eq!(with(says, facts(124.0)), Next::Run(1e-3));
+        assert_eq!(with(wish(), Facts { on_battery: true, ..due() }), Next::Wait(Reason::Battery));
+        assert_eq!(
+            with(Wish { on_battery: OnBattery::Run, ..wish() }, Facts { on_battery: true, ..due() }),
+            Next::Run(1e-3)
+        );
+        let taken = Facts { taken: Some("md0".into()), ..due() };
+        assert_eq!(with(wish(), taken), Next::Wait(Reason::Taken("md0".into())));
+        let failed = Facts { retry: Some(112.1 * DAY), ..due() };
+        assert_eq!(with(wish(), failed), Next::Wait(Reason::Failed(112.1 * DAY)));
+        let over = Facts { retry: Some(111.9 * DAY), ..due() };
+        assert_eq!(with(wish(), over), Next::Run(1e-3));
+    }
+
+    #[test]
+    fn a_pass_that_has_begun_goes_on() {
+        let begun = Facts { left: Some(Bytes(1_000_000_000)), ..facts(101.0) };
+        let slow = Wish { mean_slowdown: Some(Nanos(2_000_000)), max_slowdown: Some(Nanos(3_000_000)), ..wish() };
+        let (goes_on, outlook) = next("x", &slow, &known(), &begun);
+        assert_eq!((goes_on, outlook.rest.unwrap().expected_s.round()), (Next::Run(2e-3), 100.0));
+        // What is spent stays below the largest slowdown.
+        let late = Facts { last: Some(0.0), ..begun };
+        assert_eq!(next("x", &slow, &known(), &late).0, Next::Run(3e-3));
+    }
+
+    #[test]
+    fn deadlines_of_disks_that_came_together_are_apart() {
+        let mut all: Vec<f64> = (0..100).map(|disk| spread(&format!("wwn-0x5000c500a1b2{disk:04}"))).collect();
+        all.sort_by(f64::total_cmp);
+        let widest = all.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
+        assert!(all[0] < 0.1 && all[99] > 0.9 && widest < 0.15, "{all:?}");
+    }
+}

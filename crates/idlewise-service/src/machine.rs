@@ -1,0 +1,128 @@
+//! What the machine tells: the time, its disks, and whether it runs on its battery.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use idlewise::Bytes;
+use idlewise_linux::device::Device;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::Config;
+
+/// A moment, as the machine's clock shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Seconds since 1970.
+    pub unix_s: f64,
+    /// The minute of the week where the machine is, from Monday 00:00 on.
+    pub minute: u32,
+}
+
+impl Moment {
+    /// Now.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::of(since.as_secs_f64(), &TimeZone::system())
+    }
+
+    /// In a time zone.
+    pub fn of(unix_s: f64, zone: &TimeZone) -> Self {
+        // What is beyond the calendar is a Monday like others.
+        let local = Timestamp::from_second(unix_s as i64).map(|time| time.to_zoned(zone.clone()));
+        let minute = local.map_or(0, |local| {
+            let day = u32::from(local.weekday().to_monday_zero_offset().unsigned_abs());
+            (day * 24 + u32::from(local.hour().unsigned_abs())) * 60 + u32::from(local.minute().unsigned_abs())
+        });
+        Self { unix_s, minute }
+    }
+}
+
+/// A disk that is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Present {
+    /// Where.
+    pub path: PathBuf,
+    /// Which one.
+    pub identity: String,
+    /// Its size.
+    pub size: Bytes,
+    /// What it is called in sysfs, and the arrays that it is part of: of those one is read at a time.
+    pub shares: Vec<String>,
+    /// The mean slowdown where none is wished, in seconds.
+    pub usual_mean_s: f64,
+}
+
+/// The disks of the machine, and the devices that are named; and why one cannot be looked after.
+pub fn present(config: &Config) -> Vec<Result<Present, String>> {
+    let mut paths = Device::all();
+    paths.extend(config.named().filter(|path| path.exists()).map(PathBuf::from));
+    paths.sort();
+    paths.dedup();
+    paths.iter().map(|path| of(path)).collect()
+}
+
+fn of(path: &Path) -> Result<Present, String> {
+    let device = Device::open(path).map_err(|error| error.to_string())?;
+    let (major, minor) = device.disk_numbers();
+    let mut shares = device.arrays();
+    shares.push(format!("disk {major}:{minor}"));
+    Ok(Present {
+        path: path.into(),
+        identity: device.identity.clone(),
+        size: device.size,
+        shares,
+        usual_mean_s: device.kind().goal().mean_slowdown.as_secs_f64(),
+    })
+}
+
+/// Whether the machine runs on its battery: it has a power supply from the mains, and none of these is on.
+pub fn on_battery(folder: &Path) -> bool {
+    let supplies = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let read = |path: PathBuf| fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default();
+    let mains: Vec<_> = supplies.filter(|supply| ["Mains", "USB"].contains(&&*read(supply.join("type")))).collect();
+    let is_on = |supply: &PathBuf| read(supply.join("online")) != "0";
+    !mains.is_empty() && !mains.iter().any(is_on)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_of_the_week_is_the_clocks_on_the_wall() {
+        // 2026-11-25 was a Wednesday; 14:50 UTC.
+        let at = |unix_s, zone: &TimeZone| Moment::of(unix_s, zone).minute;
+        let wednesday = 1_795_618_200.0;
+        assert_eq!(at(wednesday, &TimeZone::UTC), (2 * 24 + 14) * 60 + 50);
+        assert_eq!(at(wednesday, &TimeZone::fixed(jiff::tz::offset(10))), (3 * 24) * 60 + 50);
+        // In autumn the hour from 2 to 3 comes twice in Berlin.
+        if let Ok(berlin) = TimeZone::get("Europe/Berlin") {
+            let first = at(1_792_888_200.0, &berlin);
+            assert_eq!(
+                (first, at(1_792_888_200.0 + 3600.0, &berlin)),
+                ((6 * 24 + 2) * 60 + 30, (6 * 24 + 2) * 60 + 30)
+            );
+        }
+        assert_eq!(at(1e300, &TimeZone::UTC), 0);
+    }
+
+    #[test]
+    fn a_battery_is_used_where_the_mains_are_off() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!on_battery(folder.path()) && !on_battery(Path::new("/nowhere")));
+        let supply = |name: &str, kind: &str, online: &str| {
+            let folder = folder.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("type"), format!("{kind}\n")).unwrap();
+            fs::write(folder.join("online"), online).unwrap();
+        };
+        supply("BAT0", "Battery", "1\n");
+        assert!(!on_battery(folder.path()), "without mains it is always so");
+        supply("AC", "Mains", "1\n");
+        assert!(!on_battery(folder.path()));
+        supply("AC", "Mains", "0\n");
+        assert!(on_battery(folder.path()));
+    }
+}
