@@ -326,7 +326,7 @@ fn root_held_by_signals_its_own_reads_are_its_own() {
     assert_eq!((&report["held_by"], &disk["monitor"]), (&"signals".into(), &"shares".into()), "{report}");
     // Of 300; on a busy machine one may be counted later than it is looked for.
     assert!(disk["foreground_requests"].as_u64() < Some(10), "{report}");
-    assert!(disk["moved_bytes"].as_u64() >= Some(150 * 131_072), "{report}");
+    assert!(disk["moved_bytes"].as_u64() > Some(290 * 65_536), "{report}");
 }
 
 /// Held by signals, who was stopped by its owner stays so, and who was in the background before is none of the command's.
@@ -365,7 +365,7 @@ fn root_held_by_signals_nobody_else_is_touched() {
     });
     until("let go", || state(sleeper.id()) == Some('S'));
     signal(&sleeper, Signal::STOP);
-    signal(&held, Signal::INT);
+    signal(&held, Signal::TERM);
     held.wait().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(state(sleeper.id()), Some('T'), "let go on though its owner has stopped it");
