@@ -160,9 +160,9 @@ mod tests {
             eprintln!("SKIPPED: this file system is not read past the cache");
             return;
         }
-        // Programs and their libraries may be read as well.
+        // Counted twice it would be 10 MiB. Programs and their libraries may be read as well.
         let read = last - before;
-        assert!((5 << 20..7 << 20).contains(&read), "{read}");
+        assert!((5 << 20..9 << 20).contains(&read), "{read}");
     }
 
     /// Whoever pays for the answer never waits for it for long, and takes no answer for one that writes.
