@@ -250,20 +250,32 @@ fn root_no_name_keeps_it_from_working() {
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
 }
 
+const COMMAND: &str = env!("CARGO_BIN_EXE_idlewise");
+
+/// Run by a user who may nothing special.
+fn by_another_user(arguments: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(arguments).current_dir("/");
+    command
+}
+
+/// Whether that is possible; else it is said.
+fn has_another_user() -> bool {
+    let reachable = by_another_user(&[COMMAND, "--version"]).output();
+    let is_there = rustix::process::geteuid().is_root() && reachable.is_ok_and(|output| output.status.success());
+    if !is_there {
+        eprintln!("SKIPPED: another user needs root, setpriv, and a folder that others may enter");
+    }
+    is_there
+}
+
 /// Without root the processes of one's own are held by signals, which is said, and let go by the guard.
 #[test]
 fn root_another_user_runs_commands_held_by_signals() {
-    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let setpriv = |arguments: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(user).arg(env!("CARGO_BIN_EXE_idlewise")).arg("run").args(arguments).current_dir("/");
-        command
-    };
-    let reachable = Command::new("setpriv").args(user).args([env!("CARGO_BIN_EXE_idlewise"), "--version"]).output();
-    if !rustix::process::geteuid().is_root() || !reachable.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: another user needs root, setpriv, and a folder that others may enter");
+    if !has_another_user() {
         return;
     }
+    let setpriv = |arguments: &[&str]| by_another_user(&[&[COMMAND, "run"], arguments].concat());
     let output = ends_within(PATIENCE, &mut setpriv(&["sh", "-c", "echo out; (exit 6)"]));
     let told = stderr(&output);
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("out\n", Some(6)), "{told}");
@@ -299,11 +311,8 @@ fn root_another_user_runs_commands_held_by_signals() {
 /// Held by signals, a command that is alone on a slow disk is not taken for somebody else.
 #[test]
 fn root_held_by_signals_its_own_reads_are_its_own() {
-    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let Some(bench) = Bench::new(256 * MIB, &[], true) else { return };
-    let reachable = Command::new("setpriv").args(user).args([env!("CARGO_BIN_EXE_idlewise"), "--version"]).output();
-    if !reachable.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: another user needs setpriv, and a folder that others may enter");
+    if !has_another_user() {
         return;
     }
     let folder = in_memory();
@@ -316,9 +325,8 @@ fn root_held_by_signals_its_own_reads_are_its_own() {
         "i=0; while [ $i -lt 150 ]; do dd if={} of=/dev/null bs=64k count=2 skip=$((i*1103%4000)) iflag=direct 2>/dev/null; i=$((i+1)); done",
         bench.path()
     );
-    let mut command = Command::new("setpriv");
-    command.args(user).arg(env!("CARGO_BIN_EXE_idlewise")).args(["run", "--quiet", "--device", bench.path(), "--json"]);
-    command.arg(&file).args(["--", "sh", "-c", &read]).current_dir("/");
+    let arguments = ["--quiet", "--device", bench.path(), "--json", file.to_str().unwrap(), "--", "sh", "-c", &read];
+    let mut command = by_another_user(&[&[COMMAND, "run"][..], &arguments].concat());
     let output = ends_within(2 * PATIENCE, &mut command);
     assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -332,19 +340,15 @@ fn root_held_by_signals_its_own_reads_are_its_own() {
 /// Held by signals, who was stopped by its owner stays so, and who was in the background before is none of the command's.
 #[test]
 fn root_held_by_signals_nobody_else_is_touched() {
-    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let Some(bench) = Bench::new(64 * MIB, &[], true) else { return };
-    let reachable = Command::new("setpriv").args(user).args([env!("CARGO_BIN_EXE_idlewise"), "--version"]).output();
-    if !reachable.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: another user needs setpriv, and a folder that others may enter");
+    if !has_another_user() {
         return;
     }
     let of_user = |arguments: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(user).args(arguments).current_dir("/").stderr(Stdio::null());
+        let mut command = by_another_user(arguments);
+        command.stderr(Stdio::null());
         command
     };
-    let command = env!("CARGO_BIN_EXE_idlewise");
     let disk = fs::File::open(bench.path()).unwrap();
     let foreground = || {
         rustix::fs::fadvise(&disk, 0, None, rustix::fs::Advice::DontNeed).unwrap();
@@ -356,7 +360,7 @@ fn root_held_by_signals_nobody_else_is_touched() {
     };
     let mut sleeper = of_user(&["sleep", "100"]).spawn().unwrap();
     let pid = sleeper.id().to_string();
-    let mut held = of_user(&[command, "run", "--quiet", "--idle-wait", "1s", "--device", bench.path(), "--pid", &pid])
+    let mut held = of_user(&[COMMAND, "run", "--quiet", "--idle-wait", "1s", "--device", bench.path(), "--pid", &pid])
         .spawn()
         .unwrap();
     until("held", || {
@@ -377,7 +381,7 @@ fn root_held_by_signals_nobody_else_is_touched() {
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let (before, file) = (folder.path().join("before"), folder.path().join("count"));
     let script = format!(
-        "sleep 100 & echo $! > {}; exec {command} run --quiet --idle-wait 1s --device {} -- sh -c '{}'",
+        "sleep 100 & echo $! > {}; exec {COMMAND} run --quiet --idle-wait 1s --device {} -- sh -c '{}'",
         before.display(),
         bench.path(),
         counting(&file)
