@@ -222,14 +222,18 @@ impl Judging {
 
     fn answer(&mut self) -> Option<Answer> {
         // Second by second: who was stopped for longer has waited for one of them.
+        let mut why = format!("no answer for {PATIENCE} s");
         for _ in 0..PATIENCE {
             match self.answers.recv_timeout(Duration::from_secs(1)) {
                 Ok(answer) => return Some(answer),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => {
+                    why = "its thread has ended".into();
+                    break;
+                }
             }
         }
-        self.so_far.unasked.get_or_insert(format!("no answer for {PATIENCE} s"));
+        self.so_far.unasked.get_or_insert(why);
         self.is_lost = true;
         None
     }
