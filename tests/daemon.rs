@@ -105,6 +105,10 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
     });
     let found: Vec<_> = status().iter().flat_map(|disk| disk["errors"].as_array().unwrap().clone()).collect();
     assert_eq!((found.len(), &found[0]["lba"], &found[0]["blocks"]), (1, &5000.into(), &2.into()));
+    // To look after a disk reads nothing from it: that would be foreground to its scrub.
+    for disk in status() {
+        assert!(disk["run"]["account"]["requests"].as_u64() < Some(20), "{disk}");
+    }
     daemon.until("told", |said| {
         let told = format!("{}: 2 blocks cannot be read, or are wrong", bad.path());
         said.contains(&told) && said.matches("verified; the next pass begins in ").count() == 2

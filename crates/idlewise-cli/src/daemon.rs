@@ -19,9 +19,9 @@ const CONFIG: &str = "/etc/idlewise/idlewise.toml";
 
 /// Verify every disk of this machine in time, at its slowdown goal. For a service manager such as systemd
 ///
-/// Each disk is verified once in 14 days, or as the configuration says. It begins each pass early enough, by what each hour of the week has
-/// given so far, and does nothing else with a disk. SIGHUP reads the configuration again; SIGTERM ends it, and the next start goes on with
-/// the passes. `idlewise status` shows how they stand. `idlewise check-config` shows what each disk would get.
+/// Each disk is verified once in 14 days, or as the configuration says. The daemon remembers how fast each disk could be verified in each
+/// hour of the week, and begins each pass early enough. SIGHUP lets it read the configuration again. SIGTERM ends it; the next start goes
+/// on with the passes. `idlewise status` shows how they stand, and `idlewise check-config` the goal and the times of each disk.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub struct Arguments {
     look_every: Nanos,
 }
 
-/// Check the configuration of the daemon, and show what each disk of this machine gets, and why
+/// Check the configuration of the daemon, and show the goal and the times of each disk of this machine
 #[derive(clap::Args)]
 pub struct CheckArguments {
     #[command(flatten)]
@@ -49,7 +49,7 @@ struct At {
     #[arg(long, value_name = "FILE", default_value = CONFIG)]
     config: PathBuf,
 
-    /// Folder of the checkpoints, and of what each hour has given [default: $STATE_DIRECTORY, which systemd sets, or
+    /// Folder of the checkpoints and of what the daemon remembers [default: $STATE_DIRECTORY, which systemd sets, or
     /// /var/lib/idlewise]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
@@ -96,7 +96,7 @@ struct Gets {
     matched: Option<String>,
     /// Whether it is left alone; then the rest says what it would get.
     ignored: bool,
-    /// Each pass is over so long after the one before.
+    /// The disk is verified once in this time.
     verify_every_s: f64,
     /// The mean slowdown that others may suffer.
     mean_slowdown_s: f64,
@@ -140,7 +140,7 @@ pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     let (mut all, mut refused) = (Vec::new(), false);
     for found in present(&config) {
         match found {
-            Ok(disk) => {
+            Ok((disk, _)) => {
                 let (wish, matched) = config.of(&disk.identity, &disk.path);
                 let Wish {
                     ignore,

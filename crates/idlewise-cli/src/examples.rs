@@ -42,7 +42,10 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
     (
         &["check-config"],
         &[
-            ("idlewise check-config", "What each disk gets, and by which section of /etc/idlewise/idlewise.toml"),
+            (
+                "idlewise check-config",
+                "The goal of each disk, and which section of /etc/idlewise/idlewise.toml it is from",
+            ),
             ("idlewise check-config --config idlewise.toml", "The same before that file is put there"),
         ],
     ),

@@ -22,7 +22,7 @@ pub struct Wish {
     pub max_slowdown: Option<Nanos>,
     /// What is done where a pass will not be over in time.
     pub when_behind: WhenBehind,
-    /// The mean slowdown that may be spent then; three times the usual one where none is given.
+    /// The mean slowdown that may be spent then.
     pub spend_up_to: Option<Nanos>,
     /// When disks are read.
     pub windows: Windows,
@@ -37,9 +37,9 @@ pub struct Wish {
 #[serde(rename_all = "lowercase")]
 pub enum WhenBehind {
     /// It is told.
+    #[default]
     Say,
     /// The mean slowdown is raised; and where the deadline has passed, the windows are open.
-    #[default]
     Spend,
 }
 
@@ -161,13 +161,10 @@ impl Config {
         }
         let config = Self { defaults, disks: disk };
         for section in &config.disks {
-            let Wish { mean_slowdown, max_slowdown, spend_up_to, .. } = config.with(Some(section));
             let of = section.r#match.as_deref().unwrap_or_default();
-            check(mean_slowdown, max_slowdown, spend_up_to)
-                .map_err(|problem| format!("the disks of '{of}': {problem}"))?;
+            config.with(Some(section)).check().map_err(|problem| format!("the disks of '{of}': {problem}"))?;
         }
-        let Wish { mean_slowdown, max_slowdown, spend_up_to, .. } = config.with(None);
-        check(mean_slowdown, max_slowdown, spend_up_to)?;
+        config.with(None).check()?;
         Ok(config)
     }
 
@@ -217,14 +214,21 @@ impl Config {
     }
 }
 
-fn check(mean: Option<Nanos>, max: Option<Nanos>, spend: Option<Nanos>) -> Result<(), String> {
-    let above =
-        |above: Option<Nanos>, below: Option<Nanos>| above.zip(below).is_some_and(|(above, below)| above > below);
-    match () {
-        () if above(mean, max) => Err("mean_slowdown is above max_slowdown".into()),
-        () if above(mean, spend) => Err("mean_slowdown is above spend_up_to".into()),
-        () if above(spend, max) => Err("spend_up_to is above max_slowdown".into()),
-        () => Ok(()),
+impl Wish {
+    fn check(&self) -> Result<(), String> {
+        let Self { mean_slowdown: mean, max_slowdown: max, spend_up_to: spend, .. } = *self;
+        let above =
+            |above: Option<Nanos>, below: Option<Nanos>| above.zip(below).is_some_and(|(above, below)| above > below);
+        match () {
+            () if above(mean, max) => Err("mean_slowdown is above max_slowdown".into()),
+            () if above(mean, spend) => Err("mean_slowdown is above spend_up_to".into()),
+            () if above(spend, max) => Err("spend_up_to is above max_slowdown".into()),
+            () if self.when_behind == WhenBehind::Spend && spend.is_none() => {
+                Err("when_behind = \"spend\" needs spend_up_to, the mean slowdown that may be spent, such as \"3ms\""
+                    .into())
+            }
+            () => Ok(()),
+        }
     }
 }
 
@@ -260,7 +264,7 @@ mod tests {
         let config = Config::parse(
             "[defaults]\nverify_every = \"30d\"\nmean_slowdown = \"2ms\"\nwindows = [\"Sat,Sun\"]\n\
              [[disk]]\nmatch = \"wwn-0x5*\"\nignore = true\n\
-             [[disk]]\nmatch = \"/dev/nvme?n1\"\nmean_slowdown = \"200us\"\nwindows = []\nwhen_behind = \"say\"\n\
+             [[disk]]\nmatch = \"/dev/nvme?n1\"\nmean_slowdown = \"200us\"\nwindows = []\nwhen_behind = \"spend\"\nspend_up_to = \"1ms\"\n\
              [[disk]]\nmatch = \"*\"\norder = \"sequential\"\non_battery = \"run\"\n",
         )
         .unwrap();
@@ -270,7 +274,7 @@ mod tests {
         let (wish, _) = of("nvme-x", "/dev/nvme0n1");
         assert_eq!(
             (wish.mean_slowdown, wish.windows.is_always(), wish.when_behind),
-            (Some(Nanos(200_000)), true, WhenBehind::Say)
+            (Some(Nanos(200_000)), true, WhenBehind::Spend)
         );
         assert_eq!((wish.verify_every, &*wish.order), (Nanos::from_secs(30 * 86_400), "staggered"));
         let (wish, _) = of("x", "/dev/sdb");
@@ -292,6 +296,7 @@ mod tests {
             ("[defaults]\norder = \"x\"\n", "no order is called 'x'"),
             ("[defaults]\nignore = true\n", "[defaults] has no 'match'"),
             ("[[disk]]\nignore = true\n", "number 1 has no 'match'"),
+            ("[defaults]\nwhen_behind = \"spend\"\n", "needs spend_up_to"),
             ("[defaults]\nmean_slowdown = \"2ms\"\nmax_slowdown = \"1ms\"\n", "mean_slowdown is above max_slowdown"),
             (
                 "[defaults]\nmean_slowdown = \"5ms\"\n[[disk]]\nmatch = \"a\"\nspend_up_to = \"3ms\"\n",

@@ -7,9 +7,6 @@ use crate::machine::Moment;
 use crate::record::Known;
 use crate::{OnBattery, WhenBehind, Wish};
 
-/// The mean slowdown that is spent where nothing else is wished, as times the usual one.
-const SPEND: f64 = 3.0;
-
 /// What is known of a disk now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
@@ -23,6 +20,8 @@ pub struct Facts {
     pub last: Option<f64>,
     /// The mean slowdown where none is wished, in seconds.
     pub usual_mean_s: f64,
+    /// The largest.
+    pub usual_max_s: f64,
     /// Whether the machine runs on its battery.
     pub on_battery: bool,
     /// What it shares with a disk that is being read.
@@ -96,18 +95,18 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
         () => match (facts.retry.filter(|retry| *retry > now), &facts.taken) {
             (Some(retry), _) => Next::Wait(Reason::Failed(retry)),
             (None, Some(taken)) => Next::Wait(Reason::Taken(taken.clone())),
-            (None, None) => Next::Run(mean(wish, facts.usual_mean_s, standing)),
+            (None, None) => Next::Run(mean(wish, facts, standing)),
         },
     };
     (next, outlook)
 }
 
 /// The mean slowdown that is in force, in seconds.
-fn mean(wish: &Wish, usual_s: f64, standing: Standing) -> f64 {
-    let goal = wish.mean_slowdown.map_or(usual_s, |mean| mean.as_secs_f64());
-    let most = wish.spend_up_to.map_or(SPEND * goal, |most| most.as_secs_f64());
+fn mean(wish: &Wish, facts: &Facts, standing: Standing) -> f64 {
+    let goal = wish.mean_slowdown.map_or(facts.usual_mean_s, |mean| mean.as_secs_f64());
+    let max = wish.max_slowdown.map_or(facts.usual_max_s, |max| max.as_secs_f64());
     // What is spent stays below the largest.
-    let most = wish.max_slowdown.map_or(most, |max| most.min(max.as_secs_f64()));
+    let most = wish.spend_up_to.map_or(goal, |most| most.as_secs_f64()).min(max);
     match wish.when_behind {
         WhenBehind::Say => goal,
         WhenBehind::Spend => standing.spend(goal, most),
@@ -138,6 +137,11 @@ mod tests {
         Config::default().of("x", std::path::Path::new("/dev/x")).0
     }
 
+    /// One that spends up to 3 ms.
+    fn spends() -> Wish {
+        Wish { when_behind: WhenBehind::Spend, spend_up_to: Some(Nanos::from_millis(3)), ..wish() }
+    }
+
     /// A disk that gives 10 MB in a second of each hour, known for long.
     fn known() -> Known {
         let mut week = Week::default();
@@ -154,6 +158,7 @@ mod tests {
             left: None,
             last: Some(100.0 * DAY),
             usual_mean_s: 1e-3,
+            usual_max_s: 5e-2,
             on_battery: false,
             taken: None,
             retry: None,
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn a_disk_rests_until_its_pass_is_due() {
         // It takes 1.16 days, and three times that are a quarter of 14 days: a little less.
-        let at = |day: f64| next("x", &wish(), &known(), &facts(day));
+        let at = |day: f64| next("x", &spends(), &known(), &facts(day));
         let (rest, outlook) = at(101.0);
         assert_eq!((outlook.deadline, outlook.standing), (114.0 * DAY, Standing::InTime));
         assert_eq!(rest, Next::Rest(110.5 * DAY));
@@ -172,6 +177,8 @@ mod tests {
         let Next::Run(mean) = at(113.5).0 else { panic!() };
         assert!((mean / 1e-3 - 1e12 / 1e7 / DAY / 0.5).abs() < 1e-6, "{mean}");
         assert_eq!((at(115.0).0, at(115.0).1.standing), (Next::Run(3e-3), Standing::Overdue));
+        // Where nobody has said so, nothing is.
+        assert_eq!(next("x", &wish(), &known(), &facts(115.0)).0, Next::Run(1e-3));
         // One of which nothing is known begins at once, also when it was never verified.
         let new = Known { since_unix_s: 101.0 * DAY, ..Known::default() };
         let (begins, outlook) = next("x", &wish(), &new, &Facts { last: None, ..facts(101.0) });
@@ -183,7 +190,7 @@ mod tests {
         let due = || facts(112.0);
         let with = |wish: Wish, facts: Facts| next("x", &wish, &known(), &facts).0;
         // Day 112 is the first of a week as they are counted here.
-        let weekend = Wish { windows: Windows::new(&["Sat,Sun"]).unwrap(), ..wish() };
+        let weekend = Wish { windows: Windows::new(&["Sat,Sun"]).unwrap(), ..spends() };
         assert_eq!(with(weekend.clone(), due()), Next::Wait(Reason::Window(5 * 1440)));
         assert_eq!(with(weekend.clone(), facts(119.0)), Next::Run(3e-3), "overdue: the windows are open");
         let says = Wish { when_behind: WhenBehind::Say, ..weekend };
@@ -205,7 +212,8 @@ mod tests {
     #[test]
     fn a_pass_that_has_begun_goes_on() {
         let begun = Facts { left: Some(Bytes(1_000_000_000)), ..facts(101.0) };
-        let slow = Wish { mean_slowdown: Some(Nanos(2_000_000)), max_slowdown: Some(Nanos(3_000_000)), ..wish() };
+        let slow = Wish { mean_slowdown: Some(Nanos(2_000_000)), max_slowdown: Some(Nanos(3_000_000)), ..spends() };
+        let slow = Wish { spend_up_to: Some(Nanos::from_millis(9)), ..slow };
         let (goes_on, outlook) = next("x", &slow, &known(), &begun);
         assert_eq!((goes_on, outlook.rest.unwrap().expected_s.round()), (Next::Run(2e-3), 100.0));
         // What is spent stays below the largest slowdown.

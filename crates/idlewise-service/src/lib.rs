@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! Config ──► Wish of a disk ─┐
-//! machine ─► disks, the time ─┼─► Disk::next ──► Worker   one process of `idlewise scrub`, begun and ended
-//! Record ──► its hours ───────┘        └──────► Record    what the hour gave
+//! machine ─► disks, the time ─┼─► decision ──► Worker   one process of `idlewise scrub`, begun and ended
+//! Record ──► its hours ───────┘       └──────► Record    what the hour gave
 //! ```
 //!
 //! When a pass begins, how it stands and what it may spend is decided by [`idlewise::schedule`], which reads no clock.
 
 mod config;
 mod daemon;
+mod decision;
 mod disk;
 mod machine;
 mod record;
@@ -18,5 +19,5 @@ mod worker;
 
 pub use config::{Config, ConfigError, OnBattery, WhenBehind, Wish};
 pub use daemon::{Daemon, Options};
-pub use disk::{Facts, Next, Reason, next};
+pub use decision::{Facts, Next, Reason, next};
 pub use machine::{Moment, Present, present};

@@ -48,14 +48,14 @@ pub struct Present {
     pub identity: String,
     /// Its size.
     pub size: Bytes,
-    /// What it is called in sysfs, and the arrays that it is part of: of those one is read at a time.
-    pub shares: Vec<String>,
     /// The mean slowdown where none is wished, in seconds.
     pub usual_mean_s: f64,
+    /// The largest.
+    pub usual_max_s: f64,
 }
 
-/// The disks of the machine, and the devices that are named; and why one cannot be looked after.
-pub fn present(config: &Config) -> Vec<Result<Present, String>> {
+/// The disks of the machine, and the devices that are named, each open; and why one cannot be looked after.
+pub fn present(config: &Config) -> Vec<Result<(Present, Device), String>> {
     let mut paths = Device::all();
     paths.extend(config.named().filter(|path| path.exists()).map(PathBuf::from));
     paths.sort();
@@ -63,18 +63,21 @@ pub fn present(config: &Config) -> Vec<Result<Present, String>> {
     paths.iter().map(|path| of(path)).collect()
 }
 
-fn of(path: &Path) -> Result<Present, String> {
+fn of(path: &Path) -> Result<(Present, Device), String> {
     let device = Device::open(path).map_err(|error| error.to_string())?;
+    let usual = device.kind().goal();
+    let (usual_mean_s, usual_max_s) = (usual.mean_slowdown.as_secs_f64(), usual.max_slowdown.as_secs_f64());
+    let (identity, size) = (device.identity.clone(), device.size);
+    Ok((Present { path: path.into(), identity, size, usual_mean_s, usual_max_s }, device))
+}
+
+/// What a device shares with others, of which one is read at a time: its disk, arrays and pools. To find pools, their labels are read from it.
+pub fn shares(path: &Path) -> Vec<String> {
+    let Ok(device) = Device::open(path) else { return Vec::new() };
     let (major, minor) = device.disk_numbers();
     let mut shares = device.arrays();
     shares.push(format!("disk {major}:{minor}"));
-    Ok(Present {
-        path: path.into(),
-        identity: device.identity.clone(),
-        size: device.size,
-        shares,
-        usual_mean_s: device.kind().goal().mean_slowdown.as_secs_f64(),
-    })
+    shares
 }
 
 /// Whether the machine runs on its battery: it has a power supply from the mains, and none of these is on.

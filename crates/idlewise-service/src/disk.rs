@@ -1,0 +1,210 @@
+//! A disk that is looked after: its scrub, what that gives, and what was said of it.
+
+use std::time::Duration;
+
+use idlewise::schedule::{Standing, Week};
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::scrub::Pass;
+
+use crate::Wish;
+use crate::daemon::Options;
+use crate::decision::{Facts, Next, Outlook, Reason};
+use crate::machine::{Moment, Present};
+use crate::told::{Level, say};
+use crate::worker::Worker;
+
+/// After a scrub that failed it is tried again so much later, then twice as long each time, up to the longest.
+const FIRST_RETRY_S: f64 = 60.0;
+const LONGEST_RETRY_S: f64 = 6.0 * 3600.0;
+/// A scrub that has run for so long is begun anew where what it may spend has changed by more than a quarter.
+const SETTLED: Duration = Duration::from_secs(600);
+/// A disk that is looked after.
+pub struct Disk {
+    /// Where it is.
+    pub present: Present,
+    /// What it shares with others, as of when its scrub was last begun.
+    pub shares: Vec<String>,
+    /// What its checkpoint holds, if that is of this disk.
+    pub pass: Option<Pass>,
+    /// Its scrub.
+    pub worker: Option<Worker>,
+    /// Whether that has ended.
+    is_over: bool,
+    /// What the present hour gives.
+    hour: Gives,
+    /// How much was verified at the last look.
+    verified: Option<Bytes>,
+    failures: u32,
+    retry: Option<f64>,
+    said: Said,
+}
+
+/// What an hour gives: seconds in which a scrub ran, and bytes verified.
+#[derive(Default)]
+struct Gives {
+    minute: u32,
+    wanted_s: f64,
+    bytes: u64,
+}
+
+/// What was said last, so that it is said once.
+#[derive(Default)]
+struct Said {
+    doing: String,
+    standing: String,
+    unreadable: u64,
+}
+
+impl Disk {
+    /// Nothing is known of it yet.
+    pub fn new(present: Present) -> Self {
+        Self {
+            present,
+            shares: Vec::new(),
+            pass: None,
+            worker: None,
+            is_over: false,
+            hour: Gives::default(),
+            verified: None,
+            failures: 0,
+            retry: None,
+            said: Said::default(),
+        }
+    }
+
+    /// Looks whether its scrub has ended.
+    pub fn look_for_the_end(&mut self) {
+        self.is_over = self.worker.as_mut().is_some_and(|worker| worker.ended().is_some());
+    }
+
+    fn name(&self) -> String {
+        self.present.path.display().to_string()
+    }
+
+    /// Takes in what was verified since the last look; what an hour gave, when it is over.
+    pub fn account(&mut self, now: Moment, passed: Duration) -> Option<(u32, f64, u64)> {
+        let verified = self.pass.as_ref().map(Pass::verified);
+        if self.worker.is_some() {
+            self.hour.wanted_s += passed.as_secs_f64();
+            // A new pass begins anew.
+            let before = self.verified.filter(|before| Some(*before) <= verified).unwrap_or_default();
+            self.hour.bytes += verified.unwrap_or_default().0 - before.0;
+        }
+        self.verified = verified;
+        // What a scrub gave in a part of an hour tells of it as well.
+        if !self.is_over && Week::hour(self.hour.minute) == Week::hour(now.minute) {
+            return None;
+        }
+        let Gives { minute, wanted_s, bytes } = std::mem::take(&mut self.hour);
+        self.hour.minute = now.minute;
+        (wanted_s > 0.0).then_some((minute, wanted_s, bytes))
+    }
+
+    /// Takes note of a scrub that has ended.
+    pub fn reap(&mut self, now: f64) {
+        let Some(worker) = &mut self.worker else { return };
+        if worker.is_lost() {
+            say(Level::Error, &format!("{}: its scrub does not end: the disk does not answer", self.name()));
+        } else if let Some(went) = worker.ended().filter(|_| self.is_over) {
+            // One that could not compare all of it fails, and is over all the same.
+            if went || self.pass.as_ref().is_some_and(Pass::over) {
+                (self.failures, self.retry) = (0, None);
+            } else {
+                let after = (FIRST_RETRY_S * 2f64.powi(self.failures.min(16) as i32)).min(LONGEST_RETRY_S);
+                (self.failures, self.retry) = (self.failures + 1, Some(now + after));
+                let again = Nanos((after * 1e9) as u64);
+                say(Level::Error, &format!("{}: its scrub failed, and is tried again in {again}", self.name()));
+            }
+        } else {
+            return;
+        }
+        self.worker = None;
+    }
+
+    /// What is known of it now.
+    pub fn facts(&self, now: Moment, on_battery: bool, taken: Option<String>) -> Facts {
+        let left = |pass: &Pass| Bytes(self.present.size.0.saturating_sub(pass.verified().0));
+        Facts {
+            now,
+            size: self.present.size,
+            left: self.pass.as_ref().filter(|pass| !pass.over()).map(left),
+            last: self.pass.as_ref().and_then(|pass| pass.completed_unix_s).map(|last| last as f64),
+            usual_mean_s: self.present.usual_mean_s,
+            usual_max_s: self.present.usual_max_s,
+            on_battery,
+            taken,
+            retry: self.retry,
+        }
+    }
+
+    /// Begins its scrub, or ends it.
+    pub fn act(&mut self, next: &Next, wish: &Wish, options: &Options) {
+        match (next, &mut self.worker) {
+            (Next::Run(mean), None) => {
+                match Worker::start(&options.program, &self.present, wish, *mean, options.states.path()) {
+                    Ok(worker) => self.worker = Some(worker),
+                    Err(error) => say(Level::Error, &format!("{}: no scrub can be started: {error}", self.name())),
+                }
+            }
+            (Next::Run(mean), Some(worker)) => {
+                let has_changed = (mean - worker.mean_s).abs() > 0.25 * worker.mean_s;
+                if has_changed && worker.began.elapsed() > SETTLED {
+                    worker.ask_to_end();
+                }
+            }
+            (Next::Rest(_) | Next::Wait(_), Some(worker)) => worker.ask_to_end(),
+            (Next::Rest(_) | Next::Wait(_), None) => {}
+        }
+    }
+
+    /// Says what has changed.
+    pub fn tell(&mut self, next: &Next, outlook: &Outlook, now: f64) {
+        let name = self.name();
+        let within = |seconds: f64| Nanos((seconds.max(0.0) * 1e9).min(1e18) as u64);
+        let doing = match next {
+            Next::Rest(until) => format!("verified; the next pass begins in {}", within(until - now)),
+            Next::Run(mean) => format!("is being verified, at a mean slowdown of {}", Nanos((mean * 1e9) as u64)),
+            Next::Wait(Reason::Window(minutes)) => {
+                format!("waits for its window, which opens in {}", within(f64::from(*minutes) * 60.0))
+            }
+            Next::Wait(Reason::Battery) => "waits, as the machine runs on its battery".into(),
+            Next::Wait(Reason::Taken(what)) => format!("waits for another part of {what}"),
+            Next::Wait(Reason::Failed(_)) => String::new(),
+        };
+        // By its words, not by its numbers, which change all the time.
+        let words =
+            |text: &str| text.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or_default().to_string();
+        if !doing.is_empty() && words(&doing) != words(&self.said.doing) {
+            say(Level::Info, &format!("{name}: {doing}"));
+        }
+        self.said.doing = doing;
+        let late = outlook.rest.filter(|rest| rest.expected_s.is_finite());
+        let (level, standing) = match outlook.standing {
+            Standing::Unknown | Standing::InTime => (Level::Notice, String::new()),
+            Standing::Behind { .. } => {
+                let late = late.map_or("never".into(), |rest| {
+                    format!("{} late", within(now + rest.expected_s - outlook.deadline))
+                });
+                (Level::Warning, format!("is behind: its pass is expected to end {late}"))
+            }
+            Standing::Overdue => {
+                (Level::Error, format!("is overdue: its pass was due {} ago", within(now - outlook.deadline)))
+            }
+        };
+        if words(&standing) != words(&self.said.standing) {
+            match standing.is_empty() {
+                true => say(level, &format!("{name}: is expected to be verified in time again")),
+                false => say(level, &format!("{name}: {standing}")),
+            }
+        }
+        self.said.standing = standing;
+        let unreadable = self.pass.as_ref().map_or(0, |pass| pass.known_errors().iter().map(|run| run.blocks).sum());
+        if unreadable > self.said.unreadable {
+            say(
+                Level::Error,
+                &format!("{name}: {unreadable} blocks cannot be read, or are wrong: idlewise status {name}"),
+            );
+        }
+        self.said.unreadable = unreadable;
+    }
+}
