@@ -8,13 +8,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 use super::mounts::{self, Mount};
-use super::{Content, Judged, Part, Unasked};
+use super::{Content, Gate, Judged, Part, Unasked};
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
 const KINDS: [&str; 3] = ["ext4", "ext3", "xfs"];
 /// Records that one question brings at most.
-const RECORDS: usize = 1 << 12;
+const RECORDS: usize = 1 << 10;
 
 /// The kernel's `struct fsmap`.
 #[repr(C)]
@@ -74,6 +74,7 @@ struct Allocation {
     length: u64,
     number: u64,
     mount: Mount,
+    gate: Gate,
 }
 
 /// Opens that of a part of a device; nothing where no such file system is mounted from it.
@@ -87,7 +88,7 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
     let mut last = None;
     for mount in mounts {
         let length = part.range.end - part.range.start;
-        let found = Allocation { begin: part.range.start, length, number, mount };
+        let found = Allocation { begin: part.range.start, length, number, mount, gate: part.gate.clone() };
         match found.users(&(0..1)) {
             Ok(_) => return Ok(Some(Box::new(found))),
             Err(why) => last = Some(why.0),
@@ -114,6 +115,7 @@ impl Allocation {
             ..NONE
         };
         loop {
+            self.gate.pass();
             let records = records(&file, from, to).map_err(failed)?;
             // A log or real-time device of its own is another one.
             let own = records.iter().filter(|record| number_of(record.device) == self.number);

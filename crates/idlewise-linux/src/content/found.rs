@@ -10,7 +10,7 @@ use std::sync::Arc;
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
-use super::{Array, Content, Judged, Md, OWNERS, Unasked};
+use super::{Array, Content, Gate, Judged, Md, OWNERS, Unasked};
 use crate::device::{Device, numbers};
 use crate::memory::Buffer;
 
@@ -24,6 +24,8 @@ pub struct Part {
     pub name: String,
     /// Its major and minor number.
     pub number: Option<(u32, u32)>,
+    /// When what its owner has to look up may be read.
+    pub gate: Gate,
 }
 
 impl Part {
@@ -46,6 +48,8 @@ impl Part {
 #[derive(Default)]
 pub struct Found {
     parts: Vec<Owned>,
+    /// When what they have to look up may be read.
+    pub gate: Gate,
     /// What has an owner that cannot be asked: part, owner and why.
     pub passed: Vec<(String, &'static str, String)>,
 }
@@ -62,7 +66,7 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
     for (range, part) in device.parts() {
         let Ok(disk) = device.file.try_clone() else { continue };
         let number = numbers(&Path::new("/sys/class/block").join(&part));
-        let part = Part { disk, range: range.clone(), name: part, number };
+        let part = Part { disk, range: range.clone(), name: part, number, gate: found.gate.clone() };
         for owner in OWNERS.iter().filter(|owner| name.is_none_or(|name| name == owner.name)) {
             match (owner.open)(&part) {
                 Ok(Some(content)) => {
@@ -82,7 +86,13 @@ impl Found {
     pub fn of_array(array: Arc<Array>, block: u32) -> Self {
         let range = 0..array.size.0;
         let content = Box::new(Md::new(array, block));
-        Self { parts: vec![Owned { range, owner: Md::NAME, content }], passed: Vec::new() }
+        Self { parts: vec![Owned { range, owner: Md::NAME, content }], ..Self::default() }
+    }
+
+    /// One owner of so many bytes.
+    #[cfg(test)]
+    pub fn of_one(content: Box<dyn Content>, length: u64, gate: Gate) -> Self {
+        Self { parts: vec![Owned { range: 0..length, owner: "one", content }], gate, ..Self::default() }
     }
 
     /// Whether there is none that can be asked.

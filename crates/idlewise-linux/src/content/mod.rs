@@ -10,6 +10,7 @@
 mod allocation;
 pub(crate) mod btrfs;
 mod found;
+mod gate;
 mod md;
 mod mounts;
 
@@ -17,6 +18,7 @@ use idlewise::order::Extent;
 use idlewise::registry::{Named, Registry};
 
 pub use found::{Found, Part, find};
+pub use gate::Gate;
 pub use md::{Array, Fit, Md};
 
 /// The kind of what can be read, and is not what its owner keeps a checksum of.

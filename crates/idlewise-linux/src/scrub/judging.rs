@@ -11,12 +11,15 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::so_far::{ContentSoFar, Owned};
-use crate::content::{Found, Judged, Suspect, Unasked};
+use crate::content::{Found, Gate, Judged, Suspect, Unasked};
 use crate::device::verify::Verifier;
 use crate::memory::Buffer;
 
-/// An owner that has not answered for so many seconds in which this process ran is not asked again until it does: its file system hangs.
-const PATIENCE: u32 = 10;
+/// An owner that has not answered for so long, in which this process ran and it might look things up, is not asked again until it does: its
+/// file system hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// While it is waited for, it is looked so often whether it may go on.
+const LOOK: Duration = Duration::from_millis(2);
 /// What is free is asked for so much of the device at a time, and again after so long.
 const WINDOW: u64 = 256 << 20;
 const FRESH: Duration = Duration::from_secs(30);
@@ -27,6 +30,8 @@ const LOOKS: u32 = 8;
 pub struct Judging {
     tasks: Sender<Task>,
     answers: Receiver<Answer>,
+    /// When the owners may look things up on the disk.
+    gate: Gate,
     /// Memory for the next request; none while that is being judged.
     spare: Vec<Buffer>,
     edges: Vec<(Range<u64>, u64)>,
@@ -80,7 +85,7 @@ impl Judging {
         let (done, answers) = channel();
         let earlier = so_far.cloned().unwrap_or_default();
         let so_far = ContentSoFar { owners: found.names().into_iter().map(String::from).collect(), ..earlier };
-        let (edges, judges) = (found.edges(), found.judges());
+        let (edges, judges, gate) = (found.edges(), found.judges(), found.gate.clone());
         let work = move || {
             let mut found = found;
             for task in todo {
@@ -103,6 +108,7 @@ impl Judging {
         Ok(Self {
             tasks,
             answers,
+            gate,
             spare: Vec::new(),
             edges,
             suspects: BTreeMap::new(),
@@ -120,6 +126,11 @@ impl Judging {
         &self.so_far
     }
 
+    /// Whether the owners may look things up on the disk from now on.
+    pub fn may_look(&self, may: bool) {
+        self.gate.set(may);
+    }
+
     /// A stretch with what must be read behind it so that all of it can be judged.
     pub fn whole(&self, extent: Extent) -> Extent {
         let end = extent.end().0;
@@ -134,9 +145,8 @@ impl Judging {
         self.suspects.contains_key(&place.0)
     }
 
-    /// Hands over what a verifier has read of this stretch, and `read` bytes in all; what came of the stretch before it.
-    pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) -> Verdict {
-        let verdict = self.finish();
+    /// Hands over what a verifier has read of this stretch, and `read` bytes in all. What was read before must be finished.
+    pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) {
         // It comes late, for a stretch that counts as not asked about.
         if self.is_lost && self.answers.try_recv().is_ok() {
             self.is_lost = false;
@@ -145,7 +155,7 @@ impl Judging {
             self.so_far.unasked_bytes += extent.length.0;
         }
         if self.is_lost || !self.judges {
-            return verdict;
+            return;
         }
         let memory = verifier.take_read(std::mem::take(&mut self.spare));
         if !memory.is_empty() && memory.iter().all(|memory| memory.len() as u64 >= read.0) {
@@ -153,15 +163,14 @@ impl Judging {
         } else {
             self.spare = memory;
         }
-        verdict
     }
 
-    /// Waits until all that was read is judged; what came of it.
-    pub fn finish(&mut self) -> Verdict {
+    /// Waits until all that was read is judged; what came of it. `may_look` says whether the owners may look things up on the disk now.
+    pub fn finish(&mut self, may_look: &mut dyn FnMut() -> bool) -> Verdict {
         if !std::mem::take(&mut self.at_work) {
             return Verdict::default();
         }
-        match self.answer() {
+        match self.answer(may_look) {
             Some(Answer::Judged(look, memory, result)) => {
                 self.spare = memory;
                 self.judged(look.extent, result)
@@ -171,11 +180,11 @@ impl Judging {
     }
 
     /// What lies in a stretch, if its owner says so.
-    pub fn owners(&mut self, extent: Extent) -> Option<Vec<String>> {
+    pub fn owners(&mut self, extent: Extent, may_look: &mut dyn FnMut() -> bool) -> Option<Vec<String>> {
         if self.is_lost || self.at_work || self.tasks.send(Task::Owners(extent)).is_err() {
             return None;
         }
-        match self.answer()? {
+        match self.answer(may_look)? {
             Answer::Owners(owners) => owners.ok(),
             _ => None,
         }
@@ -187,14 +196,14 @@ impl Judging {
     }
 
     /// What of a stretch is free, by what was asked lately. What cannot be asked is not free.
-    pub fn free(&mut self, extent: Extent, size: Bytes) -> Vec<Extent> {
+    pub fn free(&mut self, extent: Extent, size: Bytes, may_look: &mut dyn FnMut() -> bool) -> Vec<Extent> {
         let known = self.window.as_ref().filter(|(window, _, asked)| {
             window.offset <= extent.offset && window.end() >= extent.end() && asked.elapsed() < FRESH
         });
         if known.is_none() {
             let end = extent.end().0.max(extent.offset.0.saturating_add(WINDOW)).min(size.0);
             let window = Extent { length: Bytes(end - extent.offset.0), ..extent };
-            let free = match self.tasks.send(Task::Free(window)).ok().and_then(|()| self.answer()) {
+            let free = match self.tasks.send(Task::Free(window)).ok().and_then(|()| self.answer(may_look)) {
                 Some(Answer::Free(Ok(free))) => free,
                 _ => Vec::new(),
             };
@@ -220,19 +229,22 @@ impl Judging {
         self.so_far.owned.push(owned);
     }
 
-    fn answer(&mut self) -> Option<Answer> {
-        // Second by second: who was stopped for longer has waited for one of them.
-        let mut why = format!("no answer for {PATIENCE} s");
-        for _ in 0..PATIENCE {
-            match self.answers.recv_timeout(Duration::from_secs(1)) {
+    fn answer(&mut self, may_look: &mut dyn FnMut() -> bool) -> Option<Answer> {
+        // Look by look: who was stopped for longer has waited for one of them.
+        let mut waited = Duration::ZERO;
+        let why = loop {
+            let may = may_look();
+            self.gate.set(may);
+            match self.answers.recv_timeout(LOOK) {
                 Ok(answer) => return Some(answer),
+                Err(RecvTimeoutError::Disconnected) => break "its thread has ended".into(),
+                Err(RecvTimeoutError::Timeout) if may => waited += LOOK,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    why = "its thread has ended".into();
-                    break;
-                }
             }
-        }
+            if waited >= PATIENCE {
+                break format!("no answer for {} s", PATIENCE.as_secs());
+            }
+        };
         self.so_far.unasked.get_or_insert(why);
         self.is_lost = true;
         None
@@ -282,8 +294,11 @@ impl Judging {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
-    use crate::content::CHECKSUM;
+    use crate::content::{CHECKSUM, Content};
 
     const SECTOR: u64 = 4096;
 
@@ -314,6 +329,47 @@ mod tests {
         assert_eq!(look(&mut judging, at(4, 1), &[]), Verdict::default());
         let ContentSoFar { judged_bytes, transient, .. } = judging.so_far();
         assert_eq!((*judged_bytes, *transient, judging.suspects.len()), (16 * SECTOR, 2, 0));
+    }
+
+    /// Looks up three pieces before it answers.
+    struct LooksUp(Gate, Arc<AtomicU32>);
+
+    impl Content for LooksUp {
+        fn judge(&mut self, extent: Extent, _read: &[&[u8]]) -> Result<Judged, Unasked> {
+            for _ in 0..3 {
+                self.0.pass();
+                self.1.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(Judged { judged: extent.length.0, ..Judged::default() })
+        }
+
+        fn unit(&self) -> u64 {
+            SECTOR
+        }
+
+        fn owners(&mut self, _extent: Extent) -> Result<Vec<String>, Unasked> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// What an owner looks up is left, in the middle of a question too, for as long as the foreground uses the disk.
+    #[test]
+    fn owners_make_way_for_the_foreground() {
+        let (gate, pieces) = (Gate::default(), Arc::new(AtomicU32::new(0)));
+        let content = Box::new(LooksUp(gate.clone(), pieces.clone()));
+        let mut judging = Judging::new(Found::of_one(content, 16 * SECTOR, gate), false, None).unwrap();
+        judging.may_look(false);
+        let look = Look { extent: at(0, 16), read: 16 * SECTOR };
+        judging.tasks.send(Task::Judge(look, vec![Buffer::new(16 * SECTOR as usize)])).unwrap();
+        judging.at_work = true;
+        let mut busy = 20;
+        judging.finish(&mut || {
+            let looked_up = pieces.load(Ordering::SeqCst);
+            assert!(busy == 0 || looked_up == 0, "{looked_up} pieces while the foreground was at work");
+            busy = u32::saturating_sub(busy, 1);
+            busy == 0
+        });
+        assert_eq!((judging.so_far().judged_bytes, pieces.load(Ordering::SeqCst)), (16 * SECTOR, 3));
     }
 
     #[test]

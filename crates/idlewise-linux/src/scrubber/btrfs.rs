@@ -9,9 +9,9 @@ use std::time::Instant;
 use idlewise::{Bytes, Nanos};
 
 use super::{Place, Scrubber, Standing, refused};
-use crate::content::Part;
 use crate::content::btrfs::OwnDevice;
 use crate::content::btrfs::ioctl::{Counted, cancel_scrub, max_device, scrub_chunk, scrub_progress};
+use crate::content::{Gate, Part};
 use crate::device::{Device, WholeDisk};
 use crate::monitor::{self, Monitor};
 
@@ -51,7 +51,7 @@ fn own(device: &Device) -> io::Result<OwnDevice> {
     let mut found = None;
     for (range, name) in parts {
         let number = device.numbers();
-        let part = Part { disk: device.file.try_clone()?, range, name, number };
+        let part = Part { disk: device.file.try_clone()?, range, name, number, gate: Gate::default() };
         found = found.or(OwnDevice::of(&part).map_err(refused)?);
     }
     found.ok_or_else(|| refused("no btrfs is on it; name a device or a partition of a btrfs that is mounted"))

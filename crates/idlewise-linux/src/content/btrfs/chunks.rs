@@ -1,10 +1,10 @@
 //! Where on a device the file system's own addresses lie. A chunk maps a range of them to stretches of its devices (the kernel's
 //! fs/btrfs/volumes.c, `btrfs_map_block`).
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 
+use super::Mounted;
 use super::ioctl::{Key, search};
 use super::superblock::word;
 
@@ -129,10 +129,10 @@ impl Stretch {
 }
 
 /// The stretches of a device, in order.
-pub fn stretches(file: &File, device: u64) -> io::Result<Vec<Stretch>> {
+pub fn stretches(mounted: &Mounted, device: u64) -> io::Result<Vec<Stretch>> {
     let mut found = Vec::new();
     let key = |offset: u64| Key { object: CHUNKS, kind: CHUNK_ITEM, offset };
-    search(file, CHUNK_TREE, (key(0), key(u64::MAX)), u8::MAX, |key, item| {
+    search(mounted, CHUNK_TREE, (key(0), key(u64::MAX)), u8::MAX, |key, item| {
         if key.kind == CHUNK_ITEM {
             found.extend(Stretch::of(key.offset, item, device));
         }

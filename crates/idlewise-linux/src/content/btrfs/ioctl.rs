@@ -8,8 +8,10 @@ use std::os::fd::AsRawFd;
 
 use libc::c_ulong;
 
-/// Bytes of items that one search brings at most.
-const ROOM: usize = 256 << 10;
+use super::Mounted;
+
+/// Bytes of items that one search brings at most: no tree block is larger, and the fewer it reads, the sooner it makes way.
+const ROOM: usize = 64 << 10;
 /// Places of files that one question brings at most, in words of three.
 const PLACES: usize = 3 * 512;
 
@@ -123,10 +125,10 @@ fn file_system_info(file: &File) -> io::Result<FileSystem> {
     Ok(info)
 }
 
-/// Shows `each` the items of a tree from one key to another, both included, in order. Of an object with many items of a kind above
+/// Shows `each` the items of a tree from one key to another, both included, in order, and waits for the gate before each piece of it. Of an object with many items of a kind above
 /// `kinds` they are not all shown: anybody may give an extent a million references.
 pub fn search(
-    file: &File,
+    mounted: &Mounted,
     tree: u64,
     (from, to): (Key, Key),
     kinds: u8,
@@ -139,6 +141,7 @@ pub fn search(
     let mut memory = vec![0u64; (begin + ROOM) / size_of::<u64>()];
     let mut next = Some(from);
     while let Some(from) = next.filter(|from| *from <= to) {
+        mounted.gate.pass();
         let arguments = SearchArguments {
             tree,
             min_object: from.object,
@@ -158,7 +161,7 @@ pub fn search(
         // SAFETY: the memory is aligned for words, long enough for the arguments, and nothing else refers to it.
         unsafe { start.write(arguments) };
         // SAFETY: behind the arguments there is as much room as they say.
-        unsafe { call(file, TREE_SEARCH_V2, start) }?;
+        unsafe { call(&mounted.file, TREE_SEARCH_V2, start) }?;
         // SAFETY: the arguments were written above, and the kernel changed only their numbers.
         let found = unsafe { (*start).items };
         // SAFETY: all of the memory is initialised, and is borrowed for as long as the bytes are looked at.

@@ -1,6 +1,5 @@
 //! Judging a stretch by what the trees say of it.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -11,7 +10,7 @@ use idlewise::order::Extent;
 use super::chunks::Piece;
 use super::superblock::{COPIES, LENGTH, Superblock};
 use super::trees::{self, Allocated, BlockWanted};
-use super::{Btrfs, Window, superblock, why};
+use super::{Btrfs, Mounted, Window, superblock, why};
 use crate::content::{CHECKSUM, Judged, Suspect, TREE_BLOCK, Unasked};
 use crate::memory::Buffer;
 
@@ -26,10 +25,10 @@ impl Btrfs {
     }
 
     /// How many bytes of these addresses are allocated.
-    fn allocated(&mut self, file: &File, range: &Range<u64>) -> io::Result<u64> {
+    fn allocated(&mut self, mounted: &Mounted, range: &Range<u64>) -> io::Result<u64> {
         if range.start < self.window.range.start || range.end > self.window.range.end {
             let window = range.start..range.end.max(range.start.saturating_add(WINDOW));
-            let allocated = trees::allocated(file, &self.superblock, &window)?;
+            let allocated = trees::allocated(mounted, &self.superblock, &window)?;
             let allocated = allocated.into_iter().map(|Allocated { range, .. }| range).collect();
             self.window = Window { range: window, allocated };
         }
@@ -53,7 +52,7 @@ impl Btrfs {
     /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
     fn judge_piece(
         &mut self,
-        file: &File,
+        mounted: &Mounted,
         piece: &Piece,
         end: u64,
         bytes: &[u8],
@@ -75,7 +74,7 @@ impl Btrfs {
         };
         let before = judged.judged;
         if piece.data {
-            let sums = trees::sums(file, &self.superblock, &range)?;
+            let sums = trees::sums(mounted, &self.superblock, &range)?;
             for (address, sum) in sums.into_iter().filter(|(address, _)| own.contains(address)) {
                 let Some(data) = at(address, sector) else { continue };
                 judged.judged += sector;
@@ -85,7 +84,7 @@ impl Btrfs {
             }
         }
         if piece.trees {
-            for (address, generation) in trees::blocks(file, &self.superblock, &own)? {
+            for (address, generation) in trees::blocks(mounted, &self.superblock, &own)? {
                 let wanted = BlockWanted { superblock: &self.superblock, logical: address, generation };
                 let Some(block) = at(address, node) else { continue };
                 if wanted.fits(block) {
@@ -99,14 +98,14 @@ impl Btrfs {
         }
         // What was allocated since that was asked may be judged already.
         let unjudged = (own.end - own.start).saturating_sub(judged.judged - before);
-        judged.free += (own.end - own.start - self.allocated(file, &own)?.min(own.end - own.start)).min(unjudged);
+        judged.free += (own.end - own.start - self.allocated(mounted, &own)?.min(own.end - own.start)).min(unjudged);
         Ok(())
     }
 
     /// Judges by the map that is known; whether all of it lies in chunks.
     pub(super) fn judge_by_map(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
-        let file = self.mounted()?;
-        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let mounted = self.mounted()?;
+        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
         let read = read.first().copied().unwrap_or_default();
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + read.len() as u64).min(self.length);
@@ -119,7 +118,7 @@ impl Btrfs {
         for piece in &pieces {
             let from = (piece.place.start - range.start) as usize;
             let bytes = &read[from..from + (piece.place.end - piece.place.start) as usize];
-            self.judge_piece(&file, piece, end, bytes, &mut judged).map_err(|error| Unasked(why(&error)))?;
+            self.judge_piece(&mounted, piece, end, bytes, &mut judged).map_err(|error| Unasked(why(&error)))?;
         }
         let whole = |place: &u64| (begin..end).contains(place) && place + LENGTH as u64 <= range.end;
         for place in self.copies().filter(whole) {

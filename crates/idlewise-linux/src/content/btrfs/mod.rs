@@ -27,7 +27,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::mounts::{self, Mount};
-use super::{Content, Judged, Part, Unasked};
+use super::{Content, Gate, Judged, Part, Unasked};
 use chunks::{Piece, Stretch, stretches};
 use superblock::{COPIES, LENGTH, Superblock};
 use trees::Allocated;
@@ -41,6 +41,12 @@ const NAMED: u64 = 16;
 /// Where none is told, it is asked once more so much later.
 const LATER: Duration = Duration::from_millis(50);
 
+/// A folder of a mounted file system, and when its trees may be read.
+pub struct Mounted {
+    file: File,
+    gate: Gate,
+}
+
 /// A device of a mounted btrfs.
 struct Btrfs {
     /// The device, and where on it the file system's part begins.
@@ -51,6 +57,7 @@ struct Btrfs {
     /// Where the kernel lists the device as one of the file system's.
     listed: PathBuf,
     mount: Option<Mount>,
+    gate: Gate,
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
     window: Window,
@@ -95,9 +102,9 @@ impl OwnDevice {
     /// # Errors
     /// If they cannot be asked for.
     pub fn stretches(&mut self) -> io::Result<(Vec<Range<u64>>, bool)> {
-        let (file, _) = self.mounted()?;
+        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
         self.0.asked = None;
-        self.0.ask(&file)?;
+        self.0.ask(&mounted)?;
         let chunks = &self.0.chunks;
         Ok((chunks.iter().map(|stretch| stretch.place.clone()).collect(), chunks.iter().any(Stretch::has_parity)))
     }
@@ -107,7 +114,7 @@ impl OwnDevice {
     /// # Errors
     /// If it is not mounted any more.
     pub fn mounted(&mut self) -> io::Result<(File, u64)> {
-        let file = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
+        let Mounted { file, .. } = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
         Ok((file, self.0.superblock.device))
     }
 }
@@ -127,13 +134,14 @@ impl Btrfs {
             length: part.range.end - part.range.start,
             superblock,
             mount: None,
+            gate: part.gate.clone(),
             chunks: Vec::new(),
             asked: None,
             window: Window::default(),
             mended: BTreeSet::new(),
         };
-        let file = found.mounted().map_err(|problem| problem.0)?;
-        found.ask(&file).map_err(|error| why(&error))?;
+        let mounted = found.mounted().map_err(|problem| problem.0)?;
+        found.ask(&mounted).map_err(|error| why(&error))?;
         Ok(Some(found))
     }
 }
@@ -155,7 +163,7 @@ fn why(error: &io::Error) -> String {
 
 impl Btrfs {
     /// A folder of the mounted file system. It is opened each time, so that it can be unmounted.
-    fn mounted(&mut self) -> Result<File, Unasked> {
+    fn mounted(&mut self) -> Result<Mounted, Unasked> {
         // It may have been replaced by another device, or a copy of it be mounted instead.
         if !self.listed.exists() {
             return Err(Unasked("it is no longer mounted from this device".into()));
@@ -163,19 +171,20 @@ impl Btrfs {
         // Whoever has mounted something else over it is not asked.
         let is_this = |file: &File| ioctl::file_system(file).is_ok_and(|id| id == self.superblock.id);
         let open = |mount: &Mount| mount.open().ok().filter(is_this);
+        let gate = self.gate.clone();
         if let Some(file) = self.mount.as_ref().and_then(open) {
-            return Ok(file);
+            return Ok(Mounted { file, gate });
         }
         let found = mounts::of(&["btrfs"]).into_iter().find_map(|mount| Some((open(&mount)?, mount)));
         let (file, mount) = found.ok_or_else(|| Unasked("it is not mounted where it can be seen from here".into()))?;
         self.mount = Some(mount);
-        Ok(file)
+        Ok(Mounted { file, gate })
     }
 
     /// Asks for the map of chunks, if it is not known for long enough.
-    fn ask(&mut self, file: &File) -> io::Result<()> {
+    fn ask(&mut self, mounted: &Mounted) -> io::Result<()> {
         if self.asked.is_none_or(|asked| asked.elapsed() > FRESH) {
-            self.chunks = stretches(file, self.superblock.device)?;
+            self.chunks = stretches(mounted, self.superblock.device)?;
             self.window = Window::default();
             self.asked = Some(Instant::now());
         }
@@ -183,7 +192,7 @@ impl Btrfs {
     }
 
     /// What lies in a range of the part, as far as it is said now.
-    fn names(&self, file: &File, range: &Range<u64>) -> BTreeSet<String> {
+    fn names(&self, mounted: &Mounted, range: &Range<u64>) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for piece in self.pieces(range) {
             let Some(logical) = piece.logical else {
@@ -198,7 +207,7 @@ impl Btrfs {
             let end = logical + (piece.place.end - piece.place.start);
             for address in (logical / sector * sector..end).step_by(sector as usize).take(NAMED as usize) {
                 // Nobody's, or a tree block's.
-                names.extend(names::of(file, address).unwrap_or_default());
+                names.extend(names::of(mounted, address).unwrap_or_default());
             }
         }
         names
@@ -225,9 +234,9 @@ impl Content for Btrfs {
     }
 
     fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {
-        let file = self.mounted()?;
+        let mounted = self.mounted()?;
         self.asked = None;
-        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + extent.length.0).min(self.length);
         let mut used: Vec<Range<u64>> = COPIES.iter().map(|place| *place..*place + LENGTH as u64).collect();
@@ -238,7 +247,7 @@ impl Content for Btrfs {
             };
             let addresses = logical..logical + (piece.place.end - piece.place.start);
             let allocated =
-                trees::allocated(&file, &self.superblock, &addresses).map_err(|error| Unasked(why(&error)))?;
+                trees::allocated(&mounted, &self.superblock, &addresses).map_err(|error| Unasked(why(&error)))?;
             used.extend(allocated.into_iter().map(|Allocated { range, .. }| {
                 let place =
                     |address: u64| piece.place.start + (address.clamp(addresses.start, addresses.end) - logical);
@@ -258,9 +267,9 @@ impl Content for Btrfs {
     }
 
     fn mend(&mut self, extent: Extent) -> Result<(), Unasked> {
-        let file = self.mounted()?;
+        let mounted = self.mounted()?;
         self.asked = None;
-        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
         let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
         let stretches = self.chunks.iter().filter(|one| one.place.start < range.end && one.place.end > range.start);
         for begin in stretches.map(|stretch| stretch.place.start) {
@@ -268,7 +277,7 @@ impl Content for Btrfs {
             if !self.mended.insert(begin) {
                 continue;
             }
-            let (done, _) = ioctl::scrub_chunk(&file, self.superblock.device, begin, false);
+            let (done, _) = ioctl::scrub_chunk(&mounted.file, self.superblock.device, begin, false);
             done.map_err(|error| {
                 Unasked(match error.raw_os_error() {
                     Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
@@ -285,14 +294,14 @@ impl Content for Btrfs {
     }
 
     fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
-        let file = self.mounted()?;
-        self.ask(&file).map_err(|error| Unasked(why(&error)))?;
+        let mounted = self.mounted()?;
+        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
         let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
-        let mut names = self.names(&file, &range);
+        let mut names = self.names(&mounted, &range);
         if names.is_empty() {
             // Nobody's; or its trees were just being changed.
             std::thread::sleep(LATER);
-            names = self.names(&file, &range);
+            names = self.names(&mounted, &range);
         }
         Ok(names.into_iter().collect())
     }

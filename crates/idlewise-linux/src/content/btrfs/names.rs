@@ -1,8 +1,8 @@
 //! The files that an address of a btrfs belongs to.
 
-use std::fs::File;
 use std::io;
 
+use super::Mounted;
 use super::ioctl::{Key, files_at, path_in_tree, search};
 use super::superblock::word;
 
@@ -14,23 +14,24 @@ const ROOT_BACKREF: u8 = 144;
 const DEEPEST: usize = 64;
 
 /// Paths of the files in which a byte lies, from the top of the file system on; their numbers where they have no path.
-pub fn of(file: &File, logical: u64) -> io::Result<Vec<String>> {
-    let named =
-        |(tree, number): (u64, u64)| path_in_tree(file, tree, number).ok().map(|path| from_top(file, tree, path));
+pub fn of(mounted: &Mounted, logical: u64) -> io::Result<Vec<String>> {
+    let named = |(tree, number): (u64, u64)| {
+        path_in_tree(&mounted.file, tree, number).ok().map(|path| from_top(mounted, tree, path))
+    };
     let name = |place: (u64, u64)| match named(place) {
         Some(path) => String::from_utf8_lossy(&path).into_owned(),
         None => format!("file {} of subvolume {}", place.1, place.0),
     };
-    Ok(files_at(file, logical)?.into_iter().map(name).collect())
+    Ok(files_at(&mounted.file, logical)?.into_iter().map(name).collect())
 }
 
 /// A path within a subvolume, with that of the subvolume before it.
-fn from_top(file: &File, tree: u64, path: Vec<u8>) -> Vec<u8> {
+fn from_top(mounted: &Mounted, tree: u64, path: Vec<u8>) -> Vec<u8> {
     let mut path = trimmed(path);
     let mut tree = tree;
     for _ in 0..DEEPEST {
-        let Some((parent, folder, name)) = parent(file, tree).ok().flatten().filter(|_| tree != TOP) else { break };
-        let folder = path_in_tree(file, parent, folder).map(trimmed).unwrap_or_default();
+        let Some((parent, folder, name)) = parent(mounted, tree).ok().flatten().filter(|_| tree != TOP) else { break };
+        let folder = path_in_tree(&mounted.file, parent, folder).map(trimmed).unwrap_or_default();
         path = [&folder[..], &name, &path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&b'/');
         tree = parent;
     }
@@ -46,11 +47,11 @@ fn trimmed(mut path: Vec<u8>) -> Vec<u8> {
 }
 
 /// The subvolume in which another one lies, the folder, and its name there.
-fn parent(file: &File, tree: u64) -> io::Result<Option<(u64, u64, Vec<u8>)>> {
+fn parent(mounted: &Mounted, tree: u64) -> io::Result<Option<(u64, u64, Vec<u8>)>> {
     const HEADER: usize = 18;
     let key = |offset| Key { object: tree, kind: ROOT_BACKREF, offset };
     let mut found = None;
-    search(file, ROOT_TREE, (key(0), key(u64::MAX)), u8::MAX, |key, item| {
+    search(mounted, ROOT_TREE, (key(0), key(u64::MAX)), u8::MAX, |key, item| {
         if key.kind == ROOT_BACKREF && key.object == tree {
             let length = item.get(16..HEADER).map_or(0, |bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])));
             let name = item.get(HEADER..HEADER + length).unwrap_or_default();

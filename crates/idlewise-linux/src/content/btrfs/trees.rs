@@ -1,9 +1,9 @@
 //! What the trees of a mounted btrfs say of a range of its own addresses. They are those of the running transaction, as in memory.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 
+use super::Mounted;
 use super::algorithm::LONGEST;
 use super::ioctl::{Key, search};
 use super::superblock::{Superblock, word};
@@ -22,13 +22,15 @@ const LONGEST_EXTENT: u64 = 128 << 20;
 pub type Sum = (u64, [u8; LONGEST]);
 
 /// The checksums of the sectors in a range, in order.
-pub fn sums(file: &File, superblock: &Superblock, range: &Range<u64>) -> io::Result<Vec<Sum>> {
+pub fn sums(mounted: &Mounted, superblock: &Superblock, range: &Range<u64>) -> io::Result<Vec<Sum>> {
     // An item is within one tree block, and may begin before the range.
     let most = superblock.node / superblock.algorithm.length() as u64 * superblock.sector;
     let key = |offset| Key { object: CHECKSUMS, kind: EXTENT_CSUM, offset };
     let (from, to) = (key(range.start.saturating_sub(most)), key(range.end.saturating_sub(1)));
     let mut found = Vec::new();
-    search(file, CHECKSUM_TREE, (from, to), u8::MAX, |key, item| take_sums(superblock, range, key, item, &mut found))?;
+    search(mounted, CHECKSUM_TREE, (from, to), u8::MAX, |key, item| {
+        take_sums(superblock, range, key, item, &mut found)
+    })?;
     Ok(found)
 }
 
@@ -77,23 +79,23 @@ impl Allocated {
 }
 
 /// What is allocated in a range, in order; the first may begin before it, and the last may end behind it.
-pub fn allocated(file: &File, superblock: &Superblock, range: &Range<u64>) -> io::Result<Vec<Allocated>> {
+pub fn allocated(mounted: &Mounted, superblock: &Superblock, range: &Range<u64>) -> io::Result<Vec<Allocated>> {
     let key = |object, kind, offset| Key { object, kind, offset };
     let from = key(range.start.saturating_sub(LONGEST_EXTENT), 0, 0);
     let to = key(range.end.saturating_sub(1), u8::MAX, u64::MAX);
     let mut found = Vec::new();
-    search(file, EXTENT_TREE, (from, to), METADATA_ITEM, |key, item| {
+    search(mounted, EXTENT_TREE, (from, to), METADATA_ITEM, |key, item| {
         found.extend(Allocated::of(key, item, superblock.node).filter(|one| one.range.end > range.start));
     })?;
     Ok(found)
 }
 
 /// The tree blocks that begin in a range: address, and the transaction that wrote each.
-pub fn blocks(file: &File, superblock: &Superblock, range: &Range<u64>) -> io::Result<Vec<(u64, u64)>> {
+pub fn blocks(mounted: &Mounted, superblock: &Superblock, range: &Range<u64>) -> io::Result<Vec<(u64, u64)>> {
     let key = |object, kind, offset| Key { object, kind, offset };
     let (from, to) = (key(range.start, 0, 0), key(range.end.saturating_sub(1), u8::MAX, u64::MAX));
     let mut found = Vec::new();
-    search(file, EXTENT_TREE, (from, to), METADATA_ITEM, |key, item| {
+    search(mounted, EXTENT_TREE, (from, to), METADATA_ITEM, |key, item| {
         let one = Allocated::of(key, item, superblock.node);
         let one = one.and_then(|one| Some((one.range.start, one.tree_block_of?)));
         // Given to another meanwhile, at another level.

@@ -16,8 +16,8 @@ impl Run<'_, '_> {
         }
         // Who tells is at work with what was read last.
         self.finish_judging();
-        let Some(judging) = &mut self.lane.judging else { return };
-        let free = judging.free(extent, self.lane.device.size);
+        let size = self.lane.device.size;
+        let free = self.ask(|judging, may_look| judging.free(extent, size, may_look)).unwrap_or_default();
         let mut from = extent.offset.0;
         for part in free.into_iter().filter(|part| part.length.0 >= WORTH.min(extent.length.0)) {
             // Whole blocks of what is used.
@@ -29,7 +29,7 @@ impl Run<'_, '_> {
             if from < begin {
                 self.narrowing.begin(Extent { offset: Bytes(from), length: Bytes(begin - from) });
             }
-            judging.skipped(Bytes(end - begin));
+            self.lane.judging.iter_mut().for_each(|judging| judging.skipped(Bytes(end - begin)));
             self.skipped += end - begin;
             from = end;
         }

@@ -1,17 +1,21 @@
 //! What the owners of the data say of what a run reads.
 
+use std::time::Duration;
+
 use idlewise::order::Extent;
 use idlewise::{Bytes, Nanos};
 
 use super::Run;
 use crate::monitor::now;
-use crate::scrub::judging::Verdict;
-use crate::scrub::{BadBlocks, Owned};
+use crate::scrub::judging::{Judging, Verdict};
+use crate::scrub::{BadBlocks, ContentSoFar, Doing, Owned, Progress};
 
 /// Requests of at least so many bytes are whole multiples of that: what is judged as one is rarely cut by their ends.
 const UNIT: u64 = 64 << 10;
 /// Time between two looks at members that differ.
 const APART: Nanos = Nanos::from_millis(100);
+/// So long the owners wait for gaps as long as the policy does, then for any.
+const AS_PLANNED: Nanos = Nanos::from_secs(10);
 /// Of so many runs of bad blocks it is told what lies in them.
 const NAMED: usize = 256;
 /// No more are asked for after so long: an extent may be part of very many files.
@@ -33,16 +37,42 @@ impl Run<'_, '_> {
 
     /// Hands over what was read.
     pub(super) fn judge(&mut self, extent: Extent, read: Bytes) {
+        self.finish_judging();
         let lane = &mut *self.lane;
-        let Some(judging) = &mut lane.judging else { return };
-        let verdict = judging.take(extent, read, &mut *lane.verifier);
-        self.act_on(verdict);
+        if let Some(judging) = &mut lane.judging {
+            judging.take(extent, read, &mut *lane.verifier);
+        }
+    }
+
+    /// Asks the owners. What they have to look up on the disk they look up while the foreground leaves it idle, as the policy waits.
+    pub(super) fn ask<T>(&mut self, ask: impl FnOnce(&mut Judging, &mut dyn FnMut() -> bool) -> T) -> Option<T> {
+        let mut judging = self.lane.judging.take()?;
+        let (so_far, began) = (judging.so_far().clone(), now());
+        let answer = ask(&mut judging, &mut || self.may_look(began, &so_far));
+        self.lane.judging = Some(judging);
+        Some(answer)
+    }
+
+    /// Whether they may, who were asked at `began`.
+    fn may_look(&mut self, began: Nanos, so_far: &ContentSoFar) -> bool {
+        // If the monitor fails, it says so once more.
+        let _ = self.lane.poll(Duration::ZERO);
+        // The load may be another one by now, for which nothing is tuned before they have answered.
+        let waits = now().since(began) < AS_PLANNED;
+        let wait = self.pacing.parameters().filter(|_| waits).map_or(Nanos::ZERO, |(_, wait)| wait);
+        let may = self.lane.stopped() || self.lane.idle_since().is_some_and(|since| now().since(since) >= wait);
+        if !may {
+            let doing = Doing::ForegroundActive;
+            self.spent.turn_to(&doing, now());
+            let progress = Progress { content: Some(so_far.clone()), ..self.progress(doing) };
+            (self.watch)(&progress);
+        }
+        may
     }
 
     /// Waits until all that was read is judged; whether there is something to read once more.
     pub(super) fn finish_judging(&mut self) -> bool {
-        let Some(judging) = &mut self.lane.judging else { return false };
-        let verdict = judging.finish();
+        let Some(verdict) = self.ask(|judging, may_look| judging.finish(may_look)) else { return false };
         let again = !verdict.again.is_empty();
         self.act_on(verdict);
         again
@@ -62,7 +92,6 @@ impl Run<'_, '_> {
     /// Asks what lies in bad blocks, once, at the end of a run.
     pub(super) fn name_what_is_bad(&mut self) {
         let block = u64::from(self.lane.device.block);
-        let Some(judging) = &mut self.lane.judging else { return };
         let began = now();
         for BadBlocks { lba, blocks, .. } in self.narrowing.certain().into_iter().take(NAMED) {
             let extent = Extent { offset: Bytes(lba * block), length: Bytes(blocks * block) };
@@ -70,9 +99,11 @@ impl Run<'_, '_> {
                 break;
             }
             // That one is not told says nothing of the others.
-            if let Some(names) = judging.owners(extent) {
-                judging.keep_owned(Owned { lba, blocks, names });
-            }
+            self.ask(|judging, may_look| {
+                if let Some(names) = judging.owners(extent, may_look) {
+                    judging.keep_owned(Owned { lba, blocks, names });
+                }
+            });
         }
     }
 }

@@ -253,6 +253,7 @@ impl<'r, 'a> Run<'r, 'a> {
 
     /// Waits for so long; the policy may run at `due`.
     fn wait_until(&mut self, doing: Doing, time: Duration, due: Option<Nanos>) -> Result<(), ScrubError> {
+        self.lane.judging.iter().for_each(|judging| judging.may_look(false));
         self.lane.reaction.waits_until(due);
         self.tell(doing);
         match due {
@@ -290,6 +291,7 @@ impl<'r, 'a> Run<'r, 'a> {
     /// Verifies a stretch; says why the device failed, if it did.
     fn verify(&mut self, extent: Extent) -> Result<Option<String>, ScrubError> {
         self.tell(if self.narrowing.settled() { Doing::Verifying } else { Doing::Narrowing });
+        self.lane.judging.iter().for_each(|judging| judging.may_look(true));
         if let Some(cap) = self.lane.cap {
             cap.take(extent.length, now());
         }
