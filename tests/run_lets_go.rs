@@ -402,3 +402,57 @@ fn root_held_by_signals_nobody_else_is_touched() {
     end(before);
     whole.wait().unwrap();
 }
+
+/// Process 1 of a container becomes the parent of whoever is left alone there: those are none of the command's.
+#[test]
+fn root_held_by_signals_strangers_of_a_container_are_not_touched() {
+    let Some(bench) = Bench::new(64 * MIB, &[], true) else { return };
+    if !has_another_user() {
+        return;
+    }
+    let folder = in_memory();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let file = folder.path().join("count");
+    let user = by_another_user(&[COMMAND, "run", "--quiet", "--idle-wait", "1s", "--device", bench.path(), "--"]);
+    let mut container = Command::new("unshare");
+    container.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(user.get_program()).args(user.get_args());
+    let mut container = container.args(["sh", "-c", &counting(&file)]).stderr(Stdio::null()).spawn().unwrap();
+    until("begun", || count(&file) > 2);
+    let children = |pid: u32| -> Vec<u32> {
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        list.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    };
+    let first = children(container.id())[0];
+    // With it ends whoever is in there.
+    let all = Ends(first);
+    let own = children(first);
+    let target = first.to_string();
+    let enter = ["--target", &target, "--pid", "--mount", "setpriv", "--reuid=65534", "--clear-groups"];
+    let mut entered = Command::new("nsenter");
+    assert!(entered.args(enter).args(["sh", "-c", "sleep 100 & exit"]).status().unwrap().success());
+    let strangers = || children(first).into_iter().filter(|child| !own.contains(child)).collect::<Vec<_>>();
+    until("left alone", || !strangers().is_empty());
+    let disk = fs::File::open(bench.path()).unwrap();
+    let mut stood = 0;
+    until("held", || {
+        rustix::fs::fadvise(&disk, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        rustix::io::pread(&disk, &mut [0; 512], 0).unwrap();
+        let before = count(&file);
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(!strangers().into_iter().any(is_held), "one is held that is none of the command's");
+        stood += u32::from(count(&file) == before);
+        stood > 5
+    });
+    assert_eq!(strangers().len(), 1);
+    drop(all);
+    container.wait().unwrap();
+}
+
+/// Kills a process in the end.
+struct Ends(u32);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        end(self.0);
+    }
+}

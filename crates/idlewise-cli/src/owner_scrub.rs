@@ -11,8 +11,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use idlewise::Nanos;
 use idlewise::report::percent;
 use idlewise_linux::command::Why;
-use idlewise_linux::content::Array;
-use idlewise_linux::device::{self, Device};
+use idlewise_linux::device::{self, Device, WholeDisk};
 use idlewise_linux::scrub::{Claim, StateFolder};
 use idlewise_linux::scrubber::{Driven, DrivenSettings, Kind, Place, SCRUBBERS, SoFar};
 
@@ -170,9 +169,10 @@ fn until_over(
 
 /// Its disks, so that no scrub meets it there.
 fn claims(device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
-    let array = Array::of(device).ok().flatten();
-    let mut disks: Vec<&Device> = array.iter().flat_map(|array| &array.members).map(|member| &member.device).collect();
-    disks.push(device);
+    // Not by the members of the array: those of one that lacks some are not told.
+    let below = WholeDisk::below(&device.path).unwrap_or_default();
+    let below = below.iter().map(WholeDisk::open).collect::<Result<Vec<_>, _>>()?;
+    let mut disks: Vec<&Device> = below.iter().chain([device]).collect();
     disks.sort_by_key(|device| device.disk_numbers());
     disks.dedup_by_key(|device| device.disk_numbers());
     Ok(disks.into_iter().map(|device| Claim::of(device, states)).collect::<Result<_, _>>()?)

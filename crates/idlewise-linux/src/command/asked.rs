@@ -30,17 +30,22 @@ pub fn patiently(mut ask: impl FnMut() -> Moved + Send + 'static) -> Counter {
     let is_there = thread::Builder::new().name("counter".into()).spawn(answer).is_ok();
     let (mut last, mut asked) = (Moved::default(), None::<Instant>);
     Box::new(move || {
-        let patience = if asked.is_some() { Duration::ZERO } else { PATIENCE };
-        if asked.is_none() && is_there && wanted.send(()).is_ok() {
-            asked = Some(Instant::now());
+        loop {
+            let before = asked.is_some();
+            if !before && is_there && wanted.send(()).is_ok() {
+                asked = Some(Instant::now());
+            }
+            match told.recv_timeout(if before { Duration::ZERO } else { PATIENCE }) {
+                Ok(moved) => (last, asked) = (moved, None),
+                Err(_) if asked.is_some_and(|since| since.elapsed() < EXPECTED) => return None,
+                // Who does not tell may have written.
+                Err(_) => last.written = last.written.saturating_add(1),
+            }
+            // An answer to what was asked before says nothing of what was done since.
+            if !before || asked.is_some() {
+                return Some(last);
+            }
         }
-        match told.recv_timeout(patience) {
-            Ok(moved) => (last, asked) = (moved, None),
-            Err(_) if asked.is_some_and(|since| since.elapsed() < EXPECTED) => return None,
-            // Who does not tell may have written.
-            Err(_) => last.written = last.written.saturating_add(1),
-        }
-        Some(last)
     })
 }
 

@@ -47,9 +47,16 @@ impl Disks {
             return Vec::new();
         }
         let mut found = WholeDisk::all();
+        // Numbers of a disk that is gone are given to others.
+        let there: BTreeSet<_> = found.iter().map(WholeDisk::numbers).collect();
+        self.refused.retain(|numbers| there.contains(numbers));
+        self.completed.retain(|numbers, _| there.contains(numbers));
         found.retain(|disk| {
             let (numbers, completed) = (disk.numbers(), disk.completed());
             let before = self.completed.insert(numbers, completed).unwrap_or(0);
+            if completed < before {
+                self.refused.remove(&numbers);
+            }
             completed > before && !is_watched(numbers) && !self.refused.contains(&numbers)
         });
         found

@@ -30,6 +30,8 @@ pub struct Family {
     known: BTreeMap<u32, Process>,
     /// Those that come from this process too, and are none of them.
     others: BTreeMap<u32, Process>,
+    /// The first child, where whoever is left alone in this process's name space becomes its child, wherever it comes from.
+    only: Option<Option<Process>>,
 }
 
 impl Member {
@@ -42,13 +44,14 @@ impl Member {
 impl Family {
     /// A process, and whoever comes from it.
     pub fn of(process: Process) -> Self {
-        Self { root: Root::Process(process), known: BTreeMap::new(), others: BTreeMap::new() }
+        Self { root: Root::Process(process), known: BTreeMap::new(), others: BTreeMap::new(), only: None }
     }
 
     /// Whoever comes from this process from now on.
     pub fn to_come() -> Self {
         let others = children_of(std::process::id()).into_iter().map(|child| (child.process.pid, child.process));
-        Self { root: Root::Ours, known: BTreeMap::new(), others: others.collect() }
+        let only = (std::process::id() == 1).then_some(None);
+        Self { root: Root::Ours, known: BTreeMap::new(), others: others.collect(), only }
     }
 
     /// Who is there at the moment, parents first.
@@ -62,6 +65,10 @@ impl Family {
                 all(Vec::new(), &mut self.others);
                 let mut ours = children_of(std::process::id());
                 ours.retain(|child| self.others.get(&child.process.pid) != Some(&child.process));
+                if let Some(only) = &mut self.only {
+                    *only = only.take().or_else(|| ours.first().map(|child| child.process.clone()));
+                    ours.retain(|child| Some(&child.process) == only.as_ref());
+                }
                 ours
             }
         };

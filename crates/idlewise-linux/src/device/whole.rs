@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use super::Kind;
 use super::sysfs::{self, Place};
+use super::{Device, DeviceError, Kind};
 
 /// Devices on top of each other, at most.
 const LEVELS: usize = 16;
@@ -63,6 +63,14 @@ impl WholeDisk {
             true => Err(io::Error::other("no disk below it has requests to watch")),
             false => Ok(found.into_values().collect()),
         }
+    }
+
+    /// Opens it, as the kernel names it.
+    ///
+    /// # Errors
+    /// If it is gone, or cannot be opened.
+    pub fn open(&self) -> Result<Device, DeviceError> {
+        Device::with_numbers(self.numbers())
     }
 
     /// Its name, as in /dev.
