@@ -3,6 +3,8 @@
 mod common;
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -17,14 +19,17 @@ use serde_json::Value;
 struct Daemon {
     child: Child,
     said: std::path::PathBuf,
+    socket: std::path::PathBuf,
 }
 
 impl Daemon {
     fn start(config: &Path, states: &Path, said: &Path) -> Self {
         let arguments = ["daemon", "--look-every", "200ms", "--config", config.to_str().unwrap(), "--state-dir"];
-        let mut command = idlewise(&[&arguments[..], &[states.to_str().unwrap()]].concat());
+        let socket = states.with_extension("sock");
+        let rest = [states.to_str().unwrap(), "--socket", socket.to_str().unwrap()];
+        let mut command = idlewise(&[&arguments[..], &rest].concat());
         let child = command.stdout(Stdio::null()).stderr(File::create(said).unwrap()).spawn().unwrap();
-        Self { child, said: said.into() }
+        Self { child, said: said.into(), socket }
     }
 
     fn said(&self) -> String {
@@ -36,7 +41,9 @@ impl Daemon {
         let began = Instant::now();
         while !done(&self.said()) {
             assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.said());
-            assert!(began.elapsed() < Duration::from_secs(240), "not {what}: {}", self.said());
+            if began.elapsed() > Duration::from_secs(240) {
+                panic!("not {what}: {}\n{}", self.said(), asked(&self.socket, "GET /v1/status").1);
+            }
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -52,6 +59,16 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What is answered to a request, head and body.
+fn asked(socket: &Path, request: &str) -> (String, String) {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(format!("{request} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.into(), body.into())
 }
 
 #[test]
@@ -83,6 +100,27 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
     };
     let mut daemon = Daemon::start(&config, &states, &folder.path().join("first"));
     daemon.until("begun", |_| status().iter().filter(|disk| disk["state"] == "running").count() == 2);
+    // Paused, a scrub ends where it is, and goes on there.
+    let socket = states.with_extension("sock");
+    let order = |arguments: &[&str]| run(&[arguments, &["--socket", socket.to_str().unwrap()]].concat());
+    let state = |path: &str| -> Value {
+        let all: Value = serde_json::from_str(&asked(&socket, "GET /v1/status").1).unwrap();
+        all["disks"].as_array().unwrap().iter().find(|disk| disk["device"] == path).unwrap().clone()
+    };
+    let output = order(&["pause", good.path(), "--for", "1h", "--why", "a <test>"]);
+    assert!(output.status.success() && stdout(&output).contains("is paused"), "{}", stderr(&output));
+    daemon.until("paused", |_| state(good.path())["state"] == "paused");
+    assert_eq!(
+        (&state(good.path())["paused"]["why"], &state(bad.path())["state"]),
+        (&"a <test>".into(), &"running".into())
+    );
+    let output = order(&["start", good.path()]);
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("resume it first"), "{}", stderr(&output));
+    let output = order(&["pause", "/dev/nothing"]);
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("no disk here"), "{}", stderr(&output));
+    let output = order(&["resume", good.path()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    daemon.until("resumed", |_| state(good.path())["state"] == "running");
     // A file that cannot be used changes nothing.
     fs::write(&config, "[defaults]\nverify_evry = \"1d\"\n").unwrap();
     signal(&daemon.child, Signal::HUP);
@@ -113,8 +151,33 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
         let told = format!("{}: 2 blocks cannot be read, or are wrong", bad.path());
         said.contains(&told) && said.matches("verified; the next pass begins in ").count() == 2
     });
+    // What it shows: metrics, and a page that runs nothing of others.
+    let (head, metrics) = asked(&socket, "GET /metrics");
+    assert!(head.contains("200 OK") && head.contains("text/plain; version=0.0.4"), "{head}");
+    let name = bad.path().trim_start_matches("/dev/");
+    let has = |line: &str| metrics.lines().any(|found| found == line);
+    assert!(has(&format!("idlewise_unreadable_blocks{{device=\"{name}\",kind=\"io\"}} 2")), "{metrics}");
+    assert!(has(&format!("idlewise_disk_state{{device=\"{name}\",state=\"complete\"}} 1")), "{metrics}");
+    let of = |path: &str| state(path)["identity"].as_str().unwrap().to_string();
+    let (head, page) = asked(&socket, &format!("GET /disks/{name}"));
+    assert!(head.contains("default-src 'none'") && page.contains(&of(bad.path())) && page.contains("5000"), "{page}");
+    let all = asked(&socket, "GET /").1;
+    assert!([good.path(), bad.path()].iter().all(|path| all.contains(&format!(">{}</a>", &path[5..]))), "{all}");
+    assert!(asked(&socket, "GET /disks/none").0.contains("404"));
+    assert!(asked(&socket, "DELETE /").0.contains("405"));
+    let output = order(&["acknowledge", bad.path()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    daemon.until("acknowledged", |_| state(bad.path())["acknowledged_blocks"] == 2);
+    let history = |path: &str| -> Value {
+        let output = run(&["history", &of(path), "--json", "--state-dir", states.to_str().unwrap()]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+    };
+    let (first, second) = (history(good.path()), history(bad.path()));
+    assert_eq!((first.as_array().unwrap().len(), &first[0]["bad_blocks"]), (1, &0.into()), "{first}");
+    assert_eq!((second.as_array().unwrap().len(), &second[0]["bad_blocks"]), (1, &2.into()), "{second}");
     let (code, said) = daemon.end();
     assert_eq!(code, Some(0), "{said}");
+    assert!(order(&["pause"]).status.code() == Some(1), "nobody listens any more");
 
     // Nothing is due for most of a day.
     let started = || status().iter().map(|disk| disk["started_unix_s"].clone()).collect::<Vec<_>>();

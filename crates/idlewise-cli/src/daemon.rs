@@ -12,6 +12,7 @@ use idlewise_service::{Config, Daemon, OnBattery, Options, WhenBehind, Wish, pre
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::control;
 use crate::exit::Exit;
 use crate::output::{self, say};
 
@@ -26,6 +27,10 @@ const CONFIG: &str = "/etc/idlewise/idlewise.toml";
 pub struct Arguments {
     #[command(flatten)]
     at: At,
+
+    /// Socket on which it takes orders, unless systemd hands one over
+    #[arg(long, value_name = "FILE", default_value = control::SOCKET)]
+    socket: PathBuf,
 
     /// Time between two looks at the disks
     #[arg(long, value_name = "TIME", default_value = "10s", hide = true)]
@@ -74,6 +79,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         states: arguments.at.states(),
         // Also where the file was replaced by another version.
         program: "/proc/self/exe".into(),
+        socket: arguments.socket.clone(),
         look_every: std::time::Duration::from_nanos(arguments.look_every.0),
         stop,
         reload,

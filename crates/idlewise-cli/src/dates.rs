@@ -10,6 +10,12 @@ pub fn date(unix_s: u64) -> Option<String> {
     in_zone(unix_s, TimeZone::system())
 }
 
+/// A local date and time such as `2026-11-22 04:49`, in seconds since 1970.
+pub fn parse_date(text: &str) -> Option<f64> {
+    let civil: jiff::civil::DateTime = text.trim().replacen(' ', "T", 1).parse().ok()?;
+    Some(civil.to_zoned(TimeZone::system()).ok()?.timestamp().as_second() as f64)
+}
+
 /// Seconds since 1970.
 pub fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
@@ -30,6 +36,9 @@ mod tests {
         assert_eq!(utc(1_795_322_940).as_deref(), Some("2026-11-22 04:49"));
         let west = TimeZone::fixed(jiff::tz::offset(-5));
         assert_eq!(in_zone(1_795_322_940, west).as_deref(), Some("2026-11-21 23:49"));
+        let now = 1_795_322_940;
+        assert_eq!(parse_date(&date(now).unwrap()), Some(now as f64));
+        assert_eq!((parse_date("tomorrow"), parse_date("2026-13-01 08:00")), (None, None));
         assert_eq!((utc(u64::MAX), utc(1 << 60)), (None, None));
     }
 }

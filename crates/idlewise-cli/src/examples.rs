@@ -50,6 +50,26 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         ],
     ),
     (
+        &["pause"],
+        &[
+            ("idlewise pause --for 6h --why backup", "All disks, for as long as a backup takes"),
+            ("idlewise pause /dev/sda --until \"2026-12-01 08:00\"", "One disk, until somebody is there"),
+        ],
+    ),
+    (&["resume"], &[("idlewise resume", "All disks"), ("idlewise resume /dev/sda", "One disk")]),
+    (&["start"], &[("idlewise start /dev/sda", "A pass over a disk that was moved, or dropped")]),
+    (
+        &["acknowledge"],
+        &[("idlewise acknowledge /dev/sda", "Its replacement is ordered: say no more of the blocks that are known")],
+    ),
+    (
+        &["history"],
+        &[
+            ("idlewise history /dev/sda", "When each pass began and ended, and what it cost"),
+            ("idlewise history wwn-0x5000c500a1b2c3d4 --json", "The same for a program, of a disk that is gone"),
+        ],
+    ),
+    (
         &["owner-scrub"],
         &[
             ("idlewise owner-scrub /dev/md0 --allow-writes", "md's check, while nobody uses the array"),

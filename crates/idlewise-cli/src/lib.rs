@@ -6,6 +6,7 @@
 mod bad;
 mod capture;
 mod compare;
+mod control;
 mod csv;
 mod daemon;
 mod dates;
@@ -67,6 +68,11 @@ enum Command {
     Status(status::Arguments),
     Daemon(daemon::Arguments),
     CheckConfig(daemon::CheckArguments),
+    Pause(control::PauseArguments),
+    Resume(control::ResumeArguments),
+    Start(control::StartArguments),
+    Acknowledge(control::AcknowledgeArguments),
+    History(control::HistoryArguments),
     Run(Box<run::Arguments>),
     /// Let go what `run` holds, when that is gone
     #[command(hide = true)]
@@ -133,6 +139,11 @@ fn whole() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments),
         Command::Daemon(arguments) => daemon::run(&arguments),
         Command::CheckConfig(arguments) => daemon::check(&arguments),
+        Command::Pause(arguments) => control::pause(&arguments),
+        Command::Resume(arguments) => control::resume(&arguments),
+        Command::Start(arguments) => control::start(&arguments),
+        Command::Acknowledge(arguments) => control::acknowledge(&arguments),
+        Command::History(arguments) => control::history(&arguments),
         Command::Reliability(arguments) => reliability::run(&arguments),
         Command::OwnerScrub(arguments) => owner_scrub::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

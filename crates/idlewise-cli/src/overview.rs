@@ -15,13 +15,23 @@ const GROUPS: &[Group] = &[
         &[
             ("scrub", "Verify disks in their idle times. Read-only"),
             ("status", "Show how the scrubs of this machine stand"),
-            ("daemon", "Verify every disk of this machine in time"),
-            ("check-config", "Show what the daemon would do with each disk"),
             ("run", "Run any command in the gaps between others' disk work"),
             ("owner-scrub", "Let md or btrfs scrub with its own scrub, in the gaps"),
             ("repair", "Rewrite unreadable blocks from a mirror or through md"),
             ("probe", "Measure how long a disk takes. Read-only"),
             ("capture", "Record the requests of a disk as a trace"),
+        ],
+    ),
+    (
+        "Service",
+        &[
+            ("daemon", "Verify every disk of this machine in time"),
+            ("check-config", "Show what the daemon would do with each disk"),
+            ("pause", "Have the daemon verify nothing for a while"),
+            ("resume", "Have it go on"),
+            ("start", "Have it begin a pass now"),
+            ("acknowledge", "Tell it that bad blocks are known"),
+            ("history", "Show the passes of a disk"),
         ],
     ),
     (

@@ -59,6 +59,7 @@ pub enum OnBattery {
 pub struct Config {
     defaults: Section,
     disks: Vec<Section>,
+    web: Web,
 }
 
 /// The file cannot be used.
@@ -82,6 +83,14 @@ pub enum ConfigError {
 struct File {
     defaults: Section,
     disk: Vec<Section>,
+    web: Web,
+}
+
+/// `[web]`: the page.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Web {
+    hosts: Vec<String>,
 }
 
 /// `[defaults]` or a `[[disk]]`: what it does not say is as before.
@@ -148,7 +157,8 @@ impl Config {
     /// # Errors
     /// What is wrong, with the line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let File { defaults, disk } = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string())?;
+        let File { defaults, disk, web } =
+            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string())?;
         if defaults.r#match.is_some() || defaults.ignore.is_some() {
             return Err("[defaults] has no 'match' and no 'ignore': they belong into a [[disk]]".into());
         }
@@ -159,7 +169,7 @@ impl Config {
                 ));
             }
         }
-        let config = Self { defaults, disks: disk };
+        let config = Self { defaults, disks: disk, web };
         for section in &config.disks {
             let of = section.r#match.as_deref().unwrap_or_default();
             config.with(Some(section)).check().map_err(|problem| format!("the disks of '{of}': {problem}"))?;
@@ -177,6 +187,11 @@ impl Config {
         };
         let section = self.disks.iter().find(fits);
         (self.with(section), section.and_then(|section| section.r#match.as_deref()))
+    }
+
+    /// Names under which browsers may ask for the page, beside those of the machine itself.
+    pub fn hosts(&self) -> &[String] {
+        &self.web.hosts
     }
 
     /// Devices that are named by their whole path: they are looked after though they may be no disks, such as an array.

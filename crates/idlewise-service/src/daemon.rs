@@ -2,21 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use idlewise::schedule::Week;
-use idlewise_linux::scrub::StateFolder;
+use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
 
-use crate::Config;
+use crate::control::{Asked, Control};
 use crate::decision::{Next, next};
 use crate::disk::Disk;
 use crate::machine::{Moment, on_battery, present, shares};
+use crate::overview::Loaded;
 use crate::record::{Known, Record};
 use crate::told::{Level, notify, say, watchdog};
+use crate::web::Request;
+use crate::web::listen::{Answer, listen};
 use crate::worker::Worker;
+use crate::{Config, Wish};
 
 /// A clock that differs from the time that has passed by more than this was set.
 const WAS_SET_S: f64 = 3600.0;
@@ -32,6 +36,8 @@ pub struct Options {
     pub states: StateFolder,
     /// The command `idlewise`.
     pub program: PathBuf,
+    /// The socket on which it is asked and told what to do, if systemd hands over none.
+    pub socket: PathBuf,
     /// Time between two looks.
     pub look_every: Duration,
     /// It is to end.
@@ -42,12 +48,16 @@ pub struct Options {
 
 /// The service.
 pub struct Daemon {
-    options: Options,
+    pub(crate) options: Options,
     config: Config,
-    record: Record,
-    disks: BTreeMap<String, Disk>,
+    pub(crate) loaded: Loaded,
+    pub(crate) record: Record,
+    pub(crate) disks: BTreeMap<String, Disk>,
     /// What was said of devices that cannot be looked after.
-    refused: Vec<String>,
+    pub(crate) refused: Vec<String>,
+    /// What answers those who ask, and where their orders come from.
+    control: Control,
+    orders: Receiver<Asked>,
     /// The last look: by the machine's clock, and by one that nobody sets.
     looked: (f64, Instant),
     saved: Instant,
@@ -65,14 +75,32 @@ impl Daemon {
             say(Level::Warning, &format!("{wrong}: what each hour gives is learned anew"));
         }
         let looked = (Moment::now().unix_s, Instant::now());
-        Ok(Self { options, config, record, disks: BTreeMap::new(), refused: Vec::new(), looked, saved: Instant::now() })
+        let loaded = Loaded { path: options.config.display().to_string(), read_unix_s: looked.0, problem: None };
+        let (send, orders) = channel();
+        let hosts = Arc::new(RwLock::new(config.hosts().to_vec()));
+        let control = Control { overview: Arc::default(), orders: send, hosts };
+        Ok(Self {
+            options,
+            config,
+            loaded,
+            record,
+            disks: BTreeMap::new(),
+            refused: Vec::new(),
+            control,
+            orders,
+            looked,
+            saved: Instant::now(),
+        })
     }
 
     /// Looks after the disks until it is to end.
     ///
     /// # Errors
-    /// If what it remembers cannot be saved at the end.
+    /// If nobody can reach it, or what it remembers cannot be saved at the end.
     pub fn run(&mut self) -> anyhow::Result<()> {
+        let control = self.control.clone();
+        let answer: Answer = Arc::new(move |request: &Request, from| control.answer(request, from));
+        listen(&self.options.socket, &answer)?;
         self.look();
         notify("READY=1");
         let alive = watchdog();
@@ -84,33 +112,53 @@ impl Daemon {
                 told = Instant::now();
             }
             if self.options.reload.swap(false, Ordering::Relaxed) {
-                self.reload();
+                // What is wrong with it was said.
+                let _ = self.reload();
             }
             self.look();
         }
         notify("STOPPING=1");
         self.end_all();
-        self.record.save().context("what each hour gives cannot be saved")
+        self.record.save().context("what is to be remembered of the disks cannot be saved")
     }
 
-    /// Until the next look, or until there is something to do.
-    fn wait(&self, time: Duration) {
+    /// Until the next look, or until there is something to do. Orders are obeyed at once.
+    fn wait(&mut self, time: Duration) {
         const STEP: Duration = Duration::from_millis(100);
         let until = Instant::now() + time;
-        let is_told = || self.options.stop.load(Ordering::Relaxed) || self.options.reload.load(Ordering::Relaxed);
-        while !is_told() && Instant::now() < until {
-            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(STEP));
+        let is_told =
+            |options: &Options| options.stop.load(Ordering::Relaxed) || options.reload.load(Ordering::Relaxed);
+        while !is_told(&self.options) && Instant::now() < until {
+            let step = until.saturating_duration_since(Instant::now()).min(STEP);
+            match self.orders.recv_timeout(step) {
+                Ok(Asked { order, disk, answer }) => {
+                    let done = self.obey(&order, disk.as_deref());
+                    self.look();
+                    // Whoever asked may be gone.
+                    let _ = answer.send(done);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(step),
+            }
         }
     }
 
-    /// A file that cannot be used changes nothing.
-    fn reload(&mut self) {
+    /// A file that cannot be used changes nothing; why it cannot.
+    pub(crate) fn reload(&mut self) -> Result<(), String> {
         match Config::read(&self.options.config) {
             Ok(config) => {
+                *self.control.hosts.write().unwrap_or_else(PoisonError::into_inner) = config.hosts().to_vec();
                 self.config = config;
+                self.loaded = Loaded { read_unix_s: Moment::now().unix_s, problem: None, ..self.loaded.clone() };
                 say(Level::Notice, "the configuration was read again");
+                Ok(())
             }
-            Err(error) => say(Level::Error, &format!("{error}; going on as before")),
+            Err(error) => {
+                let problem = error.to_string();
+                say(Level::Error, &format!("{problem}; going on as before"));
+                self.loaded.problem = Some(problem.clone());
+                Err(problem)
+            }
         }
     }
 
@@ -121,19 +169,27 @@ impl Daemon {
         // Before their checkpoints are read: those of scrubs that are over are final.
         self.disks.values_mut().for_each(Disk::look_for_the_end);
         self.find_disks(now.unix_s);
+        let notes = notes(std::slice::from_ref(&self.options.states));
+        self.end_pauses(now.unix_s);
         let battery = on_battery(Path::new("/sys/class/power_supply"));
+        let mut has_ended = false;
         for identity in self.by_deadline(now) {
             let taken = self.taken(&identity);
             let (wish, _) = self.config.of(&identity, &self.disks[&identity].present.path);
-            let known = self.record.disks.get(&identity).cloned().unwrap_or_default();
+            let paused = self.paused(&identity);
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
-            let gave = disk.account(now, passed);
-            if let (Some((minute, wanted_s, bytes)), Some(known)) = (gave, self.record.disks.get_mut(&identity)) {
+            let known = self.record.disks.entry(identity.clone()).or_default();
+            disk.run = run(disk, &notes);
+            let (gave, cost) = (disk.account(now, passed), disk.cost());
+            known.cost.add(cost);
+            if let Some((minute, wanted_s, bytes)) = gave {
                 known.week.add(minute, wanted_s, bytes);
             }
+            known.acknowledged_blocks = known.acknowledged_blocks.min(disk.bad_blocks());
+            has_ended |= disk.done().is_some_and(|done| known.keep(done));
             disk.reap(now.unix_s);
-            let facts = disk.facts(now, battery, taken);
-            let (next, outlook) = next(&identity, &wish, &known, &facts);
+            let facts = disk.facts(now, battery, taken, paused);
+            let (next, outlook) = next(&identity, &wish, known, &facts);
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
                 disk.shares = shares(&disk.present.path);
@@ -144,13 +200,26 @@ impl Daemon {
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
             disk.tell(&next, &outlook, now.unix_s);
             disk.act(&next, &wish, &self.options);
+            disk.last = Some((next, outlook));
         }
-        if self.saved.elapsed() > Duration::from_secs(3600) {
-            self.saved = Instant::now();
-            if let Err(error) = self.record.save() {
-                say(Level::Warning, &format!("what each hour gives cannot be saved: {error}"));
-            }
+        if has_ended || self.saved.elapsed() > Duration::from_secs(3600) {
+            self.save();
         }
+        let overview = self.overview(now.unix_s);
+        *self.control.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overview);
+    }
+
+    /// Keeps what is to be remembered. It is tried again later where that fails.
+    pub(crate) fn save(&mut self) {
+        self.saved = Instant::now();
+        if let Err(error) = self.record.save() {
+            say(Level::Warning, &format!("what is to be remembered of the disks cannot be saved: {error}"));
+        }
+    }
+
+    /// What is wished for a disk.
+    pub(crate) fn wish(&self, identity: &str, disk: &Disk) -> Wish {
+        self.config.of(identity, &disk.present.path).0
     }
 
     /// Whoever sets the clock makes no disk overdue of which only this service knows since when it is there. How long the last look is ago.
@@ -187,7 +256,7 @@ impl Daemon {
         let is_here: BTreeSet<String> = here.iter().map(|(present, _)| present.identity.clone()).collect();
         for (present, pass) in here {
             let known = self.record.disks.entry(present.identity.clone());
-            let known = known.or_insert_with(|| Known { since_unix_s: now, seen_unix_s: now, week: Week::default() });
+            let known = known.or_insert_with(|| Known { since_unix_s: now, ..Known::default() });
             known.seen_unix_s = now;
             let disk = self.disks.entry(present.identity.clone()).or_insert_with(|| Disk::new(present.clone()));
             (disk.present, disk.pass) = (present, pass);
@@ -210,7 +279,7 @@ impl Daemon {
         for (identity, disk) in &self.disks {
             let (wish, _) = self.config.of(identity, &disk.present.path);
             let known = self.record.disks.get(identity).cloned().unwrap_or_default();
-            let facts = disk.facts(now, false, None);
+            let facts = disk.facts(now, false, None, None);
             all.push((disk.worker.is_none(), next(identity, &wish, &known, &facts).1.deadline, identity.clone()));
         }
         all.sort_by(|a, b| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(std::cmp::Ordering::Equal));
@@ -233,4 +302,10 @@ impl Daemon {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// How the scrub of a disk goes: by its note, which is newer than its checkpoint.
+fn run(disk: &Disk, notes: &[Note]) -> Option<RunSoFar> {
+    let note = notes.iter().find(|note| note.identity == disk.present.identity && !note.run.doing.is_empty());
+    note.map(|note| note.run.clone()).or_else(|| disk.pass.as_ref()?.run.clone())
 }

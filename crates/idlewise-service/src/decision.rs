@@ -28,6 +28,8 @@ pub struct Facts {
     pub taken: Option<String>,
     /// When it is tried again, in seconds since 1970: its last scrub failed.
     pub retry: Option<f64>,
+    /// Until when it is paused, in seconds since 1970; infinite where nobody has said so.
+    pub paused: Option<f64>,
 }
 
 /// What is to be done.
@@ -44,6 +46,8 @@ pub enum Next {
 /// Why nothing is done though a pass is due.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
+    /// Somebody wants it so, until then in seconds since 1970, or for ever.
+    Paused(f64),
     /// No window is open; one opens after so many minutes by the clock on the wall.
     Window(u32),
     /// The machine runs on its battery.
@@ -78,7 +82,9 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
     let Moment { unix_s: now, minute } = facts.now;
     let ends = |left: Bytes| forecast(left, minute, &known.week, &wish.windows);
     let begins = deadline.begins(ends(facts.size));
-    let is_due = facts.left.is_some() || now >= begins;
+    // Somebody wants one, and none has ended since.
+    let is_wanted = known.wanted_unix_s.is_some_and(|at| facts.last.is_none_or(|last| last < at));
+    let is_due = facts.left.is_some() || is_wanted || now >= begins;
     let rest = ends(facts.left.unwrap_or(facts.size));
     // A pass that has not begun is late only by its deadline.
     let standing = match deadline.standing(now, rest) {
@@ -90,6 +96,7 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
     let is_open = wish.windows.is_open(minute) || spends && standing == Standing::Overdue;
     let next = match () {
         () if !is_due => Next::Rest(begins),
+        () if facts.paused.is_some() => Next::Wait(Reason::Paused(facts.paused.unwrap_or(f64::INFINITY))),
         () if !is_open => Next::Wait(Reason::Window(wish.windows.changes_after(minute).unwrap_or(0))),
         () if facts.on_battery && wish.on_battery == OnBattery::Pause => Next::Wait(Reason::Battery),
         () => match (facts.retry.filter(|retry| *retry > now), &facts.taken) {
@@ -146,7 +153,7 @@ mod tests {
     fn known() -> Known {
         let mut week = Week::default();
         (0..168).for_each(|hour| week.add(hour * 60, 3600.0, 36_000_000_000));
-        Known { since_unix_s: 0.0, seen_unix_s: 0.0, week }
+        Known { week, ..Known::default() }
     }
 
     fn facts(day: f64) -> Facts {
@@ -162,6 +169,7 @@ mod tests {
             on_battery: false,
             taken: None,
             retry: None,
+            paused: None,
         }
     }
 
@@ -205,8 +213,20 @@ mod tests {
         assert_eq!(with(wish(), taken), Next::Wait(Reason::Taken("md0".into())));
         let failed = Facts { retry: Some(112.1 * DAY), ..due() };
         assert_eq!(with(wish(), failed), Next::Wait(Reason::Failed(112.1 * DAY)));
+        let paused = Facts { paused: Some(f64::INFINITY), ..due() };
+        assert_eq!(with(wish(), paused.clone()), Next::Wait(Reason::Paused(f64::INFINITY)));
+        // What is not due rests.
+        assert!(matches!(with(wish(), Facts { paused: paused.paused, ..facts(101.0) }), Next::Rest(_)));
         let over = Facts { retry: Some(111.9 * DAY), ..due() };
         assert_eq!(with(wish(), over), Next::Run(1e-3));
+    }
+
+    #[test]
+    fn a_pass_that_somebody_wants_begins_at_once_and_only_once() {
+        let wanted = Known { wanted_unix_s: Some(101.0 * DAY), ..known() };
+        assert_eq!(next("x", &wish(), &wanted, &facts(101.0)).0, Next::Run(1e-3));
+        let since = Facts { last: Some(101.5 * DAY), ..facts(102.0) };
+        assert!(matches!(next("x", &wish(), &wanted, &since).0, Next::Rest(_)));
     }
 
     #[test]

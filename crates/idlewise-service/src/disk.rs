@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use idlewise::schedule::{Standing, Week};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::scrub::Pass;
+use idlewise_linux::scrub::{Pass, RunSoFar, in_words};
 
 use crate::Wish;
 use crate::daemon::Options;
 use crate::decision::{Facts, Next, Outlook, Reason};
 use crate::machine::{Moment, Present};
+use crate::record::{Cost, Done};
 use crate::told::{Level, say};
 use crate::worker::Worker;
 
@@ -18,6 +19,7 @@ const FIRST_RETRY_S: f64 = 60.0;
 const LONGEST_RETRY_S: f64 = 6.0 * 3600.0;
 /// A scrub that has run for so long is begun anew where what it may spend has changed by more than a quarter.
 const SETTLED: Duration = Duration::from_secs(600);
+
 /// A disk that is looked after.
 pub struct Disk {
     /// Where it is.
@@ -26,14 +28,21 @@ pub struct Disk {
     pub shares: Vec<String>,
     /// What its checkpoint holds, if that is of this disk.
     pub pass: Option<Pass>,
+    /// How its scrub goes, or how the last one went.
+    pub run: Option<RunSoFar>,
     /// Its scrub.
     pub worker: Option<Worker>,
+    /// What was to be done with it at the last look, and how it stood.
+    pub last: Option<(Next, Outlook)>,
+    /// What its scrubs have cost, and how much they have verified, since the service was started.
+    pub so_far: (Cost, Bytes),
     /// Whether that has ended.
     is_over: bool,
     /// What the present hour gives.
     hour: Gives,
-    /// How much was verified at the last look.
+    /// How much was verified at the last look, and how its run stood.
     verified: Option<Bytes>,
+    seen: Option<(f64, Cost)>,
     failures: u32,
     retry: Option<f64>,
     said: Said,
@@ -62,10 +71,14 @@ impl Disk {
             present,
             shares: Vec::new(),
             pass: None,
+            run: None,
             worker: None,
+            last: None,
+            so_far: (Cost::default(), Bytes(0)),
             is_over: false,
             hour: Gives::default(),
             verified: None,
+            seen: None,
             failures: 0,
             retry: None,
             said: Said::default(),
@@ -88,7 +101,9 @@ impl Disk {
             self.hour.wanted_s += passed.as_secs_f64();
             // A new pass begins anew.
             let before = self.verified.filter(|before| Some(*before) <= verified).unwrap_or_default();
-            self.hour.bytes += verified.unwrap_or_default().0 - before.0;
+            let bytes = verified.unwrap_or_default().0 - before.0;
+            self.hour.bytes += bytes;
+            self.so_far.1.0 += bytes;
         }
         self.verified = verified;
         // What a scrub gave in a part of an hour tells of it as well.
@@ -98,6 +113,41 @@ impl Disk {
         let Gives { minute, wanted_s, bytes } = std::mem::take(&mut self.hour);
         self.hour.minute = now.minute;
         (wanted_s > 0.0).then_some((minute, wanted_s, bytes))
+    }
+
+    /// What its scrub has cost since the last look. What was there when it was first looked at is nobody's.
+    pub fn cost(&mut self) -> Cost {
+        let now = self.run.as_ref().map_or((0.0, Cost::default()), |run| {
+            let slowdown_s = run.mean_slowdown_s * run.foreground_requests as f64;
+            (run.elapsed_s, Cost { requests: run.foreground_requests, slowdown_s })
+        });
+        let Some((elapsed, before)) = self.seen.replace(now) else { return Cost::default() };
+        // Another run counts from its beginning.
+        let before = if now.0 < elapsed || now.1.requests < before.requests { Cost::default() } else { before };
+        let since =
+            Cost { requests: now.1.requests - before.requests, slowdown_s: now.1.slowdown_s - before.slowdown_s };
+        self.so_far.0.add(since);
+        since
+    }
+
+    /// Its last whole pass.
+    pub fn done(&self) -> Option<Done> {
+        let pass = self.pass.as_ref()?;
+        let completed_unix_s = pass.completed_unix_s.filter(|_| pass.over())?;
+        Some(Done {
+            started_unix_s: pass.started_unix_s,
+            completed_unix_s,
+            // As it was before.
+            due_unix_s: self.last.as_ref().map_or(completed_unix_s as f64, |(_, outlook)| outlook.deadline),
+            device_bytes: pass.device_bytes,
+            bad_blocks: self.bad_blocks(),
+            cost: Cost::default(),
+        })
+    }
+
+    /// Blocks that cannot be read, or are wrong.
+    pub fn bad_blocks(&self) -> u64 {
+        self.pass.as_ref().map_or(0, |pass| pass.known_errors().iter().map(|run| run.blocks).sum())
     }
 
     /// Takes note of a scrub that has ended.
@@ -122,7 +172,7 @@ impl Disk {
     }
 
     /// What is known of it now.
-    pub fn facts(&self, now: Moment, on_battery: bool, taken: Option<String>) -> Facts {
+    pub fn facts(&self, now: Moment, on_battery: bool, taken: Option<String>, paused: Option<f64>) -> Facts {
         let left = |pass: &Pass| Bytes(self.present.size.0.saturating_sub(pass.verified().0));
         Facts {
             now,
@@ -134,6 +184,7 @@ impl Disk {
             on_battery,
             taken,
             retry: self.retry,
+            paused,
         }
     }
 
@@ -160,17 +211,9 @@ impl Disk {
     /// Says what has changed.
     pub fn tell(&mut self, next: &Next, outlook: &Outlook, now: f64) {
         let name = self.name();
-        let within = |seconds: f64| Nanos((seconds.max(0.0) * 1e9).min(1e18) as u64);
-        let doing = match next {
-            Next::Rest(until) => format!("verified; the next pass begins in {}", within(until - now)),
-            Next::Run(mean) => format!("is being verified, at a mean slowdown of {}", Nanos((mean * 1e9) as u64)),
-            Next::Wait(Reason::Window(minutes)) => {
-                format!("waits for its window, which opens in {}", within(f64::from(*minutes) * 60.0))
-            }
-            Next::Wait(Reason::Battery) => "waits, as the machine runs on its battery".into(),
-            Next::Wait(Reason::Taken(what)) => format!("waits for another part of {what}"),
-            Next::Wait(Reason::Failed(_)) => String::new(),
-        };
+        // That it failed was said.
+        let failed = matches!(next, Next::Wait(Reason::Failed(_)));
+        let doing = if failed { String::new() } else { doing(next, now) };
         // By its words, not by its numbers, which change all the time.
         let words =
             |text: &str| text.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or_default().to_string();
@@ -198,7 +241,7 @@ impl Disk {
             }
         }
         self.said.standing = standing;
-        let unreadable = self.pass.as_ref().map_or(0, |pass| pass.known_errors().iter().map(|run| run.blocks).sum());
+        let unreadable = self.bad_blocks();
         if unreadable > self.said.unreadable {
             say(
                 Level::Error,
@@ -206,5 +249,41 @@ impl Disk {
             );
         }
         self.said.unreadable = unreadable;
+    }
+}
+
+/// What is to be done with a disk, in words.
+fn doing(next: &Next, now: f64) -> String {
+    match next {
+        Next::Rest(until) => format!("verified; the next pass begins in {}", within(until - now)),
+        Next::Run(mean) => format!("is being verified, at a mean slowdown of {}", Nanos((mean * 1e9) as u64)),
+        Next::Wait(Reason::Paused(until)) if until.is_infinite() => "is paused".into(),
+        Next::Wait(Reason::Paused(until)) => format!("is paused for {}", within(until - now)),
+        Next::Wait(Reason::Window(minutes)) => {
+            format!("waits for its window, which opens in {}", within(f64::from(*minutes) * 60.0))
+        }
+        Next::Wait(Reason::Battery) => "waits, as the machine runs on its battery".into(),
+        Next::Wait(Reason::Taken(what)) => format!("waits for another part of {what}"),
+        Next::Wait(Reason::Failed(until)) => format!("its scrub failed, and is tried again in {}", within(until - now)),
+    }
+}
+
+fn within(seconds: f64) -> Nanos {
+    Nanos((seconds.max(0.0) * 1e9).min(1e18) as u64)
+}
+
+impl Disk {
+    /// The state it is in, one of [`STATES`](crate::overview::STATES), and what it waits for or does, in words.
+    pub fn state(&self, now: f64) -> (&'static str, String) {
+        let Some((next, _)) = &self.last else { return ("waiting", "has not been looked at yet".into()) };
+        let running = self.run.as_ref().filter(|run| self.worker.is_some() && !run.doing.is_empty());
+        let state = match next {
+            _ if self.worker.is_some() => "running",
+            Next::Rest(_) => "complete",
+            Next::Wait(Reason::Paused(_)) => "paused",
+            Next::Wait(Reason::Failed(_)) => "failed",
+            Next::Run(_) | Next::Wait(_) => "waiting",
+        };
+        (state, running.map_or_else(|| doing(next, now), |run| in_words(&run.doing).into()))
     }
 }

@@ -3,21 +3,29 @@
 //! ```text
 //! Config ──► Wish of a disk ─┐
 //! machine ─► disks, the time ─┼─► decision ──► Worker   one process of `idlewise scrub`, begun and ended
-//! Record ──► its hours ───────┘       └──────► Record    what the hour gave
+//! Record ──► its hours ───────┘       │ └────► Record    what the hour gave, what passes cost
+//! web, control ──► orders ────────────┘ └────► Overview ──► web   page, metrics, status
 //! ```
 //!
 //! When a pass begins, how it stands and what it may spend is decided by [`idlewise::schedule`], which reads no clock.
 
 mod config;
+mod control;
 mod daemon;
 mod decision;
 mod disk;
 mod machine;
+mod orders;
+mod overview;
 mod record;
 mod told;
+mod web;
 mod worker;
 
 pub use config::{Config, ConfigError, OnBattery, WhenBehind, Wish};
+pub use control::Until;
 pub use daemon::{Daemon, Options};
 pub use decision::{Facts, Next, Reason, next};
 pub use machine::{Moment, Present, present};
+pub use record::{Done, Known, Paused, Record};
+pub use web::http::escaped;

@@ -9,7 +9,10 @@ use idlewise::schedule::Week;
 use idlewise_linux::replace_file;
 use serde::{Deserialize, Serialize};
 
-const VERSION: u32 = 1;
+/// Version 1 knew of no pauses and kept no passes.
+const VERSION: u32 = 2;
+/// So many passes of a disk are remembered.
+const PASSES: usize = 100;
 
 /// What is remembered of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,6 +24,100 @@ pub struct Known {
     pub seen_unix_s: f64,
     /// Its hours.
     pub week: Week,
+    /// Nothing of it is verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Paused>,
+    /// When somebody wanted a pass to begin, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_unix_s: Option<f64>,
+    /// As many bad blocks are known to somebody.
+    #[serde(default)]
+    pub acknowledged_blocks: u64,
+    /// What the pass that is not over has cost so far.
+    #[serde(default)]
+    pub cost: Cost,
+    /// The passes that are over, the latest last.
+    #[serde(default)]
+    pub passes: Vec<Done>,
+}
+
+/// That nothing is verified.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paused {
+    /// Since when, in seconds since 1970.
+    pub since_unix_s: f64,
+    /// Until when; else until somebody resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_unix_s: Option<f64>,
+    /// Why.
+    pub why: String,
+}
+
+/// What scrubs cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Foreground requests that were seen.
+    pub requests: u64,
+    /// How long they had to wait for the scrub, all together, in seconds; below zero where scrubs of a pass were not seen to begin.
+    pub slowdown_s: f64,
+}
+
+/// A pass that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Done {
+    /// When it began, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// When it ended.
+    pub completed_unix_s: u64,
+    /// When it was due.
+    pub due_unix_s: f64,
+    /// The size of the disk.
+    pub device_bytes: u64,
+    /// Blocks that could not be read, or were wrong.
+    pub bad_blocks: u64,
+    /// What it cost, as far as the service has seen it.
+    pub cost: Cost,
+}
+
+impl Paused {
+    /// Whether that is over.
+    pub fn is_over(&self, now: f64) -> bool {
+        self.until_unix_s.is_some_and(|until| until <= now)
+    }
+
+    /// Until when; never, where nobody has said so.
+    pub fn until(&self) -> f64 {
+        self.until_unix_s.unwrap_or(f64::INFINITY)
+    }
+}
+
+impl Cost {
+    /// Adds another.
+    pub fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.slowdown_s += other.slowdown_s;
+    }
+
+    /// The mean slowdown of a request, in seconds.
+    pub fn mean_s(&self) -> f64 {
+        if self.requests == 0 { 0.0 } else { self.slowdown_s / self.requests as f64 }
+    }
+}
+
+impl Known {
+    /// Keeps a pass that is over, if it is a new one; whether it is.
+    pub fn keep(&mut self, done: Done) -> bool {
+        let is_new = self.passes.last().is_none_or(|last| last.completed_unix_s < done.completed_unix_s);
+        if is_new {
+            self.passes.push(Done { cost: std::mem::take(&mut self.cost), ..done });
+            let old = self.passes.len().saturating_sub(PASSES);
+            self.passes.drain(..old);
+        }
+        is_new
+    }
 }
 
 /// The file.
@@ -29,6 +126,8 @@ pub struct Record {
     path: PathBuf,
     /// By identity.
     pub disks: BTreeMap<String, Known>,
+    /// That nothing is verified at all.
+    pub paused: Option<Paused>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,6 +135,8 @@ pub struct Record {
 struct File {
     version: u32,
     disks: BTreeMap<String, Known>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paused: Option<Paused>,
 }
 
 impl Record {
@@ -43,16 +144,17 @@ impl Record {
     pub fn read(folder: &Path) -> (Self, Option<String>) {
         let path = folder.join("schedule.state");
         let read = match std::fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((BTreeMap::new(), None)),
             Err(error) => Err(error.to_string()),
             Ok(text) => match serde_json::from_slice::<File>(&text) {
-                Ok(File { version: VERSION, disks }) => Ok(disks),
+                Ok(File { version: 1..=VERSION, disks, paused }) => Ok((disks, paused)),
                 Ok(File { version, .. }) => Err(format!("version {version}, newer than {VERSION}")),
                 Err(error) => Err(error.to_string()),
             },
         };
         let wrong = read.as_ref().err().map(|problem| format!("{}: {problem}", path.display()));
-        (Self { path, disks: read.unwrap_or_default() }, wrong)
+        let (disks, paused) = read.unwrap_or_default();
+        (Self { path, disks, paused }, wrong)
     }
 
     /// Replaces the file.
@@ -60,7 +162,7 @@ impl Record {
     /// # Errors
     /// If it cannot be written.
     pub fn save(&self) -> io::Result<()> {
-        let file = File { version: VERSION, disks: self.disks.clone() };
+        let file = File { version: VERSION, disks: self.disks.clone(), paused: self.paused.clone() };
         replace_file(&self.path, serde_json::to_string(&file)?.as_bytes())
     }
 }
@@ -70,16 +172,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_pass_is_kept_once_with_what_it_cost() {
+        let mut known = Known { cost: Cost { requests: 4, slowdown_s: 0.002 }, ..Known::default() };
+        let done = |completed_unix_s| Done {
+            started_unix_s: 1,
+            completed_unix_s,
+            due_unix_s: 9.0,
+            device_bytes: 5,
+            bad_blocks: 0,
+            cost: Cost::default(),
+        };
+        assert!(known.keep(done(10)) && !known.keep(done(10)));
+        assert_eq!((known.passes[0].cost.mean_s(), known.cost), (0.0005, Cost::default()));
+        (11..300).for_each(|at| assert!(known.keep(done(at))));
+        assert_eq!((known.passes.len(), known.passes[0].completed_unix_s), (PASSES, 200));
+    }
+
+    #[test]
     fn what_is_remembered_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let (mut record, wrong) = Record::read(folder.path());
         assert!(record.disks.is_empty() && wrong.is_none());
         let mut week = Week::default();
         week.add(100, 3600.0, 1 << 30);
-        record.disks.insert("a".into(), Known { since_unix_s: 1.5, seen_unix_s: 2.0, week });
+        record.disks.insert("a".into(), Known { since_unix_s: 1.5, seen_unix_s: 2.0, week, ..Known::default() });
+        record.paused = Some(Paused { since_unix_s: 3.0, until_unix_s: Some(4.0), why: "moving".into() });
         record.save().unwrap();
-        assert_eq!(Record::read(folder.path()).0.disks, record.disks);
-        for text in ["", "{}", r#"{"version":2,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
+        let read = Record::read(folder.path()).0;
+        assert_eq!((&read.disks, &read.paused), (&record.disks, &record.paused));
+        // What version 1 has kept.
+        let old = r#"{"version":1,"disks":{"a":{"since_unix_s":1.5,"seen_unix_s":2.0,"week":[]}}}"#;
+        std::fs::write(folder.path().join("schedule.state"), old).unwrap();
+        assert_eq!(Record::read(folder.path()).0.disks["a"].since_unix_s, 1.5);
+        for text in ["", "{}", r#"{"version":3,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
             std::fs::write(folder.path().join("schedule.state"), text).unwrap();
             let (record, wrong) = Record::read(folder.path());
             assert!(record.disks.is_empty() && wrong.is_some_and(|wrong| wrong.contains("schedule.state")), "{text}");

@@ -2,34 +2,8 @@
 
 use idlewise::Nanos;
 use idlewise::report::percent;
+pub use idlewise_linux::scrub::in_words as named;
 use idlewise_linux::scrub::{Doing, Progress};
-
-/// What is done, by its name in files and `--json`.
-const WORDS: [(&str, &str); 18] = [
-    ("observing", "first watching the foreground"),
-    ("calibrating", "first measuring the disk, whenever it is idle"),
-    ("verifying", "verifying"),
-    ("narrowing", "narrowing down unreadable blocks"),
-    ("foreground-active", "waiting for others' requests"),
-    ("idle-wait", "waiting, not idle for long enough"),
-    (Doing::OVERDRAWN, "paused for the goal"),
-    ("policy-stopped", "waiting for the next idle interval"),
-    ("control", "leaving this gap unused, to measure the slowdown"),
-    ("retrying", "waiting, the last request was disturbed"),
-    ("others", "waiting for another check of the disk"),
-    ("too-slow", "waiting, its smallest requests take longer than the max slowdown"),
-    ("rate-limit", "waiting for --max-rate"),
-    ("hung", "waiting for a request that hangs"),
-    (Doing::STOPPED, "stopped by a signal, until SIGCONT"),
-    ("runs", "running"),
-    ("finishing", "held until its last requests are over"),
-    ("paused", "paused until SIGCONT"),
-];
-
-/// In words; a name that is not known here is shown as it is.
-pub fn named(name: &str) -> &str {
-    WORDS.iter().find(|(known, _)| *known == name).map_or(name, |(_, words)| words)
-}
 
 /// What it does at the moment, and until when it waits: pieces of a line, the first the most important.
 pub fn doing(progress: &Progress) -> Vec<String> {

@@ -23,6 +23,7 @@ mod run;
 mod so_far;
 mod spent;
 mod subject;
+mod words;
 
 pub use bad_runs::BadBlocks;
 pub use checkpoint::{Begun, Checkpoint, CheckpointError};
@@ -40,6 +41,7 @@ pub use rate_cap::RateCap;
 pub use reaction::{ReactionSoFar, Times};
 pub use run::Foretold;
 pub use so_far::{AccountSoFar, ComparedSoFar, ContentSoFar, Learnt, Owned, RunSoFar};
+pub use words::in_words;
 
 use idlewise::drive::{Compared, Measured};
 use idlewise::policy::Account;

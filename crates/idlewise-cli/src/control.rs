@@ -1,0 +1,267 @@
+//! `idlewise pause`, `resume`, `start` and `acknowledge`: orders to the daemon; and `history`, what it has kept.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use idlewise::report::Table;
+use idlewise::report::printable::one_line;
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::device::Device;
+use idlewise_linux::scrub::StateFolder;
+use idlewise_service::{Done, Record, Until, escaped};
+use serde::Serialize;
+
+use crate::dates::{date, parse_date, unix_now};
+use crate::exit::{Exit, UsageError};
+use crate::output::{self, say};
+use crate::scrub::words::seconds;
+
+/// Where the daemon listens.
+pub const SOCKET: &str = "/run/idlewise/control.sock";
+/// It answers after its next look at the disks.
+const PATIENCE: Duration = Duration::from_secs(70);
+/// No answer is longer.
+const LONGEST: u64 = 1 << 20;
+
+/// Which daemon.
+#[derive(clap::Args)]
+pub struct To {
+    /// Socket of the daemon
+    #[arg(long, value_name = "FILE", default_value = SOCKET)]
+    socket: PathBuf,
+}
+
+/// Have the daemon verify nothing for a while, of some disks or of all
+///
+/// A scrub that runs saves where it is, and ends. Passes go on there when the disk is resumed. Deadlines stay as they are.
+#[derive(clap::Args)]
+pub struct PauseArguments {
+    /// Disks, by path, name or identity [default: all]
+    #[arg(value_name = "DISK")]
+    disks: Vec<String>,
+
+    /// Resume after this time, such as 6h [default: until `idlewise resume`]
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
+    duration: Option<Nanos>,
+
+    /// Resume at this local time, such as "2026-12-01 08:00"
+    #[arg(long, value_name = "DATE")]
+    until: Option<String>,
+
+    /// Why, for others who look
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    why: String,
+
+    #[command(flatten)]
+    to: To,
+}
+
+/// Have the daemon go on with disks that were paused
+#[derive(clap::Args)]
+pub struct ResumeArguments {
+    /// Disks, by path, name or identity [default: all]
+    #[arg(value_name = "DISK")]
+    disks: Vec<String>,
+
+    #[command(flatten)]
+    to: To,
+}
+
+/// Have the daemon begin a pass over disks now, before it is due
+///
+/// Windows, batteries and others that use the disk still have it wait.
+#[derive(clap::Args)]
+pub struct StartArguments {
+    /// Disks, by path, name or identity
+    #[arg(value_name = "DISK", required = true)]
+    disks: Vec<String>,
+
+    #[command(flatten)]
+    to: To,
+}
+
+/// Tell the daemon that the bad blocks of disks are known, so that only new ones count
+#[derive(clap::Args)]
+pub struct AcknowledgeArguments {
+    /// Disks, by path, name or identity
+    #[arg(value_name = "DISK", required = true)]
+    disks: Vec<String>,
+
+    #[command(flatten)]
+    to: To,
+}
+
+/// Show the passes of a disk that the daemon has seen
+#[derive(clap::Args)]
+pub struct HistoryArguments {
+    /// Disk, by path or identity
+    #[arg(value_name = "DISK")]
+    disk: String,
+
+    /// Print a JSON list instead of a table
+    #[arg(long)]
+    json: bool,
+
+    /// Folder of what the daemon remembers [default: /var/lib/idlewise]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+/// Pauses disks.
+pub fn pause(arguments: &PauseArguments) -> anyhow::Result<Exit> {
+    let until_unix_s = match (&arguments.duration, &arguments.until) {
+        (Some(duration), _) => Some(unix_now() as f64 + duration.as_secs_f64()),
+        (None, Some(text)) => {
+            let problem = || UsageError(format!("--until is a date such as \"2026-12-01 08:00\", and not '{text}'"));
+            let until = parse_date(text).ok_or_else(problem)?;
+            if until <= unix_now() as f64 {
+                return Err(UsageError(format!("--until: '{text}' is over")).into());
+            }
+            Some(until)
+        }
+        (None, None) => None,
+    };
+    let body = serde_json::to_vec(&Until { until_unix_s, why: arguments.why.clone() })?;
+    order(&arguments.to, "pause", &arguments.disks, &body)
+}
+
+/// Resumes them.
+pub fn resume(arguments: &ResumeArguments) -> anyhow::Result<Exit> {
+    order(&arguments.to, "resume", &arguments.disks, b"")
+}
+
+/// Begins passes.
+pub fn start(arguments: &StartArguments) -> anyhow::Result<Exit> {
+    order(&arguments.to, "start", &arguments.disks, b"")
+}
+
+/// Acknowledges bad blocks.
+pub fn acknowledge(arguments: &AcknowledgeArguments) -> anyhow::Result<Exit> {
+    order(&arguments.to, "acknowledge", &arguments.disks, b"")
+}
+
+/// Orders it of each disk, or of all at once, and says what was done.
+fn order(to: &To, order: &str, disks: &[String], body: &[u8]) -> anyhow::Result<Exit> {
+    let name = |disk: &String| {
+        // What a link leads to, such as one of /dev/disk/by-id.
+        let is_path = disk.contains('/');
+        let identity = Some(disk).filter(|_| is_path).and_then(|disk| Device::identity_at(Path::new(disk)));
+        escaped(&identity.unwrap_or_else(|| disk.clone()))
+    };
+    let each = disks.iter().map(|disk| format!("/v1/disks/{}/{order}", name(disk)));
+    let all = disks.is_empty().then(|| format!("/v1/{order}"));
+    let mut failed = None;
+    for path in each.chain(all) {
+        match post(&to.socket, &path, body) {
+            Ok(done) => output::text(&format!("{}\n", one_line(&done)))?,
+            // One that is not known keeps no other from it.
+            Err(error) if disks.len() > 1 => {
+                say!("idlewise: {error:#}");
+                failed = Some(());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(if failed.is_some() { Exit::CouldNotRun } else { Exit::Clean })
+}
+
+/// Sends an order; what was done.
+fn post(socket: &Path, path: &str, body: &[u8]) -> anyhow::Result<String> {
+    let shown = socket.display();
+    let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            anyhow!("{shown}: no daemon is running; start it with `systemctl start idlewised` or `idlewise daemon`")
+        }
+        ErrorKind::PermissionDenied => anyhow!("{shown}: only root may order the daemon: try sudo"),
+        _ => anyhow!("{shown}: {error}"),
+    })?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(&[head.as_bytes(), body].concat()).with_context(|| shown.to_string())?;
+    let mut answer = String::new();
+    stream.take(LONGEST).read_to_string(&mut answer).with_context(|| format!("{shown}: the daemon does not answer"))?;
+    let (head, text) = answer.split_once("\r\n\r\n").context("the daemon's answer is none of HTTP")?;
+    if head.split(' ').nth(1) != Some("200") {
+        bail!("{}", text.trim());
+    }
+    let done: serde_json::Value = serde_json::from_str(text).context("the daemon's answer is no JSON")?;
+    Ok(done["done"].as_str().unwrap_or_default().into())
+}
+
+/// A pass, as `history --json` prints it.
+#[derive(Serialize)]
+struct Pass {
+    /// When it began, in seconds since 1970.
+    started_unix_s: u64,
+    /// When it ended.
+    completed_unix_s: u64,
+    /// When it was due.
+    due_unix_s: f64,
+    /// The size of the disk.
+    device_bytes: u64,
+    /// Blocks that could not be read, or were wrong.
+    bad_blocks: u64,
+    /// Foreground requests that the daemon saw meanwhile.
+    foreground_requests: u64,
+    /// Their mean slowdown, by the account of the scrubs; absent where there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_slowdown_s: Option<f64>,
+}
+
+impl Pass {
+    fn of(done: &Done) -> Self {
+        let Done { started_unix_s, completed_unix_s, due_unix_s, device_bytes, bad_blocks, cost } = *done;
+        Self {
+            started_unix_s,
+            completed_unix_s,
+            due_unix_s,
+            device_bytes,
+            bad_blocks,
+            foreground_requests: cost.requests,
+            mean_slowdown_s: (cost.requests > 0).then(|| cost.mean_s()),
+        }
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let at = |unix_s| date(unix_s).unwrap_or_else(|| "-".into());
+        let is_in_time = self.completed_unix_s as f64 <= self.due_unix_s;
+        [
+            at(self.started_unix_s),
+            at(self.completed_unix_s),
+            if is_in_time { "yes".into() } else { "no".into() },
+            Bytes(self.device_bytes).to_string(),
+            self.bad_blocks.to_string(),
+            self.mean_slowdown_s.map_or("-".into(), seconds),
+        ]
+    }
+}
+
+/// Shows what was kept of a disk.
+pub fn history(arguments: &HistoryArguments) -> anyhow::Result<Exit> {
+    let states = StateFolder::choose(arguments.state_dir.clone());
+    let (record, wrong) = Record::read(states.path());
+    if let Some(wrong) = wrong {
+        bail!("{wrong}");
+    }
+    let name = &arguments.disk;
+    let identity = Some(name).filter(|name| name.contains('/')).and_then(|name| Device::identity_at(Path::new(name)));
+    let known = record.disks.get(identity.as_ref().unwrap_or(name));
+    let known =
+        known.with_context(|| format!("{name}: the daemon knows no such disk; idlewise check-config lists them"))?;
+    let passes: Vec<_> = known.passes.iter().map(Pass::of).collect();
+    if arguments.json {
+        output::json(&passes)?;
+    } else if !passes.is_empty() {
+        let mut table = Table::new(["began", "ended", "in time", "of", "bad blocks", "mean slowdown"]);
+        passes.iter().for_each(|pass| table.row(pass.cells()));
+        output::text(&table.to_string())?;
+    }
+    if passes.is_empty() {
+        say!("idlewise: {}: no pass is over yet", one_line(name));
+        return Ok(Exit::NothingToDo);
+    }
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,139 @@
+//! What is asked of the service while it runs, over HTTP: how everything stands, and orders.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::overview::Overview;
+use crate::web::{From, Request, Response, metrics, page};
+
+const JSON: &str = "application/json";
+/// The service answers an order after its look at the disks.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Verify nothing of these disks until then, or until they are resumed.
+    Pause(Until),
+    /// Go on.
+    Resume,
+    /// Begin a pass now.
+    Start,
+    /// The bad blocks that are known now are known to somebody.
+    Acknowledge,
+    /// Read the configuration again.
+    Reload,
+}
+
+/// How long a pause lasts, and why it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Until {
+    /// In seconds since 1970; else until somebody resumes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_unix_s: Option<f64>,
+    /// For whoever looks.
+    pub why: String,
+}
+
+/// An order for a disk, or for all where none is named, and where its answer goes: what was done, or why nothing was.
+pub struct Asked {
+    /// What.
+    pub order: Order,
+    /// Of which disk.
+    pub disk: Option<String>,
+    /// The answer.
+    pub answer: Sender<Result<String, String>>,
+}
+
+/// What answers requests.
+#[derive(Clone)]
+pub struct Control {
+    /// How everything stands.
+    pub overview: Arc<RwLock<Arc<Overview>>>,
+    /// Where orders go.
+    pub orders: Sender<Asked>,
+    /// Names of this machine that requests from the network may be sent to.
+    pub hosts: Arc<RwLock<Vec<String>>>,
+}
+
+impl Control {
+    /// The answer to a request.
+    pub fn answer(&self, request: &Request, from: From) -> Response {
+        if from == From::Network && !self.is_for_us(request.host.as_deref()) {
+            let problem = "this name is none of this machine's: [web] hosts in the configuration lists them";
+            return Response::error(421, problem);
+        }
+        let overview = self.overview.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let parts: Vec<&str> = request.path.iter().map(String::as_str).collect();
+        let reads = ["GET", "HEAD"].contains(&request.method.as_str());
+        match (&*request.method, &parts[..]) {
+            (_, [""]) if reads => page::all(&overview),
+            (_, ["disks", name]) if reads => page::one(&overview, name),
+            (_, ["style.css"]) if reads => Response::ok("text/css", page::STYLE),
+            (_, ["live.js"]) if reads => Response::ok("text/javascript", page::SCRIPT),
+            (_, ["metrics"]) if reads => Response::ok(metrics::KIND, metrics::text(&overview)),
+            (_, ["v1", "status"]) if reads => json(&*overview),
+            (_, ["v1", "disks", name]) if reads => match overview.disks.iter().find(|disk| disk.is_called(name)) {
+                Some(disk) => json(disk),
+                None => unknown(name),
+            },
+            ("POST", _) if from == From::Network => {
+                Response::error(403, "orders are taken on the socket for control only")
+            }
+            ("POST", ["v1", order]) => self.order(order, None, &request.body),
+            ("POST", ["v1", "disks", name, order]) => self.order(order, Some(name), &request.body),
+            ("GET" | "HEAD" | "POST", _) => Response::error(404, "there is nothing here"),
+            _ => Response::error(405, "what is here can be got, and on the socket for control some of it posted to"),
+        }
+    }
+
+    /// Whoever makes a browser here ask another name for this machine's address may be a stranger's page.
+    fn is_for_us(&self, host: Option<&str>) -> bool {
+        let Some(host) = host else { return false };
+        let name = match host.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
+        let known = ["127.0.0.1", "::1", "localhost"].into_iter().chain(hosts.iter().map(String::as_str));
+        known.into_iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    fn order(&self, order: &str, disk: Option<&str>, body: &[u8]) -> Response {
+        let order = match (order, disk) {
+            ("pause", _) if body.is_empty() => Order::Pause(Until::default()),
+            ("pause", _) => match serde_json::from_slice(body) {
+                Ok(until) => Order::Pause(until),
+                Err(error) => return Response::error(400, format!("the body of a pause: {error}")),
+            },
+            ("resume", _) => Order::Resume,
+            ("start", Some(_)) => Order::Start,
+            ("acknowledge", Some(_)) => Order::Acknowledge,
+            ("reload", None) => Order::Reload,
+            _ => return Response::error(404, "there is no such order"),
+        };
+        let (answer, answers) = channel();
+        let asked = Asked { order, disk: disk.map(String::from), answer };
+        let answered = self.orders.send(asked).ok().and_then(|()| answers.recv_timeout(PATIENCE).ok());
+        match answered {
+            Some(Ok(done)) => json(&serde_json::json!({ "done": done })),
+            Some(Err(why)) => Response::error(409, why),
+            None => Response::error(503, "the service does not answer"),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec_pretty(value) {
+        Ok(body) => Response::ok(JSON, body),
+        Err(error) => Response::error(500, error),
+    }
+}
+
+fn unknown(name: &str) -> Response {
+    Response::error(404, format!("no disk here is called '{name}': idlewise status lists them"))
+}

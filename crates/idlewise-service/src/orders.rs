@@ -1,0 +1,154 @@
+//! What is ordered, and what is shown of everything.
+
+use std::collections::BTreeMap;
+
+use crate::control::Order;
+use crate::daemon::Daemon;
+use crate::disk::Disk;
+use crate::machine::Moment;
+use crate::overview::{Overview, Seen, word};
+use crate::record::{Known, Paused};
+use crate::told::{Level, say};
+
+impl Daemon {
+    /// Until when a disk is paused, in seconds since 1970.
+    pub(crate) fn paused(&self, identity: &str) -> Option<f64> {
+        let own = self.record.disks.get(identity).and_then(|known| known.paused.as_ref());
+        [own, self.record.paused.as_ref()].into_iter().flatten().map(Paused::until).reduce(f64::max)
+    }
+
+    /// Forgets pauses that are over.
+    pub(crate) fn end_pauses(&mut self, now: f64) {
+        let own = self.record.disks.values_mut().map(|known| &mut known.paused);
+        let over =
+            own.chain([&mut self.record.paused]).filter(|paused| paused.as_ref().is_some_and(|is| is.is_over(now)));
+        let mut any = false;
+        over.for_each(|paused| {
+            *paused = None;
+            any = true;
+        });
+        if any {
+            self.save();
+        }
+    }
+
+    /// Does what is ordered, of one disk or of all; what was done, or why nothing was.
+    pub(crate) fn obey(&mut self, order: &Order, disk: Option<&str>) -> Result<String, String> {
+        if *order == Order::Reload {
+            return self.reload().map(|()| "the configuration was read again".into());
+        }
+        let now = Moment::now().unix_s;
+        let Some(name) = disk else {
+            let done = match order {
+                Order::Pause(until) => {
+                    let (until_unix_s, why) = (until.until_unix_s, until.why.clone());
+                    self.record.paused = Some(Paused { since_unix_s: now, until_unix_s, why });
+                    "all disks are paused"
+                }
+                Order::Resume => {
+                    self.record.paused = None;
+                    self.record.disks.values_mut().for_each(|known| known.paused = None);
+                    "all disks go on"
+                }
+                _ => return Err("say of which disk".into()),
+            };
+            say(Level::Notice, done);
+            self.save();
+            return Ok(done.into());
+        };
+        let is_meant = |(identity, disk): &(&String, &Disk)| {
+            let path = disk.present.path.display().to_string();
+            [identity.as_str(), &path, path.strip_prefix("/dev/").unwrap_or(&path)].contains(&name)
+        };
+        let found = self.disks.iter().find(is_meant);
+        let (identity, disk) = found.ok_or_else(|| format!("no disk here is called '{name}'"))?;
+        let (identity, bad, path) = (identity.clone(), disk.bad_blocks(), disk.present.path.display().to_string());
+        let is_paused = self.paused(&identity).is_some();
+        let known = self.record.disks.entry(identity).or_default();
+        let done = match order {
+            Order::Pause(until) => {
+                let (until_unix_s, why) = (until.until_unix_s, until.why.clone());
+                known.paused = Some(Paused { since_unix_s: now, until_unix_s, why });
+                format!("{path}: is paused")
+            }
+            Order::Resume if self.record.paused.is_some() => {
+                return Err("all disks are paused: resume all of them".into());
+            }
+            Order::Resume => {
+                known.paused = None;
+                format!("{path}: goes on")
+            }
+            Order::Start if is_paused => return Err(format!("{path}: is paused; resume it first")),
+            Order::Start => {
+                known.wanted_unix_s = Some(now);
+                format!("{path}: its next pass begins now, or goes on")
+            }
+            Order::Acknowledge => {
+                known.acknowledged_blocks = bad;
+                format!("{path}: {bad} bad blocks are acknowledged")
+            }
+            Order::Reload => return Err("the configuration is of all disks".into()),
+        };
+        say(Level::Notice, &done);
+        self.save();
+        Ok(done)
+    }
+
+    /// How everything stands.
+    pub(crate) fn overview(&self, now: f64) -> Overview {
+        let mut disks: Vec<_> = self.disks.iter().map(|(identity, disk)| self.seen(identity, disk, now)).collect();
+        disks.sort_by(|a, b| a.device.cmp(&b.device));
+        Overview {
+            version: env!("CARGO_PKG_VERSION"),
+            unix_s: now,
+            paused: self.record.paused.clone(),
+            config: self.loaded.clone(),
+            disks,
+            refused: self.refused.clone(),
+        }
+    }
+
+    fn seen(&self, identity: &str, disk: &Disk, now: f64) -> Seen {
+        let none = Known::default();
+        let known = self.record.disks.get(identity).unwrap_or(&none);
+        let wish = self.wish(identity, disk);
+        let pass = disk.pass.as_ref();
+        let (state, why) = disk.state(now);
+        let outlook = disk.last.as_ref().map(|(_, outlook)| *outlook);
+        let ends = outlook.and_then(|outlook| outlook.rest).filter(|rest| rest.expected_s.is_finite());
+        let goes_on = pass.is_some_and(|pass| !pass.over()) || disk.worker.is_some();
+        let mut bad_blocks = BTreeMap::new();
+        let errors = pass.map(|pass| pass.known_errors()).unwrap_or_default();
+        errors.iter().for_each(|run| *bad_blocks.entry(run.kind.clone()).or_default() += run.blocks);
+        let usual = wish.mean_slowdown.map_or(disk.present.usual_mean_s, |mean| mean.as_secs_f64());
+        Seen {
+            device: disk.present.path.display().to_string(),
+            identity: identity.into(),
+            device_bytes: disk.present.size.0,
+            state,
+            why,
+            verified_bytes: pass.map_or(0, |pass| pass.verified().0),
+            started_unix_s: pass.map(|pass| pass.started_unix_s),
+            completed_unix_s: pass.and_then(|pass| pass.completed_unix_s),
+            due_unix_s: outlook.map_or(0.0, |outlook| outlook.deadline),
+            begins_unix_s: outlook.map_or(0.0, |outlook| outlook.begins),
+            expected_end_unix_s: ends
+                .filter(|_| goes_on)
+                .map(|rest| [rest.expected_s, rest.early_s, rest.late_s].map(|seconds| now + seconds)),
+            standing: outlook.map_or("unknown", |outlook| word(outlook.standing)),
+            goal_mean_slowdown_s: disk.worker.as_ref().map_or(usual, |worker| worker.mean_s),
+            goal_max_slowdown_s: wish.max_slowdown.map_or(disk.present.usual_max_s, |max| max.as_secs_f64()),
+            run: disk.run.clone(),
+            foreground_requests: disk.so_far.0.requests,
+            foreground_slowdown_s: disk.so_far.0.slowdown_s,
+            verified_since_start_bytes: disk.so_far.1.0,
+            bad_blocks,
+            acknowledged_blocks: known.acknowledged_blocks,
+            errors,
+            block_bytes: pass.map(|pass| pass.block_bytes),
+            paused: known.paused.clone(),
+            hours_bytes_per_s: known.week.hours().iter().map(|hour| (hour.weight > 0.0).then_some(hour.rate)).collect(),
+            passes: known.passes.clone(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Sockets that the service listens on: one of its own for control, and those that systemd hands over (sd_listen_fds(3)).
+
+use std::env;
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::net::{AddressFamily, getsockname};
+
+use super::http::{Request, Response, Stream};
+
+/// So many are answered at once; whoever else comes is told to come later.
+const MOST: usize = 64;
+/// A request has to be there within this.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The first descriptor that systemd hands over.
+const FIRST: RawFd = 3;
+
+/// From where a request comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// A socket that only those can reach who may use the file.
+    Control,
+    /// The network.
+    Network,
+}
+
+/// Answers requests.
+pub type Answer = Arc<dyn Fn(&Request, From) -> Response + Send + Sync>;
+
+/// Listens on what systemd hands over, and on a socket at `path` if none of these is for control.
+///
+/// # Errors
+/// If that cannot be made, or no thread.
+pub fn listen(path: &Path, answer: &Answer) -> anyhow::Result<()> {
+    let open = Arc::new(AtomicUsize::new(0));
+    let mut is_controlled = false;
+    for socket in inherited() {
+        match getsockname(&socket).map(|address| address.address_family()) {
+            Ok(AddressFamily::UNIX) => {
+                is_controlled = true;
+                let listener = UnixListener::from(socket);
+                serve(move || listener.accept().map(|(stream, _)| stream), From::Control, answer, &open)?;
+            }
+            Ok(AddressFamily::INET | AddressFamily::INET6) => {
+                let listener = TcpListener::from(socket);
+                serve(move || listener.accept().map(|(stream, _)| stream), From::Network, answer, &open)?;
+            }
+            _ => anyhow::bail!("a descriptor that was handed over is no socket to listen on"),
+        }
+    }
+    if !is_controlled {
+        let listener = bind(path).with_context(|| format!("{}: no socket for control", path.display()))?;
+        serve(move || listener.accept().map(|(stream, _)| stream), From::Control, answer, &open)?;
+    }
+    Ok(())
+}
+
+/// What was handed over, each once.
+fn inherited() -> Vec<OwnedFd> {
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    if number("LISTEN_PID") != Some(std::process::id()) {
+        return Vec::new();
+    }
+    let count = number("LISTEN_FDS").unwrap_or(0).min(64);
+    let sockets = (FIRST..).take(count as usize);
+    sockets
+        .filter(|fd| {
+            // SAFETY: it only looks at the descriptor, whatever that is; scrubs that are started must not inherit it.
+            unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) == 0 }
+        })
+        // SAFETY: systemd has handed over these descriptors to this process, and nobody else takes them.
+        .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+        .collect()
+}
+
+/// A socket that only this user can reach, in place of one that nobody listens on any more.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon listens on it"));
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Answers each connection on a thread of its own.
+fn serve<S: Stream + Send + 'static>(
+    accept: impl Fn() -> io::Result<S> + Send + 'static,
+    from: From,
+    answer: &Answer,
+    open: &Arc<AtomicUsize>,
+) -> io::Result<()> {
+    let (answer, open) = (answer.clone(), open.clone());
+    let work = move || {
+        loop {
+            let Ok(mut stream) = accept() else {
+                // Without descriptors nothing is accepted until others are closed.
+                thread::sleep(Duration::from_millis(100));
+                continue;
+            };
+            let answer = answer.clone();
+            let Some(place) = Place::take(&open) else {
+                let busy = Response::error(503, format!("{MOST} requests are being answered: come again"));
+                let _ = busy.send(&mut stream, false, Instant::now());
+                continue;
+            };
+            let talk = move || {
+                let _ = converse(&mut stream, from, &answer);
+                drop(place);
+            };
+            // Where no thread can be made, the connection is closed.
+            let _ = thread::Builder::new().name("request".into()).spawn(talk);
+        }
+    };
+    thread::Builder::new().name("listen".into()).spawn(work)?;
+    Ok(())
+}
+
+fn converse(stream: &mut impl Stream, from: From, answer: &Answer) -> io::Result<()> {
+    let (response, head_only) = match Request::read(stream, Instant::now() + PATIENCE) {
+        Ok(request) => (answer(&request, from), request.method == "HEAD"),
+        Err(refused) => (refused, false),
+    };
+    response.send(stream, head_only, Instant::now() + PATIENCE)
+}
+
+/// One of those that are answered at once.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
+        let place = Self(open.clone());
+        (open.fetch_add(1, Ordering::Relaxed) < MOST).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

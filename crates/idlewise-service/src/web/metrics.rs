@@ -1,0 +1,136 @@
+//! Metrics in the text format of Prometheus, version 0.0.4.
+
+use std::fmt::Write;
+
+use crate::overview::{Overview, STATES, Seen};
+
+/// Its media type: Prometheus 3 takes no other for it.
+pub const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A metric of each disk: name, kind, what it is, and its value.
+type OfDisk = (&'static str, &'static str, &'static str, fn(&Seen) -> f64);
+
+const OF_DISK: [OfDisk; 14] = [
+    ("disk_size_bytes", "gauge", "Size of the disk.", |disk| disk.device_bytes as f64),
+    ("pass_verified_bytes", "gauge", "Bytes verified in this pass.", |disk| disk.verified_bytes as f64),
+    ("pass_started_timestamp_seconds", "gauge", "When this pass began; 0 before the first.", |disk| {
+        disk.started_unix_s.unwrap_or(0) as f64
+    }),
+    ("pass_completed_timestamp_seconds", "gauge", "When the last whole pass ended; 0 if there is none.", |disk| {
+        disk.completed_unix_s.unwrap_or(0) as f64
+    }),
+    ("pass_deadline_timestamp_seconds", "gauge", "When the next pass has to be over.", |disk| disk.due_unix_s),
+    (
+        "pass_expected_end_timestamp_seconds",
+        "gauge",
+        "When this pass is expected to end, by what the hours of the week gave so far; NaN if that is not known.",
+        |disk| disk.expected_end_unix_s.map_or(f64::NAN, |[expected, ..]| expected),
+    ),
+    ("verified_bytes_total", "counter", "Bytes verified since the service was started.", |disk| {
+        disk.verified_since_start_bytes as f64
+    }),
+    ("unreadable_blocks_acknowledged", "gauge", "Known bad blocks that somebody has acknowledged.", |disk| {
+        disk.acknowledged_blocks as f64
+    }),
+    ("foreground_requests_total", "counter", "Foreground requests seen while a scrub ran.", |disk| {
+        disk.foreground_requests as f64
+    }),
+    (
+        "foreground_slowdown_seconds_total",
+        "counter",
+        "How long scrubs made foreground requests wait, all together, by the account of the scrub.",
+        |disk| disk.foreground_slowdown_s.max(0.0),
+    ),
+    ("goal_mean_slowdown_seconds", "gauge", "Mean slowdown that is allowed now.", |disk| disk.goal_mean_slowdown_s),
+    ("goal_max_slowdown_seconds", "gauge", "Largest slowdown that is allowed.", |disk| disk.goal_max_slowdown_s),
+    ("request_size_bytes", "gauge", "Size of a verify request; 0 before the first scrub.", |disk| {
+        disk.run.as_ref().map_or(0.0, |run| run.request_size_bytes as f64)
+    }),
+    ("idle_wait_seconds", "gauge", "Idle time after which the scrub begins; 0 before the first scrub.", |disk| {
+        disk.run.as_ref().map_or(0.0, |run| run.idle_wait_s)
+    }),
+];
+
+/// All of them.
+pub fn text(overview: &Overview) -> String {
+    let mut text = String::new();
+    let head =
+        |name: &str, kind: &str, help: &str| format!("# HELP idlewise_{name} {help}\n# TYPE idlewise_{name} {kind}\n");
+    let _ = write!(
+        text,
+        "{}idlewise_build_info{{version=\"{}\"}} 1\n",
+        head("build_info", "gauge", "Always 1: the version of idlewise."),
+        escaped(overview.version)
+    );
+    text += &head("disk_info", "gauge", "Always 1: which disk this device is.");
+    for disk in &overview.disks {
+        let (name, identity) = (escaped(disk.name()), escaped(&disk.identity));
+        let _ = writeln!(text, "idlewise_disk_info{{device=\"{name}\",disk=\"{identity}\"}} 1");
+    }
+    text += &head("disk_state", "gauge", "1 for the state that the disk is in.");
+    for disk in &overview.disks {
+        for state in STATES {
+            let is = u8::from(disk.state == state);
+            let _ = writeln!(text, "idlewise_disk_state{{device=\"{}\",state=\"{state}\"}} {is}", escaped(disk.name()));
+        }
+    }
+    text += &head("unreadable_blocks", "gauge", "Blocks known to be unreadable, or wrong, by kind.");
+    for disk in &overview.disks {
+        // There from the beginning, so that an alert sees it grow.
+        let none = [("unreadable", 0)].into_iter().filter(|(kind, _)| !disk.bad_blocks.contains_key(*kind));
+        let known = disk.bad_blocks.iter().map(|(kind, count)| (kind.as_str(), *count));
+        for (kind, count) in known.chain(none) {
+            let (name, kind) = (escaped(disk.name()), escaped(kind));
+            let _ = writeln!(text, "idlewise_unreadable_blocks{{device=\"{name}\",kind=\"{kind}\"}} {count}");
+        }
+    }
+    for (name, kind, help, value) in OF_DISK {
+        text += &head(name, kind, help);
+        for disk in &overview.disks {
+            let value = number(value(disk));
+            let _ = writeln!(text, "idlewise_{name}{{device=\"{}\"}} {value}", escaped(disk.name()));
+        }
+    }
+    let is_well = u8::from(overview.config.problem.is_none());
+    for (name, help, value) in [
+        ("disks_refused", "Devices that cannot be looked after.", overview.refused.len() as f64),
+        ("config_last_reload_successful", "1 if the configuration as it is now could be read.", f64::from(is_well)),
+        (
+            "config_last_reload_success_timestamp_seconds",
+            "When the configuration that counts was read.",
+            overview.config.read_unix_s,
+        ),
+    ] {
+        let _ = write!(text, "{}idlewise_{name} {}\n", head(name, "gauge", help), number(value));
+    }
+    text
+}
+
+/// As Prometheus reads it.
+fn number(value: f64) -> String {
+    match value {
+        _ if value.is_nan() => "NaN".into(),
+        f64::INFINITY => "+Inf".into(),
+        f64::NEG_INFINITY => "-Inf".into(),
+        _ => value.to_string(),
+    }
+}
+
+/// The value of a label.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_numbers_are_written_as_prometheus_reads_them() {
+        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+        assert_eq!(
+            [1e-6, 1.5e12, f64::NAN, f64::INFINITY, 0.0].map(number),
+            ["0.000001", "1500000000000", "NaN", "+Inf", "0"]
+        );
+    }
+}

@@ -1,0 +1,9 @@
+//! What the service shows, and how it is reached.
+
+pub mod http;
+pub mod listen;
+pub mod metrics;
+pub mod page;
+
+pub use http::{Request, Response};
+pub use listen::From;
