@@ -91,6 +91,7 @@ bench-key-value: setup-disk
 test: export ALSO = $(call with_store,cargo test --locked $(STORE) $(STORE_TARGET))
 test: setup
 	@./tests/oracle/setup.sh
+	@./tests/prometheus/fetch.sh || echo "the tests with Prometheus will be skipped"
 	@./testbed/vm/vm.sh --fetch || echo "the tests in the emulated machine will be skipped"
 	@echo "Building the tests: about 3 minutes on 2 cores from nothing. Running them takes about 7 more."
 	cargo build --locked --workspace --bins --tests --examples

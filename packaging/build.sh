@@ -42,9 +42,11 @@ install -D -m 644 "$tree/made/idlewise.bash" "$tree/usr/share/bash-completion/co
 install -D -m 644 "$tree/made/_idlewise" "$tree/usr/share/zsh/vendor-completions/_idlewise"
 install -D -m 644 "$tree/made/idlewise.fish" "$tree/usr/share/fish/vendor_completions.d/idlewise.fish"
 rm -r "$tree/made"
+install -D -m 644 -t "$tree/usr/lib/systemd/system" packaging/systemd/*
 install -m 644 SECURITY.md README.md "$doc"
 # What the README points to.
 install -D -m 644 -t "$doc/docs" docs/*.md
+install -D -m 644 -t "$doc/prometheus" packaging/prometheus/*
 # These pages of the site include a file of the repository.
 install -m 644 ARCHITECTURE.md "$doc/docs/architecture.md"
 install -m 644 CONTRIBUTING.md "$doc/docs/contributing.md"

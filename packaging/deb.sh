@@ -34,6 +34,17 @@ Description: scrub disks in their idle times, within a slowdown that you choose
  so that the mean slowdown of other requests stays within a goal. It also
  analyses traces of disk requests, and simulates policies for background work.
 TEXT
+cat > "$tree/DEBIAN/postinst" <<'TEXT'
+#!/bin/sh
+set -e
+# It verifies no disk before somebody wants it: systemctl enable --now idlewised.
+if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+    # The next version goes on where the one before has saved.
+    systemctl try-restart idlewised.service || true
+fi
+TEXT
+chmod 755 "$tree/DEBIAN/postinst"
 cat > "$tree/DEBIAN/prerm" <<'TEXT'
 #!/bin/sh
 set -e
@@ -48,6 +59,9 @@ running() {
     done
 }
 if [ "$1" = remove ]; then
+    if [ -d /run/systemd/system ]; then
+        systemctl disable --now idlewised.service idlewised.socket idlewise-web.socket || true
+    fi
     for process in $(running); do
         echo "idlewise: ending process $process; a scrub can go on from there after another installation"
         kill -INT "$process" || true
@@ -63,8 +77,11 @@ cat > "$tree/DEBIAN/postrm" <<'TEXT'
 #!/bin/sh
 set -e
 # Checkpoints and locks; a log of repairs is worth keeping until the package is purged.
+if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+fi
 if [ "$1" = purge ]; then
-    rm -rf /var/lib/idlewise
+    rm -rf /var/lib/idlewise /etc/idlewise
     # Where containers share it, it is a mount, and not ours alone.
     mountpoint -q /run/idlewise || rm -rf /run/idlewise
 fi

@@ -20,11 +20,19 @@ cp -a $tree/. %{buildroot}/
 mkdir -p %{buildroot}/usr/share/zsh/site-functions
 mv %{buildroot}/usr/share/zsh/vendor-completions/_idlewise %{buildroot}/usr/share/zsh/site-functions/
 rmdir %{buildroot}/usr/share/zsh/vendor-completions
+%post
+[ ! -d /run/systemd/system ] || systemctl daemon-reload
+%preun
+[ "\$1" != 0 ] || [ ! -d /run/systemd/system ] || systemctl disable --now idlewised.service idlewised.socket idlewise-web.socket
+%postun
+[ ! -d /run/systemd/system ] || systemctl daemon-reload
+[ "\$1" != 1 ] || [ ! -d /run/systemd/system ] || systemctl try-restart idlewised.service
 %files
 %defattr(-,root,root,-)
 /usr/bin/idlewise
 %doc /usr/share/doc/idlewise
 /usr/share/man/man1/*
+/usr/lib/systemd/system/*
 /usr/share/bash-completion/completions/idlewise
 /usr/share/zsh/site-functions/_idlewise
 /usr/share/fish/vendor_completions.d/idlewise.fish

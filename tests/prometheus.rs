@@ -1,0 +1,175 @@
+//! Metrics and alerts of the daemon, as Prometheus takes them.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::bench::{Bench, MIB};
+use common::idlewise;
+use serde_json::Value;
+
+/// A program of Prometheus; `None`, said aloud, where it is not there.
+fn program(name: &str) -> Option<PathBuf> {
+    let target =
+        PathBuf::from(env!("CARGO_BIN_EXE_idlewise")).parent()?.parent()?.join("prometheus/usr/bin").join(name);
+    let found = target.exists().then_some(target);
+    if found.is_none() {
+        eprintln!("SKIPPED: it needs Prometheus (tests/prometheus/fetch.sh)");
+    }
+    found
+}
+
+fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Ends with the test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Status and body of what is asked on the network.
+fn asked(port: u16, request: &str, host: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(format!("{request} HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.into()))
+}
+
+/// A socket with a port of its own.
+fn listener() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "not {what}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn alerts_say_what_they_should() {
+    let Some(promtool) = program("promtool") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["packaging/prometheus/idlewise.rules.yml", "tests/prometheus/alerts.yml"] {
+        let file = project().join(file);
+        fs::copy(&file, folder.path().join(file.file_name().unwrap())).unwrap();
+    }
+    for arguments in [["check", "rules", "idlewise.rules.yml"], ["test", "rules", "alerts.yml"]] {
+        let output = Command::new(&promtool).args(arguments).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}{}", common::stdout(&output), common::stderr(&output));
+    }
+}
+
+/// What the dashboard and the alerts ask for.
+fn expressions() -> Vec<String> {
+    let board = fs::read_to_string(project().join("packaging/prometheus/idlewise-dashboard.json")).unwrap();
+    let board: Value = serde_json::from_str(&board).unwrap();
+    let panels = board["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let of = |target: &Value| target["expr"].as_str().unwrap().replace("$job", ".*").replace("$instance", ".*");
+    targets.map(of).collect()
+}
+
+#[test]
+fn root_prometheus_reads_the_metrics() {
+    let (Some(promtool), Some(prometheus)) = (program("promtool"), program("prometheus")) else { return };
+    let Some(bench) = Bench::new(16 * MIB, &[], true) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let config = format!(
+        "[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n[web]\nhosts = [\"store1\"]\n",
+        bench.path()
+    );
+    fs::write(at("idlewise.toml"), config).unwrap();
+    // As systemd hands a socket over.
+    let (web, port) = listener();
+    let daemon = idlewise(&[
+        "daemon",
+        "--look-every",
+        "200ms",
+        "--config",
+        &at("idlewise.toml"),
+        "--state-dir",
+        &at("states"),
+        "--socket",
+        &at("control"),
+    ]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&0 0</dev/null"#, "sh"]);
+    shell.arg(daemon.get_program()).args(daemon.get_args()).stdin(Stdio::from(OwnedFd::from(web)));
+    let _daemon = Ends(shell.stdout(Stdio::null()).stderr(File::create(at("said")).unwrap()).spawn().unwrap());
+    let ask = |request: &str, host: &str| asked(port, request, host);
+    let (_, metrics) = until("verifying", || {
+        ask("GET /metrics", "localhost")
+            .filter(|(status, text)| *status == 200 && text.contains("state=\"running\"} 1"))
+    });
+    let mut check =
+        Command::new(promtool).args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    check.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = check.wait_with_output().unwrap();
+    assert!(output.status.success() && common::stderr(&output).is_empty(), "{}", common::stderr(&output));
+
+    // From the network it is only read, and by the names of this machine.
+    let status = |request: &str, host: &str| ask(request, host).map(|(status, _)| status);
+    assert_eq!((status("GET /", "127.0.0.1"), status("GET /", "store1:9927")), (Some(200), Some(200)));
+    assert_eq!((status("GET /", "evil.example"), status("GET /metrics", "[::2]")), (Some(421), Some(421)));
+    assert_eq!(status("POST /v1/pause", "localhost"), Some(403));
+
+    // Whoever sends nothing keeps nobody else out for long.
+    let idle: Vec<_> = (0..1000).filter_map(|_| TcpStream::connect(("127.0.0.1", port)).ok()).collect();
+    assert!(idle.len() > 500, "{}", idle.len());
+    let mut control = std::os::unix::net::UnixStream::connect(at("control")).unwrap();
+    control.write_all(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut head = [0; 12];
+    until("answered beside them", || control.read_exact(&mut head).is_ok().then_some(()));
+    until("answered again", || ask("GET /metrics", "localhost").filter(|(status, _)| *status == 200));
+    drop(idle);
+
+    let (free, its_port) = listener();
+    drop(free);
+    let config = format!(
+        "global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: idlewise, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
+    );
+    fs::write(at("prometheus.yml"), config).unwrap();
+    let files = [format!("--config.file={}", at("prometheus.yml")), format!("--storage.tsdb.path={}", at("data"))];
+    let mut server = Command::new(prometheus);
+    server.args(files).arg(format!("--web.listen-address=127.0.0.1:{its_port}"));
+    let _server = Ends(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let query = |expression: &str| {
+        let escaped: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let (_, body) = asked(its_port, &format!("GET /api/v1/query?query={escaped}"), "localhost")?;
+        serde_json::from_str::<Value>(&body).ok()
+    };
+    until("scraped", || query("up").filter(|answer| answer["data"]["result"][0]["value"][1] == "1"));
+    for expression in expressions() {
+        // Rates need two values; a forecast is known only after an hour.
+        let found = until(&expression, || {
+            let answer = query(&expression)?;
+            assert_eq!(answer["status"], "success", "{expression}: {answer}");
+            let count = answer["data"]["result"].as_array()?.len();
+            (count > 0).then_some(count)
+        });
+        assert!(found > 0, "{expression}");
+    }
+}

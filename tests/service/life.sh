@@ -1,0 +1,46 @@
+#!/bin/bash
+# Runs under the systemd of boot.sh: the life of idlewised, step by step. Each line of /out.txt is a step and what was seen.
+exec > /out.txt 2>&1
+disk=$1
+tell() { echo "$1: $2"; }
+page() { curl -s --max-time 10 "http://127.0.0.1:9927$1"; }
+# What the service says of the disk: a field of its status.
+said() { curl -s --max-time 10 --unix-socket /run/idlewise/control.sock "http://localhost/v1/status" | grep -o "\"$1\": \"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
+until_it() {
+    for _ in $(seq 1200); do
+        "${@:2}" && { tell "$1" yes; return; }
+        sleep 0.1
+    done
+    tell "$1" "no: $(systemctl status idlewised --no-pager 2>&1 | tail -n 20; idlewise status "$disk"; said why)"
+}
+is_state() { [ "$(said state)" = "$1" ]; }
+main() { systemctl show -P MainPID idlewised; }
+
+until_it running is_state running
+# Whoever is in the service cannot write to a disk, root or not.
+tell "may write" "$(echo $BASHPID > /sys/fs/cgroup/system.slice/idlewised.service/cgroup.procs; dd if=/dev/zero of="$disk" bs=512 count=1 conv=notrunc 2>&1 | grep -o 'Operation not permitted')"
+tell page "$(page / | grep -c 'class="disks"')"
+tell metrics "$(page /metrics | grep -c '^idlewise_disk_state')"
+tell "network orders" "$(curl -s -o /dev/null -w '%{http_code}' -X POST http://127.0.0.1:9927/v1/pause)"
+idlewise pause "$disk" --why test > /dev/null
+until_it paused is_state paused
+idlewise resume "$disk" > /dev/null
+until_it resumed is_state running
+cp /etc/idlewise/idlewise.toml /tmp/good.toml
+echo 'unknown = 1' >> /etc/idlewise/idlewise.toml
+systemctl reload idlewised
+until_it "wrong file refused" sh -c 'curl -s --unix-socket /run/idlewise/control.sock http://localhost/v1/status | grep -q "unknown field"'
+cp /tmp/good.toml /etc/idlewise/idlewise.toml
+systemctl reload idlewised
+until_it "file read again" sh -c '! curl -s --unix-socket /run/idlewise/control.sock http://localhost/v1/status | grep -q "unknown field"'
+before=$(main)
+kill -9 "$before"
+is_another() { now=$(main); [ "$now" != 0 ] && [ "$now" != "$before" ] && is_state running; }
+until_it "goes on after a kill" is_another
+until_it complete is_state complete
+tell found "$(idlewise status "$disk" --json | tr -d ' \n' | grep -o '"lba":[0-9]*,"blocks":[0-9]*' | head -n 1)"
+tell history "$(idlewise history "$disk" --json | grep -c completed_unix_s)"
+systemctl stop idlewised
+tell "left running" "$(pgrep -c -x idlewise)"
+tell result "$(systemctl show -P Result idlewised)"
+systemctl exit 0

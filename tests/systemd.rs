@@ -1,0 +1,103 @@
+//! The units of the packages, under a real systemd in a container.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use common::bench::{Bench, MIB};
+use common::{stderr, stdout};
+
+const UNITS: [&str; 3] = ["idlewised.service", "idlewised.socket", "idlewise-web.socket"];
+
+fn units() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd")
+}
+
+/// Whether there is a systemd; else it is said.
+fn has_systemd() -> bool {
+    let is_there = Path::new("/lib/systemd/systemd").exists();
+    if !is_there {
+        eprintln!("SKIPPED: it needs systemd");
+    }
+    is_there
+}
+
+/// As systemd itself rates it, in tenths: 0 is no exposure, 100 is all of it.
+#[test]
+fn the_unit_exposes_little() {
+    if !has_systemd() {
+        return;
+    }
+    let unit = units().join(UNITS[0]);
+    let output = Command::new("systemd-analyze")
+        .args(["security", "--offline=true", "--threshold=18", "--no-pager", unit.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn root_the_service_lives_under_systemd() {
+    if !has_systemd() {
+        return;
+    }
+    let Some(bench) = Bench::new(64 * MIB, std::slice::from_ref(&(5000..5002)), true) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (files, out) = (folder.path().join("files"), folder.path().join("out.txt"));
+    let put = |path: &str, text: &str| {
+        let path = files.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let unit = |name: &str, text: &str| put(&format!("etc/systemd/system/{name}"), text);
+    for name in UNITS {
+        unit(name, &fs::read_to_string(units().join(name)).unwrap());
+    }
+    // It is a container here, and nobody waits half a minute for it.
+    unit(
+        "idlewised.service.d/test.conf",
+        "[Unit]\nConditionVirtualization=\n[Service]\nRestartSec=1s\nExecStart=\nExecStart=/usr/bin/idlewise daemon --look-every 200ms\n",
+    );
+    unit("itest.target", "[Unit]\nWants=life.service idlewised.service idlewised.socket idlewise-web.socket\n");
+    unit(
+        "life.service",
+        &format!("[Unit]\nAfter=idlewised.service\n[Service]\nType=oneshot\nExecStart=/life.sh {}\n", bench.path()),
+    );
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/service");
+    put("life.sh", &fs::read_to_string(here.join("life.sh")).unwrap());
+    let config = format!(
+        "[defaults]\nverify_every = \"1d\"\n[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n",
+        bench.path()
+    );
+    put("etc/idlewise/idlewise.toml", &config);
+    fs::create_dir_all(files.join("usr/bin")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_idlewise"), files.join("usr/bin/idlewise")).unwrap();
+    let output = Command::new(here.join("boot.sh")).args([&files, &out]).arg(bench.path()).output().unwrap();
+    let told = fs::read_to_string(&out).unwrap();
+    let seen: BTreeMap<&str, &str> = told.lines().filter_map(|line| line.split_once(": ")).collect();
+    let all = || format!("{told}\n{}{}", stdout(&output), stderr(&output));
+    assert_eq!(seen.get("result"), Some(&"success"), "{}", all());
+    for (step, expected) in [
+        ("running", "yes"),
+        ("may write", "Operation not permitted"),
+        ("page", "1"),
+        ("network orders", "403"),
+        ("paused", "yes"),
+        ("resumed", "yes"),
+        ("wrong file refused", "yes"),
+        ("file read again", "yes"),
+        ("goes on after a kill", "yes"),
+        ("complete", "yes"),
+        ("found", "\"lba\":5000,\"blocks\":2"),
+        ("history", "1"),
+        ("left running", "0"),
+    ] {
+        assert_eq!(seen.get(step), Some(&expected), "{step}: {}", all());
+    }
+    assert!(seen["metrics"].parse::<u32>().unwrap() >= 5, "{}", all());
+}
