@@ -60,7 +60,7 @@ running() {
 }
 if [ "$1" = remove ]; then
     if [ -d /run/systemd/system ]; then
-        systemctl disable --now idlewised.service idlewised.socket idlewise-web.socket || true
+        systemctl disable --now idlewised.service idlewised.socket idlewise-web.socket idlewise-notify.path || true
     fi
     for process in $(running); do
         echo "idlewise: ending process $process; a scrub can go on from there after another installation"

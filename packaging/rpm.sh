@@ -23,7 +23,7 @@ rmdir %{buildroot}/usr/share/zsh/vendor-completions
 %post
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 %preun
-[ "\$1" != 0 ] || [ ! -d /run/systemd/system ] || systemctl disable --now idlewised.service idlewised.socket idlewise-web.socket
+[ "\$1" != 0 ] || [ ! -d /run/systemd/system ] || systemctl disable --now idlewised.service idlewised.socket idlewise-web.socket idlewise-notify.path
 %postun
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 [ "\$1" != 1 ] || [ ! -d /run/systemd/system ] || systemctl try-restart idlewised.service

@@ -152,6 +152,7 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
         said.contains(&told) && said.matches("verified; the next pass begins in ").count() == 2
     });
     // What it shows: metrics, and a page that runs nothing of others.
+    daemon.until("seen by the daemon as well", |_| state(bad.path())["state"] == "complete");
     let (head, metrics) = asked(&socket, "GET /metrics");
     assert!(head.contains("200 OK") && head.contains("text/plain; version=0.0.4"), "{head}");
     let name = bad.path().trim_start_matches("/dev/");
@@ -202,4 +203,40 @@ fn a_configuration_that_is_wrong_is_said_with_its_line() {
         assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""), "{said}");
         assert!(said.contains("line 2") && said.contains("500us, 1ms"), "{said}");
     }
+}
+
+#[test]
+fn a_message_that_cannot_be_sent_is_said_and_one_that_can_arrives() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let notify = |config: &str, more: &[&str]| {
+        fs::write(at("idlewise.toml"), config).unwrap();
+        run(&[&["notify", "--config", &at("idlewise.toml"), "--spool", &at("outbox")], more].concat())
+    };
+    let output = notify("", &["--test"]);
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("[notify] mail"), "{}", stderr(&output));
+    let output = notify("[notify]\nmail = [\"-oQ/tmp\"]\n", &["--test"]);
+    assert!(stderr(&output).contains("is no address"), "{}", stderr(&output));
+    let output = notify("[notify]\ncommand = [\"/bin/false\"]\n", &["--test"]);
+    assert!(
+        output.status.code() == Some(1) && stderr(&output).contains("/bin/false: exit status: 1"),
+        "{}",
+        stderr(&output)
+    );
+    let takes = format!("[notify]\ncommand = [\"/bin/sh\", \"-c\", \"cat > {}; env >> {}\"]\n", at("text"), at("text"));
+    let output = notify(&takes, &["--test"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = fs::read_to_string(at("text")).unwrap();
+    assert!(text.contains("Nothing is wrong") && text.contains("IDLEWISE_FAILTYPE=Test"), "{text}");
+    assert_eq!(notify(&takes, &[]).status.code(), Some(2), "nothing waits");
+    // What is no message is thrown away, and those behind it are sent.
+    fs::create_dir_all(at("outbox")).unwrap();
+    fs::write(folder.path().join("outbox/1.json"), "{").unwrap();
+    let message = r#"{"version":1,"unix_s":1.0,"kind":"Behind","device":"/dev/sda","identity":"a","subject":"late","text":"It is late.","before":2,"first_unix_s":0.5}"#;
+    fs::write(folder.path().join("outbox/2.json"), message).unwrap();
+    let output = notify(&takes, &[]);
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("1.json"), "{}", stderr(&output));
+    let text = fs::read_to_string(at("text")).unwrap();
+    assert!(text.contains("It is late.") && text.contains("IDLEWISE_PREVCNT=2"), "{text}");
+    assert_eq!(fs::read_dir(folder.path().join("outbox")).unwrap().count(), 0);
 }

@@ -11,7 +11,8 @@ use std::process::Command;
 use common::bench::{Bench, MIB};
 use common::{stderr, stdout};
 
-const UNITS: [&str; 3] = ["idlewised.service", "idlewised.socket", "idlewise-web.socket"];
+const UNITS: [&str; 5] =
+    ["idlewised.service", "idlewised.socket", "idlewise-web.socket", "idlewise-notify.path", "idlewise-notify.service"];
 
 fn units() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd")
@@ -28,16 +29,17 @@ fn has_systemd() -> bool {
 
 /// As systemd itself rates it, in tenths: 0 is no exposure, 100 is all of it.
 #[test]
-fn the_unit_exposes_little() {
+fn units_expose_little() {
     if !has_systemd() {
         return;
     }
-    let unit = units().join(UNITS[0]);
-    let output = Command::new("systemd-analyze")
-        .args(["security", "--offline=true", "--threshold=18", "--no-pager", unit.to_str().unwrap()])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    for (unit, most) in [("idlewised.service", 17), ("idlewise-notify.service", 35)] {
+        let threshold = format!("--threshold={most}");
+        let unit = units().join(unit);
+        let arguments = ["security", "--offline=true", &threshold, "--no-pager", unit.to_str().unwrap()];
+        let output = Command::new("systemd-analyze").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    }
 }
 
 #[test]
@@ -63,17 +65,29 @@ fn root_the_service_lives_under_systemd() {
         "idlewised.service.d/test.conf",
         "[Unit]\nConditionVirtualization=\n[Service]\nRestartSec=1s\nExecStart=\nExecStart=/usr/bin/idlewise daemon --look-every 200ms\n",
     );
-    unit("itest.target", "[Unit]\nWants=life.service idlewised.service idlewised.socket idlewise-web.socket\n");
+    unit(
+        "itest.target",
+        "[Unit]\nWants=life.service idlewised.service idlewised.socket idlewise-web.socket idlewise-notify.path\n",
+    );
     unit(
         "life.service",
         &format!("[Unit]\nAfter=idlewised.service\n[Service]\nType=oneshot\nExecStart=/life.sh {}\n", bench.path()),
     );
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/service");
     put("life.sh", &fs::read_to_string(here.join("life.sh")).unwrap());
-    let config = format!(
-        "[defaults]\nverify_every = \"1d\"\n[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n",
-        bench.path()
+    // As a mailer and a chat would take it.
+    put("usr/sbin/sendmail", "#!/bin/sh\n[ \"$*\" = '-t -i' ] && cat >> /tmp/mail\n");
+    put(
+        "usr/local/bin/hook",
+        "#!/bin/sh\nread -r line\necho \"$IDLEWISE_FAILTYPE $IDLEWISE_DEVICE $line\" >> /tmp/hook\n",
     );
+    let told = "[notify]\nmail = [\"root\"]\ncommand = [\"/usr/local/bin/hook\"]\nwebhook = { url_file = \"/etc/idlewise/url\" }\n";
+    put("etc/idlewise/url", "http://127.0.0.1:8099/hook\n");
+    let config = told.to_string()
+        + &format!(
+            "[defaults]\nverify_every = \"1d\"\n[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n",
+            bench.path()
+        );
     put("etc/idlewise/idlewise.toml", &config);
     fs::create_dir_all(files.join("usr/bin")).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_idlewise"), files.join("usr/bin/idlewise")).unwrap();
@@ -95,6 +109,11 @@ fn root_the_service_lives_under_systemd() {
         ("complete", "yes"),
         ("found", "\"lba\":5000,\"blocks\":2"),
         ("history", "1"),
+        ("mailed", "yes"),
+        ("mail says", "1"),
+        ("commanded", "yes"),
+        ("posted", "yes"),
+        ("waiting", "0"),
         ("left running", "0"),
     ] {
         assert_eq!(seen.get(step), Some(&expected), "{step}: {}", all());

@@ -16,6 +16,15 @@ until_it() {
 is_state() { [ "$(said state)" = "$1" ]; }
 main() { systemctl show -P MainPID idlewised; }
 
+# Takes what is posted to it, one message after the other.
+python3 -c '
+import http.server
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        with open("/tmp/posted", "ab") as file: file.write(self.rfile.read(int(self.headers["Content-Length"])) + b"\n")
+        self.send_response(200); self.end_headers()
+    def log_message(self, *_): pass
+http.server.HTTPServer(("127.0.0.1", 8099), Hook).serve_forever()' &
 until_it running is_state running
 # Whoever is in the service cannot write to a disk, root or not.
 tell "may write" "$(echo $BASHPID > /sys/fs/cgroup/system.slice/idlewised.service/cgroup.procs; dd if=/dev/zero of="$disk" bs=512 count=1 conv=notrunc 2>&1 | grep -o 'Operation not permitted')"
@@ -40,6 +49,12 @@ until_it "goes on after a kill" is_another
 until_it complete is_state complete
 tell found "$(idlewise status "$disk" --json | tr -d ' \n' | grep -o '"lba":[0-9]*,"blocks":[0-9]*' | head -n 1)"
 tell history "$(idlewise history "$disk" --json | grep -c completed_unix_s)"
+until_it mailed grep -q "Subject: idlewise on .*: $disk: 2 blocks cannot be read, or are wrong" /tmp/mail
+tell "mail says" "$(grep -c "idlewise acknowledge" /tmp/mail)"
+until_it commanded grep -q "UnreadableBlocks $disk" /tmp/hook
+until_it posted grep -q '"kind":"UnreadableBlocks"' /tmp/posted
+sleep 1
+tell waiting "$(find /var/lib/idlewise/outbox -name '*.json' | wc -l)"
 systemctl stop idlewised
 tell "left running" "$(pgrep -c -x idlewise)"
 tell result "$(systemctl show -P Result idlewised)"

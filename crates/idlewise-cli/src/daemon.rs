@@ -16,7 +16,8 @@ use crate::control;
 use crate::exit::Exit;
 use crate::output::{self, say};
 
-const CONFIG: &str = "/etc/idlewise/idlewise.toml";
+/// Where the configuration is.
+pub const CONFIG: &str = "/etc/idlewise/idlewise.toml";
 
 /// Verify every disk of this machine in time, at its slowdown goal. For a service manager such as systemd
 ///

@@ -70,6 +70,13 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         ],
     ),
     (
+        &["notify"],
+        &[
+            ("idlewise notify --test", "Whether messages arrive, by what the configuration says"),
+            ("idlewise notify --config idlewise.toml --test", "The same before that file is put in place"),
+        ],
+    ),
+    (
         &["owner-scrub"],
         &[
             ("idlewise owner-scrub /dev/md0 --allow-writes", "md's check, while nobody uses the array"),

@@ -20,6 +20,7 @@ mod input;
 mod live;
 mod made;
 mod memory;
+mod notify;
 mod output;
 mod overview;
 mod owner_scrub;
@@ -73,6 +74,7 @@ enum Command {
     Start(control::StartArguments),
     Acknowledge(control::AcknowledgeArguments),
     History(control::HistoryArguments),
+    Notify(notify::Arguments),
     Run(Box<run::Arguments>),
     /// Let go what `run` holds, when that is gone
     #[command(hide = true)]
@@ -144,6 +146,7 @@ fn whole() -> ExitCode {
         Command::Start(arguments) => control::start(&arguments),
         Command::Acknowledge(arguments) => control::acknowledge(&arguments),
         Command::History(arguments) => control::history(&arguments),
+        Command::Notify(arguments) => notify::run(&arguments),
         Command::Reliability(arguments) => reliability::run(&arguments),
         Command::OwnerScrub(arguments) => owner_scrub::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

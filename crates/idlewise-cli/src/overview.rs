@@ -32,6 +32,7 @@ const GROUPS: &[Group] = &[
             ("start", "Have it begin a pass now"),
             ("acknowledge", "Tell it that bad blocks are known"),
             ("history", "Show the passes of a disk"),
+            ("notify", "Send the messages of the daemon"),
         ],
     ),
     (

@@ -9,6 +9,8 @@ use idlewise::order::Name;
 use idlewise::schedule::Windows;
 use serde::Deserialize;
 
+use crate::messages::Repeat;
+
 /// What is wished for a disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wish {
@@ -60,6 +62,8 @@ pub struct Config {
     defaults: Section,
     disks: Vec<Section>,
     web: Web,
+    /// Who is told.
+    pub notify: Notify,
 }
 
 /// The file cannot be used.
@@ -84,6 +88,50 @@ struct File {
     defaults: Section,
     disk: Vec<Section>,
     web: Web,
+    notify: Notify,
+}
+
+/// `[notify]`: who is told.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Notify {
+    /// Addresses of mail, such as `root`.
+    pub mail: Vec<String>,
+    /// A command, and what is handed to it: it reads the message and gets the rest in its environment.
+    pub command: Vec<String>,
+    /// Where the message is posted as JSON.
+    pub webhook: Option<Webhook>,
+    /// When it is told again.
+    pub repeat: Repeat,
+}
+
+/// Where messages are posted.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Webhook {
+    /// A file that holds the address: whoever knows it may post there.
+    pub url_file: std::path::PathBuf,
+}
+
+impl Notify {
+    /// Whether anybody is.
+    pub fn is_wanted(&self) -> bool {
+        !self.mail.is_empty() || !self.command.is_empty() || self.webhook.is_some()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let is_address =
+            |address: &&String| address.is_empty() || address.starts_with('-') || address.contains(char::is_control);
+        if let Some(address) = self.mail.iter().find(is_address) {
+            return Err(format!("[notify] mail: '{}' is no address", address.escape_default()));
+        }
+        match self.command.first() {
+            Some(command) if !command.starts_with('/') => {
+                Err(format!("[notify] command: '{command}' must be a whole path, such as \"/etc/idlewise/notify\""))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// `[web]`: the page.
@@ -157,7 +205,7 @@ impl Config {
     /// # Errors
     /// What is wrong, with the line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let File { defaults, disk, web } =
+        let File { defaults, disk, web, notify } =
             toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string())?;
         if defaults.r#match.is_some() || defaults.ignore.is_some() {
             return Err("[defaults] has no 'match' and no 'ignore': they belong into a [[disk]]".into());
@@ -169,7 +217,8 @@ impl Config {
                 ));
             }
         }
-        let config = Self { defaults, disks: disk, web };
+        notify.check()?;
+        let config = Self { defaults, disks: disk, web, notify };
         for section in &config.disks {
             let of = section.r#match.as_deref().unwrap_or_default();
             config.with(Some(section)).check().map_err(|problem| format!("the disks of '{of}': {problem}"))?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,7 +15,8 @@ use crate::control::{Asked, Control};
 use crate::decision::{Next, next};
 use crate::disk::Disk;
 use crate::machine::{Moment, on_battery, present, shares};
-use crate::overview::Loaded;
+use crate::messages::{due, outbox, post};
+use crate::overview::{Loaded, Overview};
 use crate::record::{Known, Record};
 use crate::told::{Level, notify, say, watchdog};
 use crate::web::Request;
@@ -206,7 +208,41 @@ impl Daemon {
             self.save();
         }
         let overview = self.overview(now.unix_s);
+        self.tell_people(&overview);
         *self.control.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overview);
+    }
+
+    /// Has messages wait for those who want to be told.
+    fn tell_people(&mut self, overview: &Overview) {
+        let mut messages = Vec::new();
+        for disk in overview.disks.iter().filter(|_| self.config.notify.is_wanted()) {
+            let Some(known) = self.record.disks.get_mut(&disk.identity) else { continue };
+            messages.extend(due(disk, self.config.notify.repeat, overview.unix_s, &mut known.told));
+        }
+        if messages.is_empty() {
+            return;
+        }
+        // Told once, whatever happens meanwhile.
+        self.save();
+        if let Err(error) = post(&outbox(self.options.states.path()), &messages) {
+            say(Level::Error, &format!("nobody can be told: {error}"));
+        }
+        self.send();
+    }
+
+    /// Sends what waits, where no unit of systemd does.
+    fn send(&self) {
+        if std::env::var_os("NOTIFY_SOCKET").is_some() {
+            return;
+        }
+        let mut command = Command::new(&self.options.program);
+        command.arg("notify").arg("--config").arg(&self.options.config);
+        command.arg("--spool").arg(outbox(self.options.states.path())).stdin(Stdio::null()).stdout(Stdio::null());
+        match command.spawn() {
+            // Whoever waits for it waits for mail.
+            Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+            Err(error) => say(Level::Error, &format!("nobody can be told: {error}")),
+        }
     }
 
     /// Keeps what is to be remembered. It is tried again later where that fails.

@@ -20,6 +20,9 @@ const LONGEST_RETRY_S: f64 = 6.0 * 3600.0;
 /// A scrub that has run for so long is begun anew where what it may spend has changed by more than a quarter.
 const SETTLED: Duration = Duration::from_secs(600);
 
+/// What a scrub does before its first request; nothing, where it has not said so yet.
+const LEARNS: [&str; 3] = ["", "observing", "calibrating"];
+
 /// A disk that is looked after.
 pub struct Disk {
     /// Where it is.
@@ -98,7 +101,9 @@ impl Disk {
     pub fn account(&mut self, now: Moment, passed: Duration) -> Option<(u32, f64, u64)> {
         let verified = self.pass.as_ref().map(Pass::verified);
         if self.worker.is_some() {
-            self.hour.wanted_s += passed.as_secs_f64();
+            // What it learns first says nothing of how fast it will be: a scrub that is ended meanwhile would count as one that never ends.
+            let learns = self.run.as_ref().is_none_or(|run| LEARNS.contains(&&*run.doing) && run.verified_bytes == 0);
+            self.hour.wanted_s += if learns { 0.0 } else { passed.as_secs_f64() };
             // A new pass begins anew.
             let before = self.verified.filter(|before| Some(*before) <= verified).unwrap_or_default();
             let bytes = verified.unwrap_or_default().0 - before.0;

@@ -4,6 +4,7 @@
 //! Config ──► Wish of a disk ─┐
 //! machine ─► disks, the time ─┼─► decision ──► Worker   one process of `idlewise scrub`, begun and ended
 //! Record ──► its hours ───────┘       │ └────► Record    what the hour gave, what passes cost
+//! Overview ──► messages ──► a folder, from which `idlewise notify` sends them
 //! web, control ──► orders ────────────┘ └────► Overview ──► web   page, metrics, status
 //! ```
 //!
@@ -15,6 +16,7 @@ mod daemon;
 mod decision;
 mod disk;
 mod machine;
+mod messages;
 mod orders;
 mod overview;
 mod record;
@@ -22,10 +24,11 @@ mod told;
 mod web;
 mod worker;
 
-pub use config::{Config, ConfigError, OnBattery, WhenBehind, Wish};
+pub use config::{Config, ConfigError, Notify, OnBattery, Webhook, WhenBehind, Wish};
 pub use control::Until;
 pub use daemon::{Daemon, Options};
 pub use decision::{Facts, Next, Reason, next};
 pub use machine::{Moment, Present, present};
+pub use messages::{Kind, Message, outbox, read as read_message, waiting};
 pub use record::{Done, Known, Paused, Record};
 pub use web::http::escaped;

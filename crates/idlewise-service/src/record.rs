@@ -9,6 +9,8 @@ use idlewise::schedule::Week;
 use idlewise_linux::replace_file;
 use serde::{Deserialize, Serialize};
 
+use crate::messages::Kind;
+
 /// Version 1 knew of no pauses and kept no passes.
 const VERSION: u32 = 2;
 /// So many passes of a disk are remembered.
@@ -39,6 +41,23 @@ pub struct Known {
     /// The passes that are over, the latest last.
     #[serde(default)]
     pub passes: Vec<Done>,
+    /// What was told of it and is not over.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub told: BTreeMap<Kind, Told>,
+}
+
+/// That something was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// When for the first time, in seconds since 1970.
+    pub first_unix_s: f64,
+    /// How often.
+    pub count: u32,
+    /// When it is told again.
+    pub next_unix_s: f64,
+    /// How bad it was, such as the number of bad blocks.
+    pub worth: u64,
 }
 
 /// That nothing is verified.

@@ -1,0 +1,213 @@
+//! `idlewise notify`: sends the messages of the daemon that wait.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use idlewise_linux::scrub::StateFolder;
+use idlewise_service::{Config, Message, Notify, outbox, read_message, waiting};
+
+use crate::daemon::CONFIG;
+use crate::dates::{date, unix_now};
+use crate::exit::Exit;
+use crate::output::{self, say};
+
+/// Whoever sends has so long for a message.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What could not be sent is tried again after so long, then after twice as long, so often.
+const AGAIN: Duration = Duration::from_secs(20);
+const TRIES: u32 = 5;
+/// What could not be sent at all lies here.
+const FAILED: &str = "failed";
+
+/// Send the messages of the daemon that wait, by what the configuration says. For a service manager such as systemd
+///
+/// A message that cannot be sent is tried again for five minutes, and then put aside into the folder `failed` beside the others, where the next
+/// run tries it again. `--test` sends a test.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Configuration, with a section [notify]
+    #[arg(long, value_name = "FILE", default_value = CONFIG)]
+    config: PathBuf,
+
+    /// Folder in which the messages wait [default: /var/lib/idlewise/outbox]
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
+
+    /// Send a message that says that messages arrive, and nothing else
+    #[arg(long)]
+    test: bool,
+}
+
+/// Sends them.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let config = Config::read(&arguments.config)?;
+    let notify = &config.notify;
+    if !notify.is_wanted() {
+        bail!(
+            "{}: nobody is to be told; a section such as [notify] mail = [\"root\"] says who is",
+            arguments.config.display()
+        );
+    }
+    if arguments.test {
+        send(notify, &Message::test(unix_now() as f64), &mut Vec::new())?;
+        output::text("a test was sent\n")?;
+        return Ok(Exit::Clean);
+    }
+    let spool = arguments.spool.clone().unwrap_or_else(|| outbox(StateFolder::choose(None).path()));
+    let failed = spool.join(FAILED);
+    let shown = || spool.display().to_string();
+    let mut all = waiting(&failed).with_context(shown)?;
+    all.extend(waiting(&spool).with_context(shown)?);
+    if all.is_empty() {
+        say!("idlewise: no messages wait");
+        return Ok(Exit::NothingToDo);
+    }
+    let mut are_sent = true;
+    for path in all {
+        are_sent &= deliver(notify, &path, &failed)?;
+    }
+    Ok(if are_sent { Exit::Clean } else { Exit::CouldNotRun })
+}
+
+/// Sends one, and tries again for a while; whether it was sent.
+fn deliver(notify: &Notify, path: &Path, failed: &Path) -> anyhow::Result<bool> {
+    let shown = || path.display().to_string();
+    let message = match read_message(path) {
+        Ok(message) => message,
+        // Another run has sent it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => {
+            say!("idlewise: {}: {error}: thrown away", shown());
+            std::fs::remove_file(path).with_context(shown)?;
+            return Ok(false);
+        }
+    };
+    let mut sent = Vec::new();
+    for attempt in 0..TRIES {
+        match send(notify, &message, &mut sent) {
+            Ok(()) => {
+                std::fs::remove_file(path).with_context(shown)?;
+                return Ok(true);
+            }
+            Err(error) => say!("idlewise: '{}' cannot be sent: {error:#}", message.subject),
+        }
+        // One that failed before is tried once.
+        if path.starts_with(failed) {
+            return Ok(false);
+        }
+        if attempt + 1 < TRIES {
+            std::thread::sleep(AGAIN * 2u32.pow(attempt));
+        }
+    }
+    std::fs::create_dir_all(failed).with_context(shown)?;
+    std::fs::rename(path, failed.join(path.file_name().unwrap_or_default())).with_context(shown)?;
+    Ok(false)
+}
+
+/// Sends it by each way by which it was not sent yet.
+fn send(notify: &Notify, message: &Message, sent: &mut Vec<&'static str>) -> anyhow::Result<()> {
+    let mut problem = None;
+    let ways: [(&'static str, bool, fn(&Notify, &Message) -> anyhow::Result<()>); 3] = [
+        ("mail", !notify.mail.is_empty(), mail),
+        ("command", !notify.command.is_empty(), command),
+        ("webhook", notify.webhook.is_some(), webhook),
+    ];
+    for (way, is_wanted, send) in ways {
+        if !is_wanted || sent.contains(&way) {
+            continue;
+        }
+        match send(notify, message) {
+            Ok(()) => sent.push(way),
+            Err(error) => problem = problem.or(Some(error.context(way))),
+        }
+    }
+    problem.map_or(Ok(()), Err)
+}
+
+fn mail(notify: &Notify, message: &Message) -> anyhow::Result<()> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let one_line = |text: &str| text.replace(char::is_control, " ");
+    let text = format!(
+        "To: {}\nSubject: idlewise on {}: {}\nAuto-Submitted: auto-generated\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\
+         Content-Transfer-Encoding: 8bit\n\n{}\nSince: {}\nSent before: {} times\n",
+        notify.mail.join(", "),
+        one_line(&host),
+        one_line(&message.subject),
+        message.text,
+        date(message.first_unix_s as u64).unwrap_or_default(),
+        message.before
+    );
+    handed_to(Command::new("/usr/sbin/sendmail").args(["-t", "-i"]), text.as_bytes())
+}
+
+fn command(notify: &Notify, message: &Message) -> anyhow::Result<()> {
+    let Some((program, arguments)) = notify.command.split_first() else { return Ok(()) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for (name, value) in [
+        ("DEVICE", message.device.clone()),
+        ("DEVICEINFO", message.identity.clone()),
+        ("FAILTYPE", format!("{:?}", message.kind)),
+        ("SUBJECT", message.subject.clone()),
+        ("MESSAGE", message.subject.clone()),
+        ("FULLMESSAGE", message.text.clone()),
+        ("TFIRST", date(message.first_unix_s as u64).unwrap_or_default()),
+        ("TFIRSTEPOCH", (message.first_unix_s as u64).to_string()),
+        ("PREVCNT", message.before.to_string()),
+    ] {
+        command.env(format!("IDLEWISE_{name}"), value);
+    }
+    handed_to(&mut command, message.text.as_bytes())
+}
+
+fn webhook(notify: &Notify, message: &Message) -> anyhow::Result<()> {
+    let Some(webhook) = &notify.webhook else { return Ok(()) };
+    let file = webhook.url_file.display();
+    let url = std::fs::read_to_string(&webhook.url_file).with_context(|| file.to_string())?;
+    let url = url.trim();
+    let is_address = ["http://", "https://"].iter().any(|begin| url.starts_with(begin));
+    if !is_address
+        || url.contains(|letter: char| letter.is_control() || letter.is_whitespace() || letter == '"' || letter == '\\')
+    {
+        bail!("{file}: it holds no address such as https://chat.example.org/hook");
+    }
+    let body = serde_json::json!({
+        "text": message.subject, "kind": message.kind, "device": message.device, "identity": message.identity,
+        "message": message.text, "unix_s": message.unix_s, "first_unix_s": message.first_unix_s, "before": message.before,
+    });
+    // Whoever knows the address may post there, and the list of processes shows what a command is given.
+    let quoted = body.to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    let config = format!(
+        "url = \"{url}\"\nproto = \"=http,https\"\nsilent\nshow-error\nfail\nmax-time = 30\noutput = /dev/null\n\
+         header = \"Content-Type: application/json\"\ndata-raw = \"{quoted}\"\n"
+    );
+    handed_to(Command::new("curl").args(["--disable", "--config", "-"]), config.as_bytes())
+}
+
+/// Runs a command that reads this; an error where it fails, or takes too long.
+fn handed_to(command: &mut Command, text: &[u8]) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().with_context(|| program.clone())?;
+    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(text));
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            if !status.success() {
+                bail!("{program}: {status}");
+            }
+            // It may not want to read all of it.
+            return written.or_else(|error| {
+                if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error.into()) }
+            });
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            bail!("{program}: it does not end within {} s", PATIENCE.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,321 @@
+//! Who is told what: a message when something is wrong with a disk, again later as long as it is, and one when it is over. Messages wait in
+//! a folder for `idlewise notify`, which sends them: whoever hangs there holds up no scrub.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use idlewise::Nanos;
+use idlewise_linux::replace_file;
+use serde::{Deserialize, Serialize};
+
+use crate::overview::Seen;
+use crate::record::Told;
+
+const VERSION: u32 = 1;
+const DAY_S: f64 = 86_400.0;
+/// So many wait at most; then the oldest is dropped.
+const MOST: usize = 1000;
+/// What is told of a slowdown is of so many requests at least, and of a mean that is so much larger than the goal.
+const ENOUGH: u64 = 1000;
+const ABOVE: f64 = 1.1;
+
+/// What may be wrong with a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Kind {
+    /// Blocks cannot be read, or are wrong, that nobody has acknowledged.
+    UnreadableBlocks,
+    /// It is expected not to be verified in time.
+    Behind,
+    /// It was not verified in time.
+    Overdue,
+    /// Its scrub fails.
+    ScrubFailed,
+    /// Others are slowed down by more than the goal.
+    SlowdownAboveGoal,
+    /// Something of these is over.
+    Recovered,
+    /// Nothing is wrong: somebody wants to see a message.
+    Test,
+}
+
+/// When it is told again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Repeat {
+    /// Never.
+    Once,
+    /// Every day.
+    Daily,
+    /// After 1, 2, 4 and so on up to 32 days.
+    #[default]
+    Diminishing,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    version: u32,
+    /// When it was written, in seconds since 1970.
+    pub unix_s: f64,
+    /// What is wrong.
+    pub kind: Kind,
+    /// The disk.
+    pub device: String,
+    /// Which one that is.
+    pub identity: String,
+    /// In a line.
+    pub subject: String,
+    /// And what to do about it.
+    pub text: String,
+    /// So many were sent of this before.
+    pub before: u32,
+    /// When it began, in seconds since 1970.
+    pub first_unix_s: f64,
+}
+
+impl Message {
+    /// One that says that messages arrive.
+    pub fn test(now: f64) -> Self {
+        Self {
+            version: VERSION,
+            unix_s: now,
+            kind: Kind::Test,
+            device: String::new(),
+            identity: String::new(),
+            subject: "a test of idlewise's messages".into(),
+            text: "Messages of idlewise arrive here. Nothing is wrong.".into(),
+            before: 0,
+            first_unix_s: now,
+        }
+    }
+
+    fn of(disk: &Seen, kind: Kind, now: f64, told: &Told, (subject, next): (String, &str)) -> Self {
+        let text = format!("{}: {subject}.\n\nDisk: {}\n{next}\n", disk.device, disk.identity);
+        Self {
+            version: VERSION,
+            unix_s: now,
+            kind,
+            device: disk.device.clone(),
+            identity: disk.identity.clone(),
+            subject: format!("{}: {subject}", disk.device),
+            text,
+            before: told.count.saturating_sub(1),
+            first_unix_s: told.first_unix_s,
+        }
+    }
+}
+
+/// What is wrong with a disk now, how bad that is, in words, and what to do.
+fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
+    let mut wrong = Vec::new();
+    let bad = disk.bad();
+    if bad > disk.acknowledged_blocks {
+        let next = "`idlewise status` with this disk lists them and says what to do; `idlewise acknowledge` ends these messages.";
+        wrong.push((Kind::UnreadableBlocks, bad, (format!("{bad} blocks cannot be read, or are wrong"), next)));
+    }
+    let late = "Allow a larger mean slowdown or longer windows, or verify it less often.";
+    match disk.standing {
+        "overdue" => {
+            let since = Nanos(((now - disk.due_unix_s).max(0.0) * 1e9) as u64);
+            wrong.push((Kind::Overdue, 0, (format!("was not verified in time: that was due {since} ago"), late)));
+        }
+        "behind" => wrong.push((Kind::Behind, 0, ("is expected not to be verified in time".into(), late))),
+        _ => {}
+    }
+    if disk.state == "failed" {
+        let next = "`journalctl -u idlewised` says why.";
+        wrong.push((Kind::ScrubFailed, 0, ("its scrub fails".into(), next)));
+    }
+    let mean = disk.foreground_slowdown_s / disk.foreground_requests.max(1) as f64;
+    if disk.foreground_requests >= ENOUGH && mean > ABOVE * disk.goal_mean_slowdown_s {
+        let [mean, goal] = [mean, disk.goal_mean_slowdown_s].map(|seconds| Nanos((seconds * 1e9) as u64));
+        let subject = format!("scrubs slow other requests by {mean} on average, more than their goal of {goal}");
+        wrong.push((
+            Kind::SlowdownAboveGoal,
+            0,
+            (subject, "This should not happen: `idlewise status` shows the account."),
+        ));
+    }
+    wrong
+}
+
+/// What is to be told of a disk now; `told` is what was, and is kept up to date.
+pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told>) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let wrong = wrong(disk, now);
+    let over: Vec<Kind> = told.keys().copied().filter(|kind| !wrong.iter().any(|(now, ..)| now == kind)).collect();
+    for kind in over {
+        let before = told.remove(&kind).unwrap_or_default();
+        let words = match kind {
+            Kind::UnreadableBlocks => "no blocks that nobody has acknowledged are unreadable or wrong any more",
+            Kind::Behind | Kind::Overdue => "is expected to be verified in time again",
+            Kind::ScrubFailed => "its scrub goes on",
+            Kind::SlowdownAboveGoal => "scrubs slow other requests by no more than their goal again",
+            Kind::Recovered | Kind::Test => continue,
+        };
+        // One that was late and is overdue now is not in time.
+        if !(kind == Kind::Behind && disk.standing == "overdue") {
+            messages.push(Message::of(
+                disk,
+                Kind::Recovered,
+                now,
+                &before,
+                (words.into(), "Nothing needs to be done."),
+            ));
+        }
+    }
+    for (kind, worth, words) in wrong {
+        let is_new = !told.contains_key(&kind);
+        let known = told.entry(kind).or_insert(Told { first_unix_s: now, ..Told::default() });
+        if is_new || worth > known.worth || now >= known.next_unix_s {
+            let days = match repeat {
+                Repeat::Once => f64::INFINITY,
+                Repeat::Daily => 1.0,
+                Repeat::Diminishing => 2f64.powi(known.count.min(5) as i32),
+            };
+            // No number in a file is infinite.
+            known.next_unix_s = (now + days * DAY_S).min(1e18);
+            known.count += 1;
+            messages.push(Message::of(disk, kind, now, known, words));
+        }
+        known.worth = worth;
+    }
+    messages
+}
+
+/// The folder in which messages wait.
+pub fn outbox(states: &Path) -> PathBuf {
+    states.join("outbox")
+}
+
+/// Has messages wait there.
+///
+/// # Errors
+/// If one cannot be written.
+pub fn post(folder: &Path, messages: &[Message]) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let mut waiting = waiting(folder)?;
+    for message in messages {
+        let name = (0..).map(|number| folder.join(format!("{:016.3}-{number}.json", message.unix_s)));
+        let path = name.into_iter().find(|path| !path.exists()).expect("there are enough numbers");
+        replace_file(&path, serde_json::to_string_pretty(message)?.as_bytes())?;
+        waiting.push(path);
+    }
+    let too_many = waiting.len().saturating_sub(MOST);
+    waiting.iter().take(too_many).try_for_each(std::fs::remove_file)
+}
+
+/// The messages that wait, the oldest first.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn waiting(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+    paths.sort();
+    Ok(paths)
+}
+
+/// Reads one.
+///
+/// # Errors
+/// If it is none.
+pub fn read(path: &Path) -> io::Result<Message> {
+    let message: Message = serde_json::from_slice(&std::fs::read(path)?)?;
+    if message.version == VERSION { Ok(message) } else { Err(io::Error::other("a message of another version")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(bad: u64, acknowledged: u64, standing: &'static str, state: &'static str) -> Seen {
+        Seen {
+            device: "/dev/sda".into(),
+            identity: "wwn-1".into(),
+            device_bytes: 1,
+            state,
+            why: String::new(),
+            verified_bytes: 0,
+            started_unix_s: None,
+            completed_unix_s: None,
+            due_unix_s: 0.0,
+            begins_unix_s: 0.0,
+            expected_end_unix_s: None,
+            standing,
+            goal_mean_slowdown_s: 0.001,
+            goal_max_slowdown_s: 0.05,
+            run: None,
+            foreground_requests: 0,
+            foreground_slowdown_s: 0.0,
+            verified_since_start_bytes: 0,
+            bad_blocks: [("medium".to_string(), bad)].into_iter().collect(),
+            acknowledged_blocks: acknowledged,
+            errors: Vec::new(),
+            block_bytes: None,
+            paused: None,
+            hours_bytes_per_s: Vec::new(),
+            passes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_again_later_and_later_and_at_once_where_it_grows() {
+        let mut told = BTreeMap::new();
+        let mut at = |day: f64, bad, acknowledged| {
+            let disk = seen(bad, acknowledged, "in-time", "running");
+            let messages = due(&disk, Repeat::Diminishing, day * DAY_S, &mut told);
+            messages.into_iter().map(|message| (message.kind, message.before)).collect::<Vec<_>>()
+        };
+        use Kind::{Recovered, UnreadableBlocks};
+        assert_eq!(at(0.0, 0, 0), []);
+        assert_eq!((at(1.0, 2, 0), at(1.5, 2, 0)), (vec![(UnreadableBlocks, 0)], vec![]));
+        assert_eq!(
+            (at(2.0, 2, 0), at(3.9, 2, 0), at(4.0, 2, 0)),
+            (vec![(UnreadableBlocks, 1)], vec![], vec![(UnreadableBlocks, 2)])
+        );
+        assert_eq!((at(4.1, 3, 0), at(5.0, 3, 0)), (vec![(UnreadableBlocks, 3)], vec![]));
+        assert_eq!(
+            (at(5.0, 3, 3), at(6.0, 3, 3), at(7.0, 4, 3)),
+            (vec![(Recovered, 3)], vec![], vec![(UnreadableBlocks, 0)])
+        );
+    }
+
+    #[test]
+    fn each_kind_is_told_by_itself() {
+        let kinds = |disk: &Seen, told: &mut BTreeMap<Kind, Told>| {
+            due(disk, Repeat::Once, 1e9, told).into_iter().map(|message| message.kind).collect::<Vec<_>>()
+        };
+        let mut told = BTreeMap::new();
+        assert_eq!(kinds(&seen(0, 0, "behind", "failed"), &mut told), [Kind::Behind, Kind::ScrubFailed]);
+        assert_eq!(kinds(&seen(0, 0, "behind", "failed"), &mut told), []);
+        // From behind to overdue is no recovery.
+        assert_eq!(kinds(&seen(0, 0, "overdue", "failed"), &mut told), [Kind::Overdue]);
+        assert_eq!(kinds(&seen(0, 0, "in-time", "running"), &mut told), [Kind::Recovered, Kind::Recovered]);
+        let slow = Seen { foreground_requests: ENOUGH, foreground_slowdown_s: 1.2, ..seen(0, 0, "in-time", "running") };
+        assert_eq!(kinds(&slow, &mut told), [Kind::SlowdownAboveGoal]);
+    }
+
+    #[test]
+    fn messages_wait_in_order_and_not_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let outbox = outbox(folder.path());
+        assert!(waiting(&outbox).unwrap().is_empty());
+        let message = |at: f64| Message::test(at);
+        post(&outbox, &[message(2.0), message(1.0), message(2.0)]).unwrap();
+        let times = |paths: &[PathBuf]| paths.iter().map(|path| read(path).unwrap().unix_s).collect::<Vec<_>>();
+        assert_eq!(times(&waiting(&outbox).unwrap()), [1.0, 2.0, 2.0]);
+        let many: Vec<_> = (0..MOST).map(|at| message(10.0 + at as f64)).collect();
+        post(&outbox, &many).unwrap();
+        let left = waiting(&outbox).unwrap();
+        assert_eq!((left.len(), read(&left[0]).unwrap().unix_s), (MOST, 10.0));
+        std::fs::write(&left[0], "{}").unwrap();
+        assert!(read(&left[0]).is_err());
+    }
+}
