@@ -114,6 +114,7 @@ fn root_the_service_lives_under_systemd() {
         ("commanded", "yes"),
         ("posted", "yes"),
         ("waiting", "0"),
+        ("status", "1"),
         ("left running", "0"),
     ] {
         assert_eq!(seen.get(step), Some(&expected), "{step}: {}", all());

@@ -48,6 +48,7 @@ is_another() { now=$(main); [ "$now" != 0 ] && [ "$now" != "$before" ] && is_sta
 until_it "goes on after a kill" is_another
 until_it complete is_state complete
 tell found "$(idlewise status "$disk" --json | tr -d ' \n' | grep -o '"lba":[0-9]*,"blocks":[0-9]*' | head -n 1)"
+tell status "$(idlewise status | grep -c "daemon: verified; the next pass begins in .*; due 20")"
 tell history "$(idlewise history "$disk" --json | grep -c completed_unix_s)"
 until_it mailed grep -q "Subject: idlewise on .*: $disk: 2 blocks cannot be read, or are wrong" /tmp/mail
 tell "mail says" "$(grep -c "idlewise acknowledge" /tmp/mail)"

@@ -1,5 +1,6 @@
 //! `idlewise pause`, `resume`, `start` and `acknowledge`: orders to the daemon; and `history`, what it has kept.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,10 @@ use crate::scrub::words::seconds;
 pub const SOCKET: &str = "/run/idlewise/control.sock";
 /// It answers after its next look at the disks.
 const PATIENCE: Duration = Duration::from_secs(70);
+/// What it knows it answers at once.
+const AT_ONCE: Duration = Duration::from_secs(2);
 /// No answer is longer.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 64 << 20;
 
 /// Which daemon.
 #[derive(clap::Args)]
@@ -170,6 +173,24 @@ fn order(to: &To, order: &str, disks: &[String], body: &[u8]) -> anyhow::Result<
 
 /// Sends an order; what was done.
 fn post(socket: &Path, path: &str, body: &[u8]) -> anyhow::Result<String> {
+    let done = ask(socket, "POST", path, body)?;
+    Ok(done["done"].as_str().unwrap_or_default().into())
+}
+
+/// How the daemon's disks stand: for each identity the words, and when its pass is due in seconds since 1970. Nothing where none answers.
+pub fn looked_after() -> BTreeMap<String, (String, f64)> {
+    let status = ask(Path::new(SOCKET), "GET", "/v1/status", b"").unwrap_or_default();
+    let of = |disk: &serde_json::Value| {
+        let text = |name: &str| Some(disk[name].as_str()?.to_string());
+        let waits = ["waiting", "paused", "complete", "failed"].contains(&disk["state"].as_str()?);
+        let why = if waits { text("why")? } else { String::new() };
+        Some((text("identity")?, (why, disk["due_unix_s"].as_f64()?)))
+    };
+    status["disks"].as_array().into_iter().flatten().filter_map(of).collect()
+}
+
+/// What the daemon answers.
+fn ask(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<serde_json::Value> {
     let shown = socket.display();
     let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
@@ -178,8 +199,8 @@ fn post(socket: &Path, path: &str, body: &[u8]) -> anyhow::Result<String> {
         ErrorKind::PermissionDenied => anyhow!("{shown}: only root may order the daemon: try sudo"),
         _ => anyhow!("{shown}: {error}"),
     })?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.set_read_timeout(Some(if method == "GET" { AT_ONCE } else { PATIENCE }))?;
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
     stream.write_all(&[head.as_bytes(), body].concat()).with_context(|| shown.to_string())?;
     let mut answer = String::new();
     stream.take(LONGEST).read_to_string(&mut answer).with_context(|| format!("{shown}: the daemon does not answer"))?;
@@ -187,8 +208,7 @@ fn post(socket: &Path, path: &str, body: &[u8]) -> anyhow::Result<String> {
     if head.split(' ').nth(1) != Some("200") {
         bail!("{}", text.trim());
     }
-    let done: serde_json::Value = serde_json::from_str(text).context("the daemon's answer is no JSON")?;
-    Ok(done["done"].as_str().unwrap_or_default().into())
+    serde_json::from_str(text).context("the daemon's answer is no JSON")
 }
 
 /// A pass, as `history --json` prints it.

@@ -5,6 +5,7 @@ mod names;
 mod runs;
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -14,6 +15,7 @@ use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFol
 use serde::Serialize;
 
 use crate::bad::{Bad, next_step};
+use crate::control::looked_after;
 use crate::dates::unix_now;
 use crate::exit::Exit;
 use crate::output::{self, say};
@@ -78,6 +80,12 @@ struct Status {
     /// With `--older-than`.
     #[serde(skip_serializing_if = "Option::is_none")]
     overdue: Option<bool>,
+    /// What the daemon waits for before it goes on with it, where one runs and looks after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
+    /// When the daemon wants its next pass to be over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_unix_s: Option<f64>,
     run: Option<RunSoFar>,
 }
 
@@ -111,6 +119,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
                 Ok(pass) => all.push(Status::new(pass, (running, stopped), &notes, arguments.older_than)),
                 Err(error) => cannot_read(error),
             }
+        }
+    }
+    // It may look after others than those whose checkpoints were named.
+    let mut looked_after = if arguments.state_dir.is_none() { looked_after() } else { BTreeMap::new() };
+    for one in &mut all {
+        if let Some((waits, due)) = looked_after.remove(&one.identity) {
+            (one.waits, one.due_unix_s) = (Some(waits).filter(|waits| !waits.is_empty()), Some(due));
         }
     }
     let is = |one: &Status, name: &String| names::is_meant(name, &one.device, &one.identity);
@@ -195,6 +210,8 @@ impl Status {
             saved_unix_s: pass.saved_unix_s,
             completed_unix_s: pass.completed_unix_s,
             content: pass.content.as_ref().map(|so_far| Content::new(so_far, Bytes(verified))),
+            waits: None,
+            due_unix_s: None,
             run: pass.run,
         }
     }

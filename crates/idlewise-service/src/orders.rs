@@ -9,6 +9,7 @@ use crate::machine::Moment;
 use crate::overview::{Overview, Seen, word};
 use crate::record::{Known, Paused};
 use crate::told::{Level, say};
+use crate::web::page;
 
 impl Daemon {
     /// Until when a disk is paused, in seconds since 1970.
@@ -114,6 +115,8 @@ impl Daemon {
         let wish = self.wish(identity, disk);
         let pass = disk.pass.as_ref();
         let (state, why) = disk.state(now);
+        let paused = known.paused.as_ref().or(self.record.paused.as_ref()).filter(|_| state == "paused");
+        let why = paused.map_or(why, page::in_words);
         let outlook = disk.last.as_ref().map(|(_, outlook)| *outlook);
         let ends = outlook.and_then(|outlook| outlook.rest).filter(|rest| rest.expected_s.is_finite());
         let goes_on = pass.is_some_and(|pass| !pass.over()) || disk.worker.is_some();

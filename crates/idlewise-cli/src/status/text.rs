@@ -52,6 +52,11 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
         let account = run.account.as_ref().filter(|account| pauses(one.doing.as_deref(), account));
         lines.extend(account.map(|account| paused(run, account)));
     }
+    if let Some(due) = one.due_unix_s {
+        let waits = one.waits.iter().map(|waits| format!("{waits}; "));
+        let due = date(due as u64).map(|due| format!("due {due}"));
+        lines.push(format!("daemon: {}{}", waits.collect::<String>(), due.unwrap_or_default()));
+    }
     let failure = one.run.as_ref().and_then(|run| run.failure.as_deref());
     lines.extend(failure.filter(|_| one.doing.is_none()).map(|failure| format!("why it ended: {}", one_line(failure))));
     if blocks {
