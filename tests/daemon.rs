@@ -240,3 +240,40 @@ fn a_message_that_cannot_be_sent_is_said_and_one_that_can_arrives() {
     assert!(text.contains("It is late.") && text.contains("IDLEWISE_PREVCNT=2"), "{text}");
     assert_eq!(fs::read_dir(folder.path().join("outbox")).unwrap().count(), 0);
 }
+
+#[test]
+fn root_of_two_disks_that_cannot_be_told_apart_one_is_refused_aloud() {
+    let Some(bench) = Bench::new(16 * MIB, &[], true) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    File::create(&file).unwrap().set_len(8 * MIB).unwrap();
+    let twins: Vec<_> = (0..2).filter_map(|_| common::bench::Loop::new(&file, &[])).collect();
+    let link = folder.path().join("by-id");
+    std::os::unix::fs::symlink(bench.path(), &link).unwrap();
+    let config = folder.path().join("idlewise.toml");
+    let text = format!(
+        "[[disk]]\nmatch = \"{}\"\nmean_slowdown = \"3ms\"\n[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"{}\"\n\
+         [[disk]]\nmatch = \"*\"\nignore = true\n",
+        link.display(),
+        twins[0].path(),
+        twins[1].path()
+    );
+    fs::write(&config, text).unwrap();
+    let output = run(&["check-config", "--config", config.to_str().unwrap(), "--json"]);
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |path: &str| all.as_array().unwrap().iter().filter(|disk| disk["device"] == path).collect::<Vec<_>>();
+    assert_eq!(twins.iter().map(|twin| of(twin.path()).len()).sum::<usize>(), 1, "{all}");
+    assert!(stderr(&output).contains("cannot be told from"), "{}", stderr(&output));
+    // A link means what it leads to, and that is there once.
+    assert_eq!((of(bench.path()).len(), &of(bench.path())[0]["mean_slowdown_s"]), (1, &0.003.into()), "{all}");
+    assert!(of(link.to_str().unwrap()).is_empty(), "{all}");
+    let mut daemon = Daemon::start(&config, &folder.path().join("states"), &folder.path().join("said"));
+    daemon.until("refused", |said| said.contains("cannot be told from"));
+    // A file that is no socket is not taken for one.
+    let precious = folder.path().join("precious");
+    fs::write(&precious, "kept").unwrap();
+    let arguments = ["daemon", "--socket", precious.to_str().unwrap(), "--state-dir", folder.path().to_str().unwrap()];
+    let output = run(&arguments);
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("no socket"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+}

@@ -116,7 +116,7 @@ fn root_prometheus_reads_the_metrics() {
         &at("control"),
     ]);
     let mut shell = Command::new("sh");
-    shell.args(["-c", r#"export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&0 0</dev/null"#, "sh"]);
+    shell.args(["-c", r#"export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; exec "$@" 3<&0 0</dev/null"#, "sh"]);
     shell.arg(daemon.get_program()).args(daemon.get_args()).stdin(Stdio::from(OwnedFd::from(web)));
     let _daemon = Ends(shell.stdout(Stdio::null()).stderr(File::create(at("said")).unwrap()).spawn().unwrap());
     let ask = |request: &str, host: &str| asked(port, request, host);
@@ -139,10 +139,10 @@ fn root_prometheus_reads_the_metrics() {
     // Whoever sends nothing keeps nobody else out for long.
     let idle: Vec<_> = (0..1000).filter_map(|_| TcpStream::connect(("127.0.0.1", port)).ok()).collect();
     assert!(idle.len() > 500, "{}", idle.len());
-    let mut control = std::os::unix::net::UnixStream::connect(at("control")).unwrap();
-    control.write_all(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let mut head = [0; 12];
-    until("answered beside them", || control.read_exact(&mut head).is_ok().then_some(()));
+    for order in ["pause", "resume"] {
+        let output = common::run(&[order, "--socket", &at("control")]);
+        assert!(output.status.success(), "beside them: {}", common::stderr(&output));
+    }
     until("answered again", || ask("GET /metrics", "localhost").filter(|(status, _)| *status == 200));
     drop(idle);
 

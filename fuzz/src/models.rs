@@ -17,8 +17,7 @@ pub fn model(from: &mut Unstructured) -> Result<DiskModel> {
     }
     let (mut verify, mut last) = (Vec::new(), Point::new(Bytes(0), Nanos(0)));
     for _ in 0..from.int_in_range(2..=4u8)? {
-        last =
-            Point::new(Bytes(last.size.0 + size(from)?.0), Nanos(last.time.0.max(FASTEST.0) + time(from)?.0));
+        last = Point::new(Bytes(last.size.0 + size(from)?.0), Nanos(last.time.0.max(FASTEST.0) + time(from)?.0));
         last.interference = Interference::new(f64::from(from.int_in_range(0..=4u8)?) / 4.0);
         verify.push(last);
     }

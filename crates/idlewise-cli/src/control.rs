@@ -201,9 +201,13 @@ fn ask(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<s
     })?;
     stream.set_read_timeout(Some(if method == "GET" { AT_ONCE } else { PATIENCE }))?;
     let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
-    stream.write_all(&[head.as_bytes(), body].concat()).with_context(|| shown.to_string())?;
+    // Whoever is busy says so before it has read all of that.
+    let written = stream.write_all(&[head.as_bytes(), body].concat());
     let mut answer = String::new();
     stream.take(LONGEST).read_to_string(&mut answer).with_context(|| format!("{shown}: the daemon does not answer"))?;
+    if answer.is_empty() {
+        written.with_context(|| shown.to_string())?;
+    }
     let (head, text) = answer.split_once("\r\n\r\n").context("the daemon's answer is none of HTTP")?;
     if head.split(' ').nth(1) != Some("200") {
         bail!("{}", text.trim());

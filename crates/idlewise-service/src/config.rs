@@ -229,10 +229,14 @@ impl Config {
 
     /// What is wished for a disk: the first section that matches its identity or path counts, then the defaults. And which one that was.
     pub fn of(&self, identity: &str, path: &Path) -> (Wish, Option<&str>) {
-        let path = path.to_string_lossy();
+        let (here, path) = (path, path.to_string_lossy());
         let fits = |section: &&Section| {
             let pattern = section.r#match.as_deref().unwrap_or_default();
-            matches(pattern.as_bytes(), identity.as_bytes()) || matches(pattern.as_bytes(), path.as_bytes())
+            // A link, such as one of /dev/disk/by-id, means what it leads to.
+            let leads_to = || pattern.starts_with('/') && Path::new(pattern).canonicalize().is_ok_and(|to| to == here);
+            matches(pattern.as_bytes(), identity.as_bytes())
+                || matches(pattern.as_bytes(), path.as_bytes())
+                || leads_to()
         };
         let section = self.disks.iter().find(fits);
         (self.with(section), section.and_then(|section| section.r#match.as_deref()))

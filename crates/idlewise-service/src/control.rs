@@ -94,10 +94,14 @@ impl Control {
     /// Whoever makes a browser here ask another name for this machine's address may be a stranger's page.
     fn is_for_us(&self, host: Option<&str>) -> bool {
         let Some(host) = host else { return false };
-        let name = match host.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
+        let split = match host.strip_prefix('[') {
+            Some(rest) => rest.split_once(']').map(|(name, port)| (name, port.strip_prefix(':').or(Some(port)))),
+            None => host.split_once(':').or(Some((host, ""))).map(|(name, port)| (name, Some(port))),
         };
+        let Some((name, Some(port))) = split else { return false };
+        if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return false;
+        }
         let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
         let known = ["127.0.0.1", "::1", "localhost"].into_iter().chain(hosts.iter().map(String::as_str));
         known.into_iter().any(|known| known.eq_ignore_ascii_case(name))
@@ -136,4 +140,43 @@ fn json(value: &impl Serialize) -> Response {
 
 fn unknown(name: &str) -> Response {
     Response::error(404, format!("no disk here is called '{name}': idlewise status lists them"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control() -> Control {
+        let (orders, _) = channel();
+        Control { overview: Arc::default(), orders, hosts: Arc::new(RwLock::new(vec!["store1".into()])) }
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_answered_to() {
+        let control = control();
+        let is_for_us = |host: &str| control.is_for_us(Some(host));
+        for host in ["localhost", "localhost:80", "127.0.0.1:9927", "[::1]", "[::1]:9927", "Store1:1"] {
+            assert!(is_for_us(host), "{host}");
+        }
+        for host in ["", "evil", "localhost.evil", "[localhost", "[127.0.0.1]evil.com", "localhost:80.evil", "[::2]"] {
+            assert!(!is_for_us(host), "{host}");
+        }
+        assert!(!control.is_for_us(None));
+    }
+
+    #[test]
+    fn the_network_gives_no_orders() {
+        let post = |path: &[&str]| Request {
+            method: "POST".into(),
+            path: path.iter().map(ToString::to_string).collect(),
+            host: Some("localhost".into()),
+            ..Request::default()
+        };
+        let status = |request: &Request, from| control().answer(request, from).status;
+        assert_eq!(status(&post(&["v1", "pause"]), From::Network), 403);
+        // Nobody is there to obey.
+        assert_eq!(status(&post(&["v1", "pause"]), From::Control), 503);
+        assert_eq!(status(&post(&["v1", "start"]), From::Control), 404);
+        assert_eq!(status(&post(&["v1", "disks", "a", "reload"]), From::Control), 404);
+    }
 }

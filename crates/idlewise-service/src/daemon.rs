@@ -1,6 +1,6 @@
 //! The loop: it looks at each disk every few seconds, and does what is to be done with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,8 @@ use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
 use crate::control::{Asked, Control};
 use crate::decision::{Next, next};
 use crate::disk::Disk;
-use crate::machine::{Moment, on_battery, present, shares};
+use crate::finder::{Finder, Found};
+use crate::machine::{Moment, on_battery, twin};
 use crate::messages::{due, outbox, post};
 use crate::overview::{Loaded, Overview};
 use crate::record::{Known, Record};
@@ -24,8 +25,10 @@ use crate::web::listen::{Answer, listen};
 use crate::worker::Worker;
 use crate::{Config, Wish};
 
+/// The version of idlewise.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A clock that differs from the time that has passed by more than this was set.
-const WAS_SET_S: f64 = 3600.0;
+pub const WAS_SET_S: f64 = 3600.0;
 /// A disk that was away for so long is forgotten.
 const FORGOTTEN_S: f64 = 180.0 * 86_400.0;
 
@@ -59,6 +62,7 @@ pub struct Daemon {
     pub(crate) refused: Vec<String>,
     /// What answers those who ask, and where their orders come from.
     control: Control,
+    finder: Finder,
     orders: Receiver<Asked>,
     /// The last look: by the machine's clock, and by one that nobody sets.
     looked: (f64, Instant),
@@ -80,7 +84,8 @@ impl Daemon {
         let loaded = Loaded { path: options.config.display().to_string(), read_unix_s: looked.0, problem: None };
         let (send, orders) = channel();
         let hosts = Arc::new(RwLock::new(config.hosts().to_vec()));
-        let control = Control { overview: Arc::default(), orders: send, hosts };
+        let overview = Overview { version: VERSION, config: loaded.clone(), ..Overview::default() };
+        let control = Control { overview: Arc::new(RwLock::new(Arc::new(overview))), orders: send, hosts };
         Ok(Self {
             options,
             config,
@@ -89,6 +94,7 @@ impl Daemon {
             disks: BTreeMap::new(),
             refused: Vec::new(),
             control,
+            finder: Finder::default(),
             orders,
             looked,
             saved: Instant::now(),
@@ -188,14 +194,16 @@ impl Daemon {
                 known.week.add(minute, wanted_s, bytes);
             }
             known.acknowledged_blocks = known.acknowledged_blocks.min(disk.bad_blocks());
-            has_ended |= disk.done().is_some_and(|done| known.keep(done));
+            if disk.done(now.unix_s).is_some_and(|done| known.keep(done)) {
+                (has_ended, known.wanted_unix_s) = (true, None);
+            }
             disk.reap(now.unix_s);
             let facts = disk.facts(now, battery, taken, paused);
             let (next, outlook) = next(&identity, &wish, known, &facts);
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
-                disk.shares = shares(&disk.present.path);
-                if self.taken(&identity).is_some() {
+                let is_known = disk.ask_what_it_shares();
+                if !is_known || self.taken(&identity).is_some() {
                     continue;
                 }
             }
@@ -272,34 +280,44 @@ impl Daemon {
     }
 
     fn find_disks(&mut self, now: f64) {
-        let mut refused = Vec::new();
-        let mut here = Vec::new();
-        for found in present(&self.config) {
-            match found {
-                Ok((present, device)) if present.size.0 > 0 => {
-                    if !self.config.of(&present.identity, &present.path).0.ignore {
-                        // That of another disk of this name is none. What is wrong with one its scrub says.
-                        let pass = self.options.states.pass(&device).ok().flatten();
-                        here.push((present, pass));
-                    }
+        let (mut refused, mut is_here) = (Vec::new(), BTreeMap::<String, PathBuf>::new());
+        for (path, found) in self.finder.look(&self.config, &self.options.states) {
+            let (present, pass) = match found {
+                Found::There(present, pass) if present.size.0 > 0 => (*present, pass.map(|pass| *pass)),
+                Found::There(..) => continue,
+                Found::Wrong(why) => {
+                    refused.push(why);
+                    continue;
                 }
-                Ok(_) => {}
-                Err(why) => refused.push(why),
+                Found::Silent(why) => {
+                    refused.extend(why);
+                    // It is what it was, as far as anybody knows.
+                    let known = self.disks.iter().find(|(_, disk)| disk.present.path == path);
+                    is_here.extend(known.map(|(identity, _)| (identity.clone(), path)));
+                    continue;
+                }
+            };
+            if self.config.of(&present.identity, &present.path).0.ignore {
+                continue;
             }
-        }
-        refused.iter().filter(|why| !self.refused.contains(why)).for_each(|why| say(Level::Warning, why));
-        self.refused = refused;
-        let is_here: BTreeSet<String> = here.iter().map(|(present, _)| present.identity.clone()).collect();
-        for (present, pass) in here {
+            if let Some(first) = is_here.get(&present.identity) {
+                refused.push(twin(&present, first));
+                continue;
+            }
+            is_here.insert(present.identity.clone(), path);
             let known = self.record.disks.entry(present.identity.clone());
             let known = known.or_insert_with(|| Known { since_unix_s: now, ..Known::default() });
+            // With a clock that was wrong it may have been seen later than now.
+            known.since_unix_s = known.since_unix_s.min(now);
             known.seen_unix_s = now;
             let disk = self.disks.entry(present.identity.clone()).or_insert_with(|| Disk::new(present.clone()));
             (disk.present, disk.pass) = (present, pass);
         }
+        refused.iter().filter(|why| !self.refused.contains(why)).for_each(|why| say(Level::Warning, why));
+        self.refused = refused;
         // One that is gone, or ignored by now: its scrub ends by itself, or is asked to.
         self.disks.retain(|identity, disk| {
-            let is_here = is_here.contains(identity);
+            let is_here = is_here.contains_key(identity);
             if !is_here && let Some(worker) = &mut disk.worker {
                 worker.ask_to_end();
                 return worker.ended().is_none() && !worker.is_lost();

@@ -82,9 +82,7 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
     let Moment { unix_s: now, minute } = facts.now;
     let ends = |left: Bytes| forecast(left, minute, &known.week, &wish.windows);
     let begins = deadline.begins(ends(facts.size));
-    // Somebody wants one, and none has ended since.
-    let is_wanted = known.wanted_unix_s.is_some_and(|at| facts.last.is_none_or(|last| last < at));
-    let is_due = facts.left.is_some() || is_wanted || now >= begins;
+    let is_due = facts.left.is_some() || known.wanted_unix_s.is_some() || now >= begins;
     let rest = ends(facts.left.unwrap_or(facts.size));
     // A pass that has not begun is late only by its deadline.
     let standing = match deadline.standing(now, rest) {
@@ -222,11 +220,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_that_somebody_wants_begins_at_once_and_only_once() {
+    fn a_pass_that_somebody_wants_begins_at_once() {
         let wanted = Known { wanted_unix_s: Some(101.0 * DAY), ..known() };
         assert_eq!(next("x", &wish(), &wanted, &facts(101.0)).0, Next::Run(1e-3));
-        let since = Facts { last: Some(101.5 * DAY), ..facts(102.0) };
-        assert!(matches!(next("x", &wish(), &wanted, &since).0, Next::Rest(_)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A disk that is looked after: its scrub, what that gives, and what was said of it.
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
 use std::time::Duration;
 
 use idlewise::schedule::{Standing, Week};
@@ -7,9 +9,9 @@ use idlewise::{Bytes, Nanos};
 use idlewise_linux::scrub::{Pass, RunSoFar, in_words};
 
 use crate::Wish;
-use crate::daemon::Options;
+use crate::daemon::{Options, WAS_SET_S};
 use crate::decision::{Facts, Next, Outlook, Reason};
-use crate::machine::{Moment, Present};
+use crate::machine::{Moment, Present, shares};
 use crate::record::{Cost, Done};
 use crate::told::{Level, say};
 use crate::worker::Worker;
@@ -20,6 +22,8 @@ const LONGEST_RETRY_S: f64 = 6.0 * 3600.0;
 /// A scrub that has run for so long is begun anew where what it may spend has changed by more than a quarter.
 const SETTLED: Duration = Duration::from_secs(600);
 
+/// What a disk tells of itself is waited for so long, and then beside whatever else is done.
+const AT_ONCE: Duration = Duration::from_millis(500);
 /// What a scrub does before its first request; nothing, where it has not said so yet.
 const LEARNS: [&str; 3] = ["", "observing", "calibrating"];
 
@@ -29,6 +33,7 @@ pub struct Disk {
     pub present: Present,
     /// What it shares with others, as of when its scrub was last begun.
     pub shares: Vec<String>,
+    sharing: Option<Receiver<Vec<String>>>,
     /// What its checkpoint holds, if that is of this disk.
     pub pass: Option<Pass>,
     /// How its scrub goes, or how the last one went.
@@ -65,6 +70,7 @@ struct Said {
     doing: String,
     standing: String,
     unreadable: u64,
+    is_ahead: bool,
 }
 
 impl Disk {
@@ -73,6 +79,7 @@ impl Disk {
         Self {
             present,
             shares: Vec::new(),
+            sharing: None,
             pass: None,
             run: None,
             worker: None,
@@ -86,6 +93,32 @@ impl Disk {
             retry: None,
             said: Said::default(),
         }
+    }
+
+    /// Asks what it shares with others, beside whatever else is done; whether that is known.
+    pub fn ask_what_it_shares(&mut self) -> bool {
+        let path = &self.present.path;
+        let told = self.sharing.take().unwrap_or_else(|| {
+            let (tell, told) = channel();
+            let path = path.clone();
+            // Nobody may want it any more; and without a thread there is no answer.
+            let _ = thread::Builder::new().name("shares".into()).spawn(move || _ = tell.send(shares(&path)));
+            told
+        });
+        match told.recv_timeout(AT_ONCE) {
+            Ok(shares) => self.shares = shares,
+            Err(RecvTimeoutError::Timeout) => {
+                self.sharing = Some(told);
+                return false;
+            }
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        true
+    }
+
+    /// When its last whole pass ended, in seconds since 1970. What is to be later than now was seen with a clock that was wrong.
+    fn completed(&self, now: f64) -> Option<u64> {
+        self.pass.as_ref()?.completed_unix_s.filter(|at| *at as f64 <= now + WAS_SET_S)
     }
 
     /// Looks whether its scrub has ended.
@@ -136,9 +169,9 @@ impl Disk {
     }
 
     /// Its last whole pass.
-    pub fn done(&self) -> Option<Done> {
-        let pass = self.pass.as_ref()?;
-        let completed_unix_s = pass.completed_unix_s.filter(|_| pass.over())?;
+    pub fn done(&self, now: f64) -> Option<Done> {
+        let pass = self.pass.as_ref().filter(|pass| pass.over())?;
+        let completed_unix_s = self.completed(now)?;
         Some(Done {
             started_unix_s: pass.started_unix_s,
             completed_unix_s,
@@ -183,7 +216,7 @@ impl Disk {
             now,
             size: self.present.size,
             left: self.pass.as_ref().filter(|pass| !pass.over()).map(left),
-            last: self.pass.as_ref().and_then(|pass| pass.completed_unix_s).map(|last| last as f64),
+            last: self.completed(now.unix_s).map(|last| last as f64),
             usual_mean_s: self.present.usual_mean_s,
             usual_max_s: self.present.usual_max_s,
             on_battery,
@@ -226,6 +259,13 @@ impl Disk {
             say(Level::Info, &format!("{name}: {doing}"));
         }
         self.said.doing = doing;
+        let is_ahead =
+            self.pass.as_ref().and_then(|pass| pass.completed_unix_s).is_some() && self.completed(now).is_none();
+        if is_ahead && !self.said.is_ahead {
+            let text = "its last pass ended later than now, so a clock was wrong: it counts as never verified";
+            say(Level::Warning, &format!("{name}: {text}"));
+        }
+        self.said.is_ahead = is_ahead;
         let late = outlook.rest.filter(|rest| rest.expected_s.is_finite());
         let (level, standing) = match outlook.standing {
             Standing::Unknown | Standing::InTime => (Level::Notice, String::new()),

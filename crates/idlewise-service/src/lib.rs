@@ -15,6 +15,9 @@ mod control;
 mod daemon;
 mod decision;
 mod disk;
+mod finder;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod machine;
 mod messages;
 mod orders;

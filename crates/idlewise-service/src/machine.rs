@@ -1,5 +1,6 @@
 //! What the machine tells: the time, its disks, and whether it runs on its battery.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -56,14 +57,35 @@ pub struct Present {
 
 /// The disks of the machine, and the devices that are named, each open; and why one cannot be looked after.
 pub fn present(config: &Config) -> Vec<Result<(Present, Device), String>> {
-    let mut paths = Device::all();
-    paths.extend(config.named().filter(|path| path.exists()).map(PathBuf::from));
-    paths.sort();
-    paths.dedup();
-    paths.iter().map(|path| of(path)).collect()
+    let mut seen = BTreeMap::new();
+    let mut once = |found: (Present, Device)| match seen.insert(found.0.identity.clone(), found.0.path.clone()) {
+        Some(first) => Err(twin(&found.0, &first)),
+        None => Ok(found),
+    };
+    paths(config).iter().map(|path| of(path).and_then(&mut once)).collect()
 }
 
-fn of(path: &Path) -> Result<(Present, Device), String> {
+/// Where they are, each once, whatever links were named.
+pub fn paths(config: &Config) -> Vec<PathBuf> {
+    let mut paths = Device::all();
+    paths.extend(config.named().filter_map(|path| path.canonicalize().ok()));
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// Why a disk is not looked after that has the identity of another.
+pub fn twin(present: &Present, first: &Path) -> String {
+    let Present { path, identity, .. } = present;
+    let (path, first) = (path.display(), first.display());
+    format!("{path}: cannot be told from {first}: both say that they are {identity}; it is not looked after")
+}
+
+/// What is at a path.
+///
+/// # Errors
+/// Why that cannot be looked after.
+pub fn of(path: &Path) -> Result<(Present, Device), String> {
     let device = Device::open(path).map_err(|error| error.to_string())?;
     let usual = device.kind().goal();
     let (usual_mean_s, usual_max_s) = (usual.mean_slowdown.as_secs_f64(), usual.max_slowdown.as_secs_f64());
@@ -80,13 +102,18 @@ pub fn shares(path: &Path) -> Vec<String> {
     shares
 }
 
-/// Whether the machine runs on its battery: it has a power supply from the mains, and none of these is on.
+/// Whether the machine runs on its battery: it has one of its own that is being discharged, and nothing feeds it.
 pub fn on_battery(folder: &Path) -> bool {
     let supplies = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let read = |path: PathBuf| fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default();
-    let mains: Vec<_> = supplies.filter(|supply| ["Mains", "USB"].contains(&&*read(supply.join("type")))).collect();
-    let is_on = |supply: &PathBuf| read(supply.join("online")) != "0";
-    !mains.is_empty() && !mains.iter().any(is_on)
+    let (batteries, others): (Vec<_>, Vec<_>) = supplies.partition(|supply| read(supply.join("type")) == "Battery");
+    // Such as that of a mouse.
+    let is_own = |supply: &&PathBuf| read(supply.join("scope")) != "Device" && read(supply.join("present")) != "0";
+    let is_discharged = batteries.iter().filter(is_own).any(|supply| read(supply.join("status")) == "Discharging");
+    let feeds = |supply: &PathBuf| {
+        ["Mains", "USB", "Wireless"].contains(&&*read(supply.join("type"))) && read(supply.join("online")) == "1"
+    };
+    is_discharged && !others.iter().any(feeds)
 }
 
 #[cfg(test)]
@@ -115,17 +142,22 @@ mod tests {
     fn a_battery_is_used_where_the_mains_are_off() {
         let folder = tempfile::tempdir().unwrap();
         assert!(!on_battery(folder.path()) && !on_battery(Path::new("/nowhere")));
-        let supply = |name: &str, kind: &str, online: &str| {
+        let supply = |name: &str, files: &[(&str, &str)]| {
             let folder = folder.path().join(name);
             fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join("type"), format!("{kind}\n")).unwrap();
-            fs::write(folder.join("online"), online).unwrap();
+            files.iter().for_each(|(file, text)| fs::write(folder.join(file), format!("{text}\n")).unwrap());
         };
-        supply("BAT0", "Battery", "1\n");
-        assert!(!on_battery(folder.path()), "without mains it is always so");
-        supply("AC", "Mains", "1\n");
+        // A USB-C port that feeds nobody, and the battery of a mouse.
+        supply("ucsi", &[("type", "USB"), ("online", "0")]);
+        supply("mouse", &[("type", "Battery"), ("scope", "Device"), ("status", "Discharging")]);
         assert!(!on_battery(folder.path()));
-        supply("AC", "Mains", "0\n");
+        supply("BAT0", &[("type", "Battery"), ("status", "Full")]);
+        supply("AC", &[("type", "Mains"), ("online", "1")]);
+        assert!(!on_battery(folder.path()));
+        supply("AC", &[("online", "0")]);
+        supply("BAT0", &[("status", "Discharging")]);
         assert!(on_battery(folder.path()));
+        supply("ucsi", &[("online", "1")]);
+        assert!(!on_battery(folder.path()));
     }
 }

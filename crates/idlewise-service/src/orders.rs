@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use idlewise::report::printable::one_line;
+
 use crate::control::Order;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, VERSION};
 use crate::disk::Disk;
 use crate::machine::Moment;
 use crate::overview::{Overview, Seen, word};
 use crate::record::{Known, Paused};
 use crate::told::{Level, say};
 use crate::web::page;
+
+/// No reason is longer, in characters.
+const LONGEST: usize = 300;
+
+/// What somebody wrote, as others may see it.
+fn shown(text: &str) -> String {
+    one_line(text).chars().take(LONGEST).collect()
+}
 
 impl Daemon {
     /// Until when a disk is paused, in seconds since 1970.
@@ -42,7 +52,7 @@ impl Daemon {
         let Some(name) = disk else {
             let done = match order {
                 Order::Pause(until) => {
-                    let (until_unix_s, why) = (until.until_unix_s, until.why.clone());
+                    let (until_unix_s, why) = (until.until_unix_s, shown(&until.why));
                     self.record.paused = Some(Paused { since_unix_s: now, until_unix_s, why });
                     "all disks are paused"
                 }
@@ -68,7 +78,7 @@ impl Daemon {
         let known = self.record.disks.entry(identity).or_default();
         let done = match order {
             Order::Pause(until) => {
-                let (until_unix_s, why) = (until.until_unix_s, until.why.clone());
+                let (until_unix_s, why) = (until.until_unix_s, shown(&until.why));
                 known.paused = Some(Paused { since_unix_s: now, until_unix_s, why });
                 format!("{path}: is paused")
             }
@@ -100,7 +110,7 @@ impl Daemon {
         let mut disks: Vec<_> = self.disks.iter().map(|(identity, disk)| self.seen(identity, disk, now)).collect();
         disks.sort_by(|a, b| a.device.cmp(&b.device));
         Overview {
-            version: env!("CARGO_PKG_VERSION"),
+            version: VERSION,
             unix_s: now,
             paused: self.record.paused.clone(),
             config: self.loaded.clone(),

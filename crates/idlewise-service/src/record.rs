@@ -29,7 +29,7 @@ pub struct Known {
     /// Nothing of it is verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
-    /// When somebody wanted a pass to begin, in seconds since 1970.
+    /// When somebody wanted a pass to begin, in seconds since 1970, if none has ended since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted_unix_s: Option<f64>,
     /// As many bad blocks are known to somebody.
@@ -116,7 +116,7 @@ impl Paused {
 impl Cost {
     /// Adds another.
     pub fn add(&mut self, other: Self) {
-        self.requests += other.requests;
+        self.requests = self.requests.saturating_add(other.requests);
         self.slowdown_s += other.slowdown_s;
     }
 
@@ -129,7 +129,8 @@ impl Cost {
 impl Known {
     /// Keeps a pass that is over, if it is a new one; whether it is.
     pub fn keep(&mut self, done: Done) -> bool {
-        let is_new = self.passes.last().is_none_or(|last| last.completed_unix_s < done.completed_unix_s);
+        // One that seems to be older was seen with another clock.
+        let is_new = self.passes.last().is_none_or(|last| last.completed_unix_s != done.completed_unix_s);
         if is_new {
             self.passes.push(Done { cost: std::mem::take(&mut self.cost), ..done });
             let old = self.passes.len().saturating_sub(PASSES);

@@ -59,6 +59,10 @@ impl Worker {
     pub fn ask_to_end(&mut self) {
         if self.asked.is_none() {
             self.asked = Some(Instant::now());
+            // The number of one that has ended may be another's.
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
             let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         }
     }

@@ -48,6 +48,24 @@ fn main() -> std::io::Result<()> {
     write("note", "sample", NOTE.as_bytes())?;
     write("mounts", "sample", b"36 35 0:41 / /mnt rw,noatime master:1 - tmpfs tmpfs rw\n")?;
     write("sense", "sample", &[0x72, 3, 0x11, 4, 0, 0, 0, 14, 9, 12, 1, 64, 0, 8, 68, 17, 85, 34, 102, 51, 224, 81])?;
+    let post = b"\x40POST /v1/disks/a%2Fb/pause HTTP/1.1\r\nHost: a\r\nContent-Length: 16\r\n\r\n{\"until_unix_s\":1}";
+    for (name, request) in [
+        ("page", &b"\x40GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n"[..]),
+        ("disk", b"\x40GET /disks/%2Fdev%2F%3Cscript%3E%22%5C%0A%7B%7D%27%26%252F HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ("metrics", b"\x40GET /metrics HTTP/1.1\r\nHost: [::1]\r\n\r\n"),
+        ("status", b"\x40HEAD /v1/status HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ("post", post),
+    ] {
+        write("request", name, request)?;
+    }
+    write(
+        "config",
+        "sample",
+        b"[defaults]\nverify_every = \"14d\"\nwindows = [\"Mon..Fri 19:00-07:00\", \"Sat,Sun\"]\n[[disk]]\nmatch = \"/dev/nvme*\"\n\
+          mean_slowdown = \"200us\"\n[notify]\nmail = [\"root\"]\n[web]\nhosts = [\"a\"]\n",
+    )?;
+    write("schedule", "sample", br#"{"a":{"since_unix_s":1.0,"seen_unix_s":2.0,"week":[{"weight":1.0,"rate":5.0,"squares":0.0}],"paused":{"since_unix_s":1.0,"why":"x"}}}"#)?;
+    write("message", "sample", br#"{"version":1,"unix_s":1.0,"kind":"Behind","device":"a","identity":"b","subject":"c","text":"d","before":2,"first_unix_s":0.5}"#)?;
     for (name, text) in [("time", "1.5ms"), ("size", "64KiB"), ("rate", "40MB/s"), ("features", "ArqWslRnd")] {
         write("arguments", name, text.as_bytes())?;
     }

@@ -12,11 +12,12 @@ use idlewise::{Bytes, Nanos, Rate, sample, tune};
 use idlewise_fuzz::targets::{self, Run};
 use idlewise_linux::fuzzing::{Sense, has_no_disk, pass};
 use idlewise_linux::scrub::{Note, Pass};
+use idlewise_service::fuzzing as service;
 use libfuzzer_sys::fuzz_target;
 
 type Read = fn(&[u8]);
 
-const TARGETS: [(&str, Read); 8] = [
+const TARGETS: [(&str, Read); 12] = [
     ("model", |bytes| text(bytes, model)),
     ("plan", |bytes| text(bytes, plan)),
     ("sampling-plan", |bytes| text(bytes, sampling_plan)),
@@ -25,6 +26,10 @@ const TARGETS: [(&str, Read); 8] = [
     ("note", note),
     ("sense", sense),
     ("mounts", |bytes| text(bytes, mounts)),
+    ("request", service::request),
+    ("config", |bytes| text(bytes, service::config)),
+    ("schedule", service::record),
+    ("message", service::message),
 ];
 
 fuzz_target!(init: targets::begin(all()), |bytes: &[u8]| targets::run(bytes));

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{Device, zfs};
@@ -30,8 +31,10 @@ impl Device {
         self.pools.get_or_init(|| {
             // A disk that cannot be read here says nothing; whoever scrubs it will say why.
             let Some(disk) = self.open_disk().ok().filter(|_| !self.is_file()) else { return Vec::new() };
-            // Nothing is read ahead, which the monitor would take for the foreground's.
-            let _ = rustix::fs::fadvise(&disk, 0, None, rustix::fs::Advice::Random);
+            // Nothing is read ahead, which the monitor would take for the foreground's; and past the cache, whose page would stay locked while
+            // the disk hangs, and with it whoever opens the disk.
+            let flags = rustix::fs::fcntl_getfl(&disk).unwrap_or(OFlags::empty());
+            let _ = rustix::fs::fcntl_setfl(&disk, flags | OFlags::DIRECT);
             // Nor does one that hangs: the scrub is to begin all the same, and to say where.
             let mut answers = true;
             let mut read = |at: u64, length: usize| {

@@ -97,7 +97,7 @@ impl StateFolder {
     /// # Errors
     /// [`CheckpointError`] if it is damaged or of another device.
     pub fn pass(&self, device: &Device) -> Result<Option<Pass>, CheckpointError> {
-        let subject = Subject::of(device, Order::SEQUENTIAL);
+        let subject = Subject::unread(device, Order::SEQUENTIAL);
         let pass = self.pass_of(device, &subject)?;
         pass.map(|pass| subject.check_size(&pass, &self.file(&device.identity)).map(|()| pass)).transpose()
     }
@@ -123,7 +123,7 @@ impl StateFolder {
     /// # Errors
     /// [`CheckpointError`] if it could not, as the checkpoint is damaged or of another order.
     pub fn unfinished(&self, device: &Device, order: Order) -> Result<Option<Pass>, CheckpointError> {
-        let subject = Subject::of(device, order);
+        let subject = Subject::unread(device, order);
         let pass = match self.pass_of(device, &subject) {
             Err(CheckpointError::OtherDisk { .. }) => return Ok(None),
             pass => pass?.filter(|pass| !pass.over()),

@@ -121,6 +121,11 @@ impl Judging {
         })
     }
 
+    /// Whether something is being judged.
+    pub fn at_work(&self) -> bool {
+        self.at_work
+    }
+
     /// How a pass stands.
     pub fn so_far(&self) -> &ContentSoFar {
         &self.so_far

@@ -25,12 +25,17 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub fn of(device: &'a Device, order: Order) -> Self {
+        Self { member_of: device.member(), ..Self::unread(device, order) }
+    }
+
+    /// The same without what can repair it, which is read from the device.
+    pub fn unread(device: &'a Device, order: Order) -> Self {
         Self {
             identity: &device.identity,
             device: device.path.to_str().unwrap_or(&device.identity),
             marks: &device.marks,
             named: device.named,
-            member_of: device.member(),
+            member_of: None,
             size: device.size.0,
             block: device.block,
             order,

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use super::http::{Request, Response, Stream};
 const MOST: usize = 64;
 /// A request has to be there within this.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The name of the socket that takes orders, in its unit.
+const CONTROL: &str = "control";
 /// The first descriptor that systemd hands over.
 const FIRST: RawFd = 3;
 
@@ -42,44 +44,47 @@ pub type Answer = Arc<dyn Fn(&Request, From) -> Response + Send + Sync>;
 /// # Errors
 /// If that cannot be made, or no thread.
 pub fn listen(path: &Path, answer: &Answer) -> anyhow::Result<()> {
-    let open = Arc::new(AtomicUsize::new(0));
     let mut is_controlled = false;
-    for socket in inherited() {
+    for (name, socket) in inherited() {
+        // What is said to be for control takes orders, and nothing else: a proxy may stand before any other.
+        let from = if name == CONTROL { From::Control } else { From::Network };
+        is_controlled |= from == From::Control;
         match getsockname(&socket).map(|address| address.address_family()) {
             Ok(AddressFamily::UNIX) => {
-                is_controlled = true;
                 let listener = UnixListener::from(socket);
-                serve(move || listener.accept().map(|(stream, _)| stream), From::Control, answer, &open)?;
+                serve(move || listener.accept().map(|(stream, _)| stream), from, answer)?;
             }
-            Ok(AddressFamily::INET | AddressFamily::INET6) => {
+            Ok(AddressFamily::INET | AddressFamily::INET6) if from == From::Network => {
                 let listener = TcpListener::from(socket);
-                serve(move || listener.accept().map(|(stream, _)| stream), From::Network, answer, &open)?;
+                serve(move || listener.accept().map(|(stream, _)| stream), from, answer)?;
             }
-            _ => anyhow::bail!("a descriptor that was handed over is no socket to listen on"),
+            _ => anyhow::bail!("the socket '{name}' that was handed over is none for that: orders come by a file"),
         }
     }
     if !is_controlled {
         let listener = bind(path).with_context(|| format!("{}: no socket for control", path.display()))?;
-        serve(move || listener.accept().map(|(stream, _)| stream), From::Control, answer, &open)?;
+        serve(move || listener.accept().map(|(stream, _)| stream), From::Control, answer)?;
     }
     Ok(())
 }
 
-/// What was handed over, each once.
-fn inherited() -> Vec<OwnedFd> {
+/// What was handed over, each once, with its name.
+fn inherited() -> Vec<(String, OwnedFd)> {
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     if number("LISTEN_PID") != Some(std::process::id()) {
         return Vec::new();
     }
     let count = number("LISTEN_FDS").unwrap_or(0).min(64);
-    let sockets = (FIRST..).take(count as usize);
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names = names.split(':').map(String::from).chain(std::iter::repeat(String::new()));
+    let sockets = names.zip(FIRST..).take(count as usize);
     sockets
-        .filter(|fd| {
+        .filter(|(_, fd)| {
             // SAFETY: it only looks at the descriptor, whatever that is; scrubs that are started must not inherit it.
             unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) == 0 }
         })
         // SAFETY: systemd has handed over these descriptors to this process, and nobody else takes them.
-        .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+        .map(|(name, fd)| (name, unsafe { OwnedFd::from_raw_fd(fd) }))
         .collect()
 }
 
@@ -91,9 +96,11 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     if UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon listens on it"));
     }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    match fs::symlink_metadata(path) {
+        Ok(file) if file.file_type().is_socket() => fs::remove_file(path)?,
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there, and no socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
@@ -105,9 +112,9 @@ fn serve<S: Stream + Send + 'static>(
     accept: impl Fn() -> io::Result<S> + Send + 'static,
     from: From,
     answer: &Answer,
-    open: &Arc<AtomicUsize>,
 ) -> io::Result<()> {
-    let (answer, open) = (answer.clone(), open.clone());
+    // Of each socket by itself: who fills one locks nobody out of another.
+    let (answer, open) = (answer.clone(), Arc::new(AtomicUsize::new(0)));
     let work = move || {
         loop {
             let Ok(mut stream) = accept() else {

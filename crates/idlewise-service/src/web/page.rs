@@ -1,6 +1,7 @@
 //! The page: all disks at a glance, and one disk.
 
 use askama::Template;
+use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -81,9 +82,11 @@ struct Pass {
 /// All disks.
 pub fn all(overview: &Overview) -> Response {
     let Overview { version, unix_s, paused, config, disks, refused } = overview;
-    let mut notices: Vec<String> = paused.iter().map(|paused| format!("All disks are {}.", in_words(paused))).collect();
+    let not_yet = (*unix_s == 0.0).then(|| "The disks have not been looked at yet.".to_string());
+    let mut notices: Vec<String> =
+        not_yet.into_iter().chain(paused.iter().map(|paused| format!("All disks are {}.", in_words(paused)))).collect();
     notices.extend(config.problem.iter().map(|problem| format!("The configuration is as before: {problem}")));
-    notices.extend(refused.iter().cloned());
+    notices.extend(refused.iter().map(|why| one_line(why).into_owned()));
     let disks = disks.iter().map(|disk| Card::of(disk, *unix_s)).collect();
     html(&All { version, now: date(*unix_s), notices, disks })
 }
@@ -168,7 +171,7 @@ impl Card {
             link: escaped(&disk.identity),
             state: disk.state,
             level,
-            why: disk.why.clone(),
+            why: one_line(&disk.why).into_owned(),
             promille: (u128::from(disk.verified_bytes) * 1000 / u128::from(disk.device_bytes.max(1))) as u64,
             verified: Bytes(disk.verified_bytes).to_string(),
             size: Bytes(disk.device_bytes).to_string(),

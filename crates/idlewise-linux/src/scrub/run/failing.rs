@@ -68,6 +68,10 @@ impl Run<'_, '_> {
 
     /// Counts a failure, and remembers how things stood before the first of its row.
     fn count_failure(&mut self) {
+        if self.failing.is_none() {
+            // What comes of what was read before is part of that.
+            self.finish_judging();
+        }
         let settled = &self.settled;
         let failing = self.failing.get_or_insert_with(|| Failing { count: 0, tried: now(), settled: settled.clone() });
         failing.count += 1;

@@ -41,6 +41,7 @@ impl Run<'_, '_> {
         let lane = &mut *self.lane;
         if let Some(judging) = &mut lane.judging {
             judging.take(extent, read, &mut *lane.verifier);
+            self.unjudged = judging.at_work().then_some(extent);
         }
     }
 
@@ -73,6 +74,7 @@ impl Run<'_, '_> {
     /// Waits until all that was read is judged; whether there is something to read once more.
     pub(super) fn finish_judging(&mut self) -> bool {
         let Some(verdict) = self.ask(|judging, may_look| judging.finish(may_look)) else { return false };
+        self.unjudged = None;
         let again = !verdict.again.is_empty();
         self.act_on(verdict);
         again
@@ -84,9 +86,12 @@ impl Run<'_, '_> {
             // What one member has written already reaches the others meanwhile.
             self.not_before = Nanos(now().0 + APART.0);
         }
-        again.into_iter().rev().for_each(|extent| self.narrowing.look_again(extent));
+        for extent in again.into_iter().rev() {
+            self.narrowing.look_again(extent);
+            // All else that is left stays so: what is read at the moment is among it.
+            self.settled.left.narrowing.insert(0, (extent.offset.0, extent.end().0));
+        }
         wrong.into_iter().for_each(|(extent, kind)| self.narrowing.wrong(extent, kind));
-        self.settled.left = self.narrowing.left();
     }
 
     /// Asks what lies in bad blocks, once, at the end of a run.

@@ -46,6 +46,8 @@ pub struct Run<'r, 'a> {
     watch: &'r mut dyn FnMut(&Progress),
     /// What is settled, to resume from: all that the order had handed out but for what is left.
     settled: Settled,
+    /// What was read, and is being judged.
+    unjudged: Option<Extent>,
     /// The last stretch that could be read.
     last_good: Option<Extent>,
     /// Failures since then, and how things stood before them.
@@ -110,6 +112,7 @@ impl<'r, 'a> Run<'r, 'a> {
             busy: Duration::ZERO,
             kept: settled.clone(),
             settled,
+            unjudged: None,
             last_good: None,
             failing: None,
             hung: None,
@@ -301,7 +304,7 @@ impl<'r, 'a> Run<'r, 'a> {
         let mut kept = self.failing.is_some() || self.second_look.is_some();
         // Blocks around unreadable ones say little of how long requests take.
         let usual = self.narrowing.settled() && self.second_look.is_none();
-        let whole = self.whole(extent);
+        let (whole, unjudged) = (self.whole(extent), self.unjudged);
         let verified = self.lane.verify(whole, &mut |_, service| {
             progress.doing = Doing::Hung(service);
             (self.watch)(&progress);
@@ -309,6 +312,9 @@ impl<'r, 'a> Run<'r, 'a> {
             if !std::mem::replace(&mut kept, true) {
                 let mut narrowing = self.narrowing.clone();
                 narrowing.hung(extent);
+                // What is not judged yet may be wrong.
+                unjudged.into_iter().for_each(|extent| narrowing.look_again(extent));
+                progress.content.iter().for_each(|content| self.checkpoint.keep_content(content));
                 let (left, bad) = (narrowing.left(), narrowing.certain());
                 let saved = self.checkpoint.save(&self.order.place(), &left, &bad, State::Running, &progress);
                 self.unsaved = saved.err().map(|error| error.to_string());
