@@ -107,10 +107,13 @@ fn deliver(notify: &Notify, path: &Path, failed: &Path) -> anyhow::Result<bool> 
     Ok(false)
 }
 
+/// Sends a message in one way.
+type Send = fn(&Notify, &Message) -> anyhow::Result<()>;
+
 /// Sends it by each way by which it was not sent yet.
 fn send(notify: &Notify, message: &Message, sent: &mut Vec<&'static str>) -> anyhow::Result<()> {
     let mut problem = None;
-    let ways: [(&'static str, bool, fn(&Notify, &Message) -> anyhow::Result<()>); 3] = [
+    let ways: [(&'static str, bool, Send); 3] = [
         ("mail", !notify.mail.is_empty(), mail),
         ("command", !notify.command.is_empty(), command),
         ("webhook", notify.webhook.is_some(), webhook),

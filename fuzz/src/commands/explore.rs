@@ -25,7 +25,6 @@ pub fn run(mut from: Unstructured) -> Result<()> {
         work: &|| kind.work(&model),
         amount: disks.first().map_or(Amount::Infinite, |disk| kind.amount(disk, &model, size)),
         service,
-        steady: kind.mean_service().is_none(),
         size,
         relative_delay,
     };

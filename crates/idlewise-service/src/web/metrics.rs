@@ -56,9 +56,9 @@ pub fn text(overview: &Overview) -> String {
     let mut text = String::new();
     let head =
         |name: &str, kind: &str, help: &str| format!("# HELP idlewise_{name} {help}\n# TYPE idlewise_{name} {kind}\n");
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "{}idlewise_build_info{{version=\"{}\"}} 1\n",
+        "{}idlewise_build_info{{version=\"{}\"}} 1",
         head("build_info", "gauge", "Always 1: the version of idlewise."),
         escaped(overview.version)
     );
@@ -101,7 +101,7 @@ pub fn text(overview: &Overview) -> String {
             overview.config.read_unix_s,
         ),
     ] {
-        let _ = write!(text, "{}idlewise_{name} {}\n", head(name, "gauge", help), number(value));
+        let _ = writeln!(text, "{}idlewise_{name} {}", head(name, "gauge", help), number(value));
     }
     text
 }
