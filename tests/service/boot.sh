@@ -23,7 +23,7 @@ if [ "${1:-}" != --inside ]; then
     : > "$2"
     (
         echo "$BASHPID" > "$group/cgroup.procs"
-        exec timeout -k 5 "${LIMIT:-240}" unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup \
+        exec timeout -k 5 "${LIMIT:-480}" unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup \
             bash "$0" --inside "$base" "$@"
     )
     exit
