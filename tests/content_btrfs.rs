@@ -6,8 +6,7 @@ mod btrfs;
 mod common;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -16,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use btrfs::{Bench, KINDS, NODE, SECTOR, Writer, addresses, damage, fill, found, tree_blocks};
 use common::bench::{Loop, MIB, Mounted, PACE, Running, system};
-use common::held::{signal, until};
 use common::{idlewise, json, run, stderr, stdout};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -466,80 +464,4 @@ fn root_mounts_elsewhere_change_nothing() {
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(mounts.join().unwrap() > 10);
     });
-}
-
-/// The disk stands still, and the machine is reset: what was read last and not compared yet is read again by the next run.
-#[test]
-fn root_no_error_is_lost_when_the_disk_stands_still() {
-    const PAGE: usize = 4096;
-    let program = Path::new(env!("CARGO_BIN_EXE_idlewise")).with_file_name("emulated-disk");
-    if !rustix::process::geteuid().is_root() || !program.exists() || !Path::new("/dev/fuse").exists() {
-        eprintln!("SKIPPED: it needs root, FUSE and emulated-disk (make test builds it)");
-        return;
-    }
-    let mut disk = Command::new(program).args(["--size", "512MiB"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(disk.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let is_device =
-        |word: &str| word.starts_with("/dev/loop").then(|| word.trim_end_matches([':', ',', '.']).to_string());
-    let device = lines.find_map(|line| line.split_whitespace().find_map(is_device)).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let (mounted, states) = (folder.path().join("mounted"), folder.path().join("states"));
-    fs::create_dir(&mounted).unwrap();
-    let succeeds = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
-    succeeds(Command::new("mkfs.btrfs").args(["-q", &device]));
-    succeeds(Command::new("mount").arg(&device).arg(&mounted));
-    let page =
-        |number: u64| format!("page {number:010}").into_bytes().into_iter().cycle().take(PAGE).collect::<Vec<u8>>();
-    let pages: Vec<u8> = (0..60_000).flat_map(page).collect();
-    let file = mounted.join("file");
-    fs::write(&file, pages).unwrap();
-    File::open(&file).unwrap().sync_all().unwrap();
-    // One page of each MiB is wrong.
-    let raw = File::options().read(true).write(true).open(&device).unwrap();
-    let mut wrong = 0u64;
-    for mib in 1..511u64 {
-        let (mut bytes, place) = (vec![0; PAGE], (mib << 20) + (960 << 10));
-        raw.read_exact_at(&mut bytes, place).unwrap();
-        if bytes.starts_with(b"page ") {
-            raw.write_all_at(b"evil", place + 100).unwrap();
-            wrong += 1;
-        }
-    }
-    raw.sync_all().unwrap();
-    assert!(wrong > 100, "{wrong}");
-    let fixed = [
-        "scrub",
-        &device,
-        "--order",
-        "sequential",
-        "--request-size",
-        "1MiB",
-        "--idle-wait",
-        "1ms",
-        "--quiet",
-        "--json",
-        "--state-dir",
-    ];
-    let scrub = || idlewise(&[&fixed[..], &[states.to_str().unwrap()]].concat());
-    let mut first = scrub().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let status = || -> Value {
-        let output = run(&["status", "--json", "--state-dir", states.to_str().unwrap()]);
-        serde_json::from_slice::<Value>(&output.stdout).map_or(Value::Null, |all| all[0].clone())
-    };
-    until("half way", || status()["verified_bytes"].as_u64() > Some(80 << 20));
-    signal(&disk, Signal::STOP);
-    until("seen to hang", || status()["doing"] == "hung");
-    std::thread::sleep(Duration::from_millis(500));
-    first.kill().unwrap();
-    signal(&disk, Signal::CONT);
-    first.wait().unwrap();
-    let output = scrub().output().unwrap();
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of = |run: &Value| run["blocks"].as_u64().unwrap();
-    let found: u64 = result["errors"].as_array().unwrap().iter().map(of).sum();
-    succeeds(Command::new("umount").arg(&mounted));
-    signal(&disk, Signal::INT);
-    disk.wait().unwrap();
-    assert!(result["resumed_at_bytes"].as_u64() > Some(0), "{result}");
-    assert_eq!((&result["state"], found), (&"complete".into(), wrong * (PAGE as u64 / 512)), "{result}");
 }

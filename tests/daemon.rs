@@ -3,13 +3,13 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, MIB};
+use common::bench::{Bench, Emulated, MIB};
 use common::held::signal;
 use common::{idlewise, run, stderr, stdout};
 use rustix::process::Signal;
@@ -281,32 +281,25 @@ fn root_of_two_disks_that_cannot_be_told_apart_one_is_refused_aloud() {
 /// A disk that answers no read of its first label holds up no order, and no end.
 #[test]
 fn root_a_disk_that_hangs_makes_nobody_deaf() {
-    let program = Path::new(env!("CARGO_BIN_EXE_idlewise")).with_file_name("emulated-disk");
-    if !rustix::process::geteuid().is_root() || !program.exists() || !Path::new("/dev/fuse").exists() {
-        eprintln!("SKIPPED: it needs root, FUSE and emulated-disk (make test builds it)");
-        return;
-    }
-    let mut disk = std::process::Command::new(program);
-    let mut disk = disk.args(["--size", "64MiB", "--instant", "--hang", "40"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(disk.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let is_device =
-        |word: &str| word.starts_with("/dev/loop").then(|| word.trim_end_matches([':', ',', '.']).to_string());
-    let device = lines.find_map(|line| line.split_whitespace().find_map(is_device)).unwrap();
+    let Some(disk) = Emulated::new(&["--size", "64MiB", "--instant", "--hang", "40"]) else { return };
+    let device = disk.path();
     let folder = tempfile::tempdir().unwrap();
     let (config, states) = (folder.path().join("idlewise.toml"), folder.path().join("states"));
     fs::write(&config, format!("[[disk]]\nmatch = \"{device}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n")).unwrap();
     let mut daemon = Daemon::start(&config, &states, &folder.path().join("said"));
-    daemon.until("begun", |said| said.contains(&format!("{device}: is being verified")));
+    daemon.until("silent", |said| said.contains(&format!("{device}: has not answered")));
     let socket = states.with_extension("sock");
     let seen =
         || serde_json::from_str::<Value>(&asked(&socket, "GET /v1/status").1).unwrap()["unix_s"].as_f64().unwrap();
     let before = seen();
+    let all: Value = serde_json::from_str(&asked(&socket, "GET /v1/status").1).unwrap();
+    assert!(all["disks"][0]["due_unix_s"].as_f64() > Some(before), "{all}");
     // Longer than a label is waited for.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(8) {
         for order in ["pause", "resume"] {
             let asked = Instant::now();
-            let output = run(&[order, &device, "--socket", socket.to_str().unwrap()]);
+            let output = run(&[order, device, "--socket", socket.to_str().unwrap()]);
             assert!(output.status.success() && asked.elapsed() < Duration::from_secs(10), "{}", stderr(&output));
         }
     }
@@ -317,7 +310,4 @@ fn root_a_disk_that_hangs_makes_nobody_deaf() {
         assert!(began.elapsed() < Duration::from_secs(80), "it does not end: {}", daemon.said());
         std::thread::sleep(Duration::from_millis(100));
     }
-    disk.kill().unwrap();
-    disk.wait().unwrap();
-    let _ = std::process::Command::new("losetup").args(["--detach", &device]).status();
 }

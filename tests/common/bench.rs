@@ -1,5 +1,6 @@
 //! A real block device to scrub: a loop device over the emulated disk, or over a file.
 
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -185,4 +186,40 @@ impl Drop for Mounted<'_> {
 pub fn system(command: &str, arguments: &[&str]) {
     let output = Command::new(command).args(arguments).output().unwrap_or_else(|error| panic!("{command}: {error}"));
     assert!(output.status.success(), "{command} {arguments:?}: {}", stderr(&output));
+}
+
+/// An emulated disk that is served by a process of its own, which can be stopped as a disk that hangs.
+pub struct Emulated {
+    pub process: Child,
+    path: String,
+}
+
+impl Emulated {
+    /// With these arguments; `None`, said aloud, where the machine cannot have one.
+    pub fn new(arguments: &[&str]) -> Option<Self> {
+        let program = Path::new(env!("CARGO_BIN_EXE_idlewise")).with_file_name("emulated-disk");
+        let missing = idlewise_testbed::missing();
+        let missing = missing.or((!program.exists()).then(|| "emulated-disk (make test builds it)".into()));
+        if let Some(missing) = missing {
+            eprintln!("SKIPPED: the emulated disk needs {missing}");
+            return None;
+        }
+        let mut process = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let named = |line: String| line.split_whitespace().find(|word| word.starts_with("/dev/loop")).map(String::from);
+        let path = { lines }.find_map(named).expect("it says where it is");
+        Some(Self { process, path: path.trim_end_matches([':', ',', '.']).into() })
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl Drop for Emulated {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+    }
 }

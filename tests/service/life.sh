@@ -25,7 +25,13 @@ class Hook(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.end_headers()
     def log_message(self, *_): pass
 http.server.HTTPServer(("127.0.0.1", 8099), Hook).serve_forever()' &
+# As the documents say.
+systemctl enable --now idlewised
 until_it running is_state running
+tell "page before it is wanted" "$(page / | grep -c 'class="disks"')"
+systemctl enable idlewise-web.socket
+systemctl restart idlewised
+until_it "running again" is_state running
 # Whoever is in the service cannot write to a disk, root or not.
 tell "may write" "$(echo $BASHPID > /sys/fs/cgroup/system.slice/idlewised.service/cgroup.procs; dd if=/dev/zero of="$disk" bs=512 count=1 conv=notrunc 2>&1 | grep -o 'Operation not permitted')"
 tell page "$(page / | grep -c 'class="disks"')"
@@ -50,13 +56,21 @@ until_it complete is_state complete
 tell found "$(idlewise status "$disk" --json | tr -d ' \n' | grep -o '"lba":[0-9]*,"blocks":[0-9]*' | head -n 1)"
 tell status "$(idlewise status | grep -c "daemon: verified; the next pass begins in .*; due 20")"
 tell history "$(idlewise history "$disk" --json | grep -c completed_unix_s)"
-until_it mailed grep -q "Subject: idlewise on .*: $disk: 2 blocks cannot be read, or are wrong" /tmp/mail
+until_it mailed grep -qs "Subject: idlewise on .*: $disk: 2 blocks cannot be read, or are wrong" /tmp/mail
 tell "mail says" "$(grep -c "idlewise acknowledge" /tmp/mail)"
-until_it commanded grep -q "UnreadableBlocks $disk" /tmp/hook
-until_it posted grep -q '"kind":"UnreadableBlocks"' /tmp/posted
+until_it commanded grep -qs "UnreadableBlocks $disk" /tmp/hook
+until_it posted grep -qs '"kind":"UnreadableBlocks"' /tmp/posted
 sleep 1
 tell waiting "$(find /var/lib/idlewise/outbox -name '*.json' | wc -l)"
 systemctl stop idlewised
 tell "left running" "$(pgrep -c -x idlewise)"
+idlewise status > /dev/null
+page / > /dev/null
+sleep 1
+tell "started by who asks" "$(systemctl is-active idlewised)"
+systemctl start idlewised
+until_it "started again" is_state complete
+tell "page again" "$(page / | grep -c 'class="disks"')"
+systemctl stop idlewised
 tell result "$(systemctl show -P Result idlewised)"
 systemctl exit 0

@@ -1,4 +1,4 @@
-//! `idlewise pause`, `resume`, `start` and `acknowledge`: orders to the daemon; and `history`, what it has kept.
+//! `idlewise pause`, `resume`, `start` and `acknowledge`: orders to the daemon; and what it answers.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -7,18 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use idlewise::report::Table;
+use idlewise::Nanos;
 use idlewise::report::printable::one_line;
-use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::StateFolder;
-use idlewise_service::{Done, Record, Until, escaped};
-use serde::Serialize;
+use idlewise_service::{Until, escaped};
 
-use crate::dates::{date, parse_date, unix_now};
+use crate::dates::{parse_date, unix_now};
 use crate::exit::{Exit, UsageError};
 use crate::output::{self, say};
-use crate::scrub::words::seconds;
 
 /// Where the daemon listens.
 pub const SOCKET: &str = "/run/idlewise/control.sock";
@@ -55,8 +51,8 @@ pub struct PauseArguments {
     until: Option<String>,
 
     /// Why, for others who look
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    why: String,
+    #[arg(long, value_name = "TEXT")]
+    why: Option<String>,
 
     #[command(flatten)]
     to: To,
@@ -97,22 +93,6 @@ pub struct AcknowledgeArguments {
     to: To,
 }
 
-/// Show the passes of a disk that the daemon has seen
-#[derive(clap::Args)]
-pub struct HistoryArguments {
-    /// Disk, by path or identity
-    #[arg(value_name = "DISK")]
-    disk: String,
-
-    /// Print a JSON list instead of a table
-    #[arg(long)]
-    json: bool,
-
-    /// Folder of what the daemon remembers [default: /var/lib/idlewise]
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
-}
-
 /// Pauses disks.
 pub fn pause(arguments: &PauseArguments) -> anyhow::Result<Exit> {
     let until_unix_s = match (&arguments.duration, &arguments.until) {
@@ -127,7 +107,7 @@ pub fn pause(arguments: &PauseArguments) -> anyhow::Result<Exit> {
         }
         (None, None) => None,
     };
-    let body = serde_json::to_vec(&Until { until_unix_s, why: arguments.why.clone() })?;
+    let body = serde_json::to_vec(&Until { until_unix_s, why: arguments.why.clone().unwrap_or_default() })?;
     order(&arguments.to, "pause", &arguments.disks, &body)
 }
 
@@ -156,19 +136,19 @@ fn order(to: &To, order: &str, disks: &[String], body: &[u8]) -> anyhow::Result<
     };
     let each = disks.iter().map(|disk| format!("/v1/disks/{}/{order}", name(disk)));
     let all = disks.is_empty().then(|| format!("/v1/{order}"));
-    let mut failed = None;
+    let mut failed = false;
     for path in each.chain(all) {
         match post(&to.socket, &path, body) {
             Ok(done) => output::text(&format!("{}\n", one_line(&done)))?,
             // One that is not known keeps no other from it.
             Err(error) if disks.len() > 1 => {
                 say!("idlewise: {error:#}");
-                failed = Some(());
+                failed = true;
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(if failed.is_some() { Exit::CouldNotRun } else { Exit::Clean })
+    Ok(if failed { Exit::CouldNotRun } else { Exit::Clean })
 }
 
 /// Sends an order; what was done.
@@ -213,79 +193,4 @@ fn ask(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<s
         bail!("{}", text.trim());
     }
     serde_json::from_str(text).context("the daemon's answer is no JSON")
-}
-
-/// A pass, as `history --json` prints it.
-#[derive(Serialize)]
-struct Pass {
-    /// When it began, in seconds since 1970.
-    started_unix_s: u64,
-    /// When it ended.
-    completed_unix_s: u64,
-    /// When it was due.
-    due_unix_s: f64,
-    /// The size of the disk.
-    device_bytes: u64,
-    /// Blocks that could not be read, or were wrong.
-    bad_blocks: u64,
-    /// Foreground requests that the daemon saw meanwhile.
-    foreground_requests: u64,
-    /// Their mean slowdown, by the account of the scrubs; absent where there were none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mean_slowdown_s: Option<f64>,
-}
-
-impl Pass {
-    fn of(done: &Done) -> Self {
-        let Done { started_unix_s, completed_unix_s, due_unix_s, device_bytes, bad_blocks, cost } = *done;
-        Self {
-            started_unix_s,
-            completed_unix_s,
-            due_unix_s,
-            device_bytes,
-            bad_blocks,
-            foreground_requests: cost.requests,
-            mean_slowdown_s: (cost.requests > 0).then(|| cost.mean_s()),
-        }
-    }
-
-    fn cells(&self) -> [String; 6] {
-        let at = |unix_s| date(unix_s).unwrap_or_else(|| "-".into());
-        let is_in_time = self.completed_unix_s as f64 <= self.due_unix_s;
-        [
-            at(self.started_unix_s),
-            at(self.completed_unix_s),
-            if is_in_time { "yes".into() } else { "no".into() },
-            Bytes(self.device_bytes).to_string(),
-            self.bad_blocks.to_string(),
-            self.mean_slowdown_s.map_or("-".into(), seconds),
-        ]
-    }
-}
-
-/// Shows what was kept of a disk.
-pub fn history(arguments: &HistoryArguments) -> anyhow::Result<Exit> {
-    let states = StateFolder::choose(arguments.state_dir.clone());
-    let (record, wrong) = Record::read(states.path());
-    if let Some(wrong) = wrong {
-        bail!("{wrong}");
-    }
-    let name = &arguments.disk;
-    let identity = Some(name).filter(|name| name.contains('/')).and_then(|name| Device::identity_at(Path::new(name)));
-    let known = record.disks.get(identity.as_ref().unwrap_or(name));
-    let known =
-        known.with_context(|| format!("{name}: the daemon knows no such disk; idlewise check-config lists them"))?;
-    let passes: Vec<_> = known.passes.iter().map(Pass::of).collect();
-    if arguments.json {
-        output::json(&passes)?;
-    } else if !passes.is_empty() {
-        let mut table = Table::new(["began", "ended", "in time", "of", "bad blocks", "mean slowdown"]);
-        passes.iter().for_each(|pass| table.row(pass.cells()));
-        output::text(&table.to_string())?;
-    }
-    if passes.is_empty() {
-        say!("idlewise: {}: no pass is over yet", one_line(name));
-        return Ok(Exit::NothingToDo);
-    }
-    Ok(Exit::Clean)
 }

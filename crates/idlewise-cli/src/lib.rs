@@ -15,6 +15,7 @@ mod exit;
 mod explore;
 mod files;
 mod gaps;
+mod history;
 mod idle;
 mod input;
 mod live;
@@ -73,7 +74,7 @@ enum Command {
     Resume(control::ResumeArguments),
     Start(control::StartArguments),
     Acknowledge(control::AcknowledgeArguments),
-    History(control::HistoryArguments),
+    History(history::Arguments),
     Notify(notify::Arguments),
     Run(Box<run::Arguments>),
     /// Let go what `run` holds, when that is gone
@@ -145,7 +146,7 @@ fn whole() -> ExitCode {
         Command::Resume(arguments) => control::resume(&arguments),
         Command::Start(arguments) => control::start(&arguments),
         Command::Acknowledge(arguments) => control::acknowledge(&arguments),
-        Command::History(arguments) => control::history(&arguments),
+        Command::History(arguments) => history::run(&arguments),
         Command::Notify(arguments) => notify::run(&arguments),
         Command::Reliability(arguments) => reliability::run(&arguments),
         Command::OwnerScrub(arguments) => owner_scrub::run(&arguments),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,11 +11,10 @@ use anyhow::Context;
 use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
 
 use crate::control::{Asked, Control};
-use crate::decision::{Next, next};
+use crate::decision::{Next, Reason, next};
 use crate::disk::Disk;
-use crate::finder::{Finder, Found};
-use crate::machine::{Moment, on_battery, twin};
-use crate::messages::{due, outbox, post};
+use crate::finder::Finder;
+use crate::machine::{Moment, on_battery};
 use crate::overview::{Loaded, Overview};
 use crate::record::{Known, Record};
 use crate::told::{Level, notify, say, watchdog};
@@ -29,8 +27,6 @@ use crate::{Config, Wish};
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A clock that differs from the time that has passed by more than this was set.
 pub const WAS_SET_S: f64 = 3600.0;
-/// A disk that was away for so long is forgotten.
-const FORGOTTEN_S: f64 = 180.0 * 86_400.0;
 
 /// How the service runs.
 #[derive(Clone, Debug)]
@@ -54,7 +50,7 @@ pub struct Options {
 /// The service.
 pub struct Daemon {
     pub(crate) options: Options,
-    config: Config,
+    pub(crate) config: Config,
     pub(crate) loaded: Loaded,
     pub(crate) record: Record,
     pub(crate) disks: BTreeMap<String, Disk>,
@@ -62,7 +58,7 @@ pub struct Daemon {
     pub(crate) refused: Vec<String>,
     /// What answers those who ask, and where their orders come from.
     control: Control,
-    finder: Finder,
+    pub(crate) finder: Finder,
     orders: Receiver<Asked>,
     /// The last look: by the machine's clock, and by one that nobody sets.
     looked: (f64, Instant),
@@ -183,7 +179,7 @@ impl Daemon {
         let mut has_ended = false;
         for identity in self.by_deadline(now) {
             let taken = self.taken(&identity);
-            let (wish, _) = self.config.of(&identity, &self.disks[&identity].present.path);
+            let wish = self.wish(&identity, &self.disks[&identity]);
             let paused = self.paused(&identity);
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
             let known = self.record.disks.entry(identity.clone()).or_default();
@@ -200,11 +196,14 @@ impl Daemon {
             disk.reap(now.unix_s);
             let facts = disk.facts(now, battery, taken, paused);
             let (next, outlook) = next(&identity, &wish, known, &facts);
+            let mut next = next;
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
-                let is_known = disk.ask_what_it_shares();
-                if !is_known || self.taken(&identity).is_some() {
-                    continue;
+                let answered = disk.ask_what_it_shares(now.unix_s);
+                match (answered, self.taken(&identity)) {
+                    (Err(since), _) => next = Next::Wait(Reason::Silent(since)),
+                    (Ok(()), Some(taken)) => next = Next::Wait(Reason::Taken(taken)),
+                    (Ok(()), None) => {}
                 }
             }
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
@@ -218,39 +217,6 @@ impl Daemon {
         let overview = self.overview(now.unix_s);
         self.tell_people(&overview);
         *self.control.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overview);
-    }
-
-    /// Has messages wait for those who want to be told.
-    fn tell_people(&mut self, overview: &Overview) {
-        let mut messages = Vec::new();
-        for disk in overview.disks.iter().filter(|_| self.config.notify.is_wanted()) {
-            let Some(known) = self.record.disks.get_mut(&disk.identity) else { continue };
-            messages.extend(due(disk, self.config.notify.repeat, overview.unix_s, &mut known.told));
-        }
-        if messages.is_empty() {
-            return;
-        }
-        // Told once, whatever happens meanwhile.
-        self.save();
-        if let Err(error) = post(&outbox(self.options.states.path()), &messages) {
-            say(Level::Error, &format!("nobody can be told: {error}"));
-        }
-        self.send();
-    }
-
-    /// Sends what waits, where no unit of systemd does.
-    fn send(&self) {
-        if std::env::var_os("NOTIFY_SOCKET").is_some() {
-            return;
-        }
-        let mut command = Command::new(&self.options.program);
-        command.arg("notify").arg("--config").arg(&self.options.config);
-        command.arg("--spool").arg(outbox(self.options.states.path())).stdin(Stdio::null()).stdout(Stdio::null());
-        match command.spawn() {
-            // Whoever waits for it waits for mail.
-            Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-            Err(error) => say(Level::Error, &format!("nobody can be told: {error}")),
-        }
     }
 
     /// Keeps what is to be remembered. It is tried again later where that fails.
@@ -279,62 +245,14 @@ impl Daemon {
         passed
     }
 
-    fn find_disks(&mut self, now: f64) {
-        let (mut refused, mut is_here) = (Vec::new(), BTreeMap::<String, PathBuf>::new());
-        for (path, found) in self.finder.look(&self.config, &self.options.states) {
-            let (present, pass) = match found {
-                Found::There(present, pass) if present.size.0 > 0 => (*present, pass.map(|pass| *pass)),
-                Found::There(..) => continue,
-                Found::Wrong(why) => {
-                    refused.push(why);
-                    continue;
-                }
-                Found::Silent(why) => {
-                    refused.extend(why);
-                    // It is what it was, as far as anybody knows.
-                    let known = self.disks.iter().find(|(_, disk)| disk.present.path == path);
-                    is_here.extend(known.map(|(identity, _)| (identity.clone(), path)));
-                    continue;
-                }
-            };
-            if self.config.of(&present.identity, &present.path).0.ignore {
-                continue;
-            }
-            if let Some(first) = is_here.get(&present.identity) {
-                refused.push(twin(&present, first));
-                continue;
-            }
-            is_here.insert(present.identity.clone(), path);
-            let known = self.record.disks.entry(present.identity.clone());
-            let known = known.or_insert_with(|| Known { since_unix_s: now, ..Known::default() });
-            // With a clock that was wrong it may have been seen later than now.
-            known.since_unix_s = known.since_unix_s.min(now);
-            known.seen_unix_s = now;
-            let disk = self.disks.entry(present.identity.clone()).or_insert_with(|| Disk::new(present.clone()));
-            (disk.present, disk.pass) = (present, pass);
-        }
-        refused.iter().filter(|why| !self.refused.contains(why)).for_each(|why| say(Level::Warning, why));
-        self.refused = refused;
-        // One that is gone, or ignored by now: its scrub ends by itself, or is asked to.
-        self.disks.retain(|identity, disk| {
-            let is_here = is_here.contains_key(identity);
-            if !is_here && let Some(worker) = &mut disk.worker {
-                worker.ask_to_end();
-                return worker.ended().is_none() && !worker.is_lost();
-            }
-            is_here
-        });
-        self.record.disks.retain(|_, known| now - known.seen_unix_s < FORGOTTEN_S);
-    }
-
     /// Who is due first has the first choice.
     fn by_deadline(&self, now: Moment) -> Vec<String> {
-        let mut all: Vec<(bool, f64, String)> = Vec::new();
+        let (mut all, unknown) = (Vec::<(bool, f64, String)>::new(), Known::default());
         for (identity, disk) in &self.disks {
-            let (wish, _) = self.config.of(identity, &disk.present.path);
-            let known = self.record.disks.get(identity).cloned().unwrap_or_default();
+            let wish = self.wish(identity, disk);
+            let known = self.record.disks.get(identity).unwrap_or(&unknown);
             let facts = disk.facts(now, false, None, None);
-            all.push((disk.worker.is_none(), next(identity, &wish, &known, &facts).1.deadline, identity.clone()));
+            all.push((disk.worker.is_none(), next(identity, &wish, known, &facts).1.deadline, identity.clone()));
         }
         all.sort_by(|a, b| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(std::cmp::Ordering::Equal));
         all.into_iter().map(|(.., identity)| identity).collect()

@@ -54,6 +54,8 @@ pub enum Reason {
     Battery,
     /// What it shares with a disk that is being read.
     Taken(String),
+    /// It has not answered since then, in seconds since 1970.
+    Silent(f64),
     /// The last scrub failed; it is tried again then, in seconds since 1970.
     Failed(f64),
 }

@@ -21,9 +21,10 @@ const FIRST_RETRY_S: f64 = 60.0;
 const LONGEST_RETRY_S: f64 = 6.0 * 3600.0;
 /// A scrub that has run for so long is begun anew where what it may spend has changed by more than a quarter.
 const SETTLED: Duration = Duration::from_secs(600);
-
 /// What a disk tells of itself is waited for so long, and then beside whatever else is done.
 const AT_ONCE: Duration = Duration::from_millis(500);
+/// One that has not answered for so long has failed.
+const SILENT_S: f64 = 60.0;
 /// What a scrub does before its first request; nothing, where it has not said so yet.
 const LEARNS: [&str; 3] = ["", "observing", "calibrating"];
 
@@ -33,7 +34,8 @@ pub struct Disk {
     pub present: Present,
     /// What it shares with others, as of when its scrub was last begun.
     pub shares: Vec<String>,
-    sharing: Option<Receiver<Vec<String>>>,
+    /// Where the answer to that comes from, and since when it is waited for, in seconds since 1970.
+    sharing: Option<(Receiver<Vec<String>>, f64)>,
     /// What its checkpoint holds, if that is of this disk.
     pub pass: Option<Pass>,
     /// How its scrub goes, or how the last one went.
@@ -44,7 +46,7 @@ pub struct Disk {
     pub last: Option<(Next, Outlook)>,
     /// What its scrubs have cost, and how much they have verified, since the service was started.
     pub so_far: (Cost, Bytes),
-    /// Whether that has ended.
+    /// Whether its scrub has ended.
     is_over: bool,
     /// What the present hour gives.
     hour: Gives,
@@ -95,25 +97,25 @@ impl Disk {
         }
     }
 
-    /// Asks what it shares with others, beside whatever else is done; whether that is known.
-    pub fn ask_what_it_shares(&mut self) -> bool {
+    /// Asks what it shares with others, beside whatever else is done; since when there is no answer, in seconds since 1970.
+    pub fn ask_what_it_shares(&mut self, now: f64) -> Result<(), f64> {
         let path = &self.present.path;
-        let told = self.sharing.take().unwrap_or_else(|| {
+        let (told, since) = self.sharing.take().unwrap_or_else(|| {
             let (tell, told) = channel();
             let path = path.clone();
             // Nobody may want it any more; and without a thread there is no answer.
             let _ = thread::Builder::new().name("shares".into()).spawn(move || _ = tell.send(shares(&path)));
-            told
+            (told, now)
         });
         match told.recv_timeout(AT_ONCE) {
-            Ok(shares) => self.shares = shares,
-            Err(RecvTimeoutError::Timeout) => {
-                self.sharing = Some(told);
-                return false;
+            Ok(shares) => {
+                self.shares = shares;
+                return Ok(());
             }
-            Err(RecvTimeoutError::Disconnected) => return false,
+            Err(RecvTimeoutError::Timeout) => self.sharing = Some((told, since)),
+            Err(RecvTimeoutError::Disconnected) => {}
         }
-        true
+        Err(since)
     }
 
     /// When its last whole pass ended, in seconds since 1970. What is to be later than now was seen with a clock that was wrong.
@@ -186,6 +188,21 @@ impl Disk {
     /// Blocks that cannot be read, or are wrong.
     pub fn bad_blocks(&self) -> u64 {
         self.pass.as_ref().map_or(0, |pass| pass.known_errors().iter().map(|run| run.blocks).sum())
+    }
+
+    /// The state it is in, one of [`STATES`](crate::overview::STATES), and what it waits for or does, in words.
+    pub fn state(&self, now: f64) -> (&'static str, String) {
+        let Some((next, _)) = &self.last else { return ("waiting", "has not been looked at yet".into()) };
+        let running = self.run.as_ref().filter(|run| self.worker.is_some() && !run.doing.is_empty());
+        let state = match next {
+            _ if self.worker.is_some() => "running",
+            Next::Rest(_) => "complete",
+            Next::Wait(Reason::Paused(_)) => "paused",
+            Next::Wait(Reason::Failed(_)) => "failed",
+            Next::Wait(Reason::Silent(since)) if now - since > SILENT_S => "failed",
+            Next::Run(_) | Next::Wait(_) => "waiting",
+        };
+        (state, running.map_or_else(|| doing(next, now), |run| in_words(&run.doing).into()))
     }
 
     /// Takes note of a scrub that has ended.
@@ -309,26 +326,11 @@ fn doing(next: &Next, now: f64) -> String {
         }
         Next::Wait(Reason::Battery) => "waits, as the machine runs on its battery".into(),
         Next::Wait(Reason::Taken(what)) => format!("waits for another part of {what}"),
+        Next::Wait(Reason::Silent(since)) => format!("has not answered for {}", within(now - since)),
         Next::Wait(Reason::Failed(until)) => format!("its scrub failed, and is tried again in {}", within(until - now)),
     }
 }
 
 fn within(seconds: f64) -> Nanos {
     Nanos((seconds.max(0.0) * 1e9).min(1e18) as u64)
-}
-
-impl Disk {
-    /// The state it is in, one of [`STATES`](crate::overview::STATES), and what it waits for or does, in words.
-    pub fn state(&self, now: f64) -> (&'static str, String) {
-        let Some((next, _)) = &self.last else { return ("waiting", "has not been looked at yet".into()) };
-        let running = self.run.as_ref().filter(|run| self.worker.is_some() && !run.doing.is_empty());
-        let state = match next {
-            _ if self.worker.is_some() => "running",
-            Next::Rest(_) => "complete",
-            Next::Wait(Reason::Paused(_)) => "paused",
-            Next::Wait(Reason::Failed(_)) => "failed",
-            Next::Run(_) | Next::Wait(_) => "waiting",
-        };
-        (state, running.map_or_else(|| doing(next, now), |run| in_words(&run.doing).into()))
-    }
 }

@@ -9,12 +9,19 @@ use std::time::{Duration, Instant};
 use idlewise_linux::scrub::{Pass, StateFolder};
 
 use crate::Config;
-use crate::machine::{Present, of, paths};
+use crate::daemon::Daemon;
+use crate::disk::Disk;
+use crate::machine::{Present, of, paths, twin};
+use crate::record::Known;
+use crate::told::{Level, say};
 
 /// Those that answer are waited for so long.
 const AT_ONCE: Duration = Duration::from_millis(500);
 /// One that has not answered for so long is said not to.
 const SILENT: Duration = Duration::from_secs(10);
+
+/// A disk that was away for so long is forgotten.
+const FORGOTTEN_S: f64 = 180.0 * 86_400.0;
 
 /// What was found at a path.
 pub enum Found {
@@ -78,4 +85,55 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
     // Where no thread can be made, there is no answer.
     let _ = thread::Builder::new().name("finder".into()).spawn(work);
     told
+}
+
+impl Daemon {
+    /// Takes in which disks are there, and what their checkpoints hold.
+    pub(crate) fn find_disks(&mut self, now: f64) {
+        let (mut refused, mut is_here) = (Vec::new(), BTreeMap::<String, PathBuf>::new());
+        for (path, found) in self.finder.look(&self.config, &self.options.states) {
+            let (present, pass) = match found {
+                Found::There(present, pass) if present.size.0 > 0 => (*present, pass.map(|pass| *pass)),
+                Found::There(..) => continue,
+                Found::Wrong(why) => {
+                    refused.push(why);
+                    continue;
+                }
+                Found::Silent(why) => {
+                    refused.extend(why);
+                    // It is what it was, as far as anybody knows.
+                    let known = self.disks.iter().find(|(_, disk)| disk.present.path == path);
+                    is_here.extend(known.map(|(identity, _)| (identity.clone(), path)));
+                    continue;
+                }
+            };
+            if self.config.of(&present.identity, &present.path).0.ignore {
+                continue;
+            }
+            if let Some(first) = is_here.get(&present.identity) {
+                refused.push(twin(&present, first));
+                continue;
+            }
+            is_here.insert(present.identity.clone(), path);
+            let known = self.record.disks.entry(present.identity.clone());
+            let known = known.or_insert_with(|| Known { since_unix_s: now, ..Known::default() });
+            // With a clock that was wrong it may have been seen later than now.
+            known.since_unix_s = known.since_unix_s.min(now);
+            known.seen_unix_s = now;
+            let disk = self.disks.entry(present.identity.clone()).or_insert_with(|| Disk::new(present.clone()));
+            (disk.present, disk.pass) = (present, pass);
+        }
+        refused.iter().filter(|why| !self.refused.contains(why)).for_each(|why| say(Level::Warning, why));
+        self.refused = refused;
+        // One that is gone, or ignored by now: its scrub ends by itself, or is asked to.
+        self.disks.retain(|identity, disk| {
+            let is_here = is_here.contains_key(identity);
+            if !is_here && let Some(worker) = &mut disk.worker {
+                worker.ask_to_end();
+                return worker.ended().is_none() && !worker.is_lost();
+            }
+            is_here
+        });
+        self.record.disks.retain(|_, known| now - known.seen_unix_s < FORGOTTEN_S);
+    }
 }

@@ -1,12 +1,18 @@
-//! What the service says: lines for people on standard error, with a level where the journal reads them; and to systemd, how it is.
+//! What the service says: lines for people on standard error, with a level where the journal reads them; messages for those who want to be
+//! told; and to systemd, how it is.
 
 use std::env;
 use std::io::{self, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use idlewise::report::printable::one_line;
+
+use crate::daemon::Daemon;
+use crate::messages::{due, outbox, post};
+use crate::overview::Overview;
 
 /// How much a line matters (syslog(3)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,4 +52,39 @@ pub fn watchdog() -> Option<Duration> {
     let micros = env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
     let of_this = env::var("WATCHDOG_PID").map_or(true, |pid| pid == std::process::id().to_string());
     of_this.then(|| Duration::from_micros(micros) / 2)
+}
+
+impl Daemon {
+    /// Has messages wait for those who want to be told.
+    pub(crate) fn tell_people(&mut self, overview: &Overview) {
+        let mut messages = Vec::new();
+        for disk in overview.disks.iter().filter(|_| self.config.notify.is_wanted()) {
+            let Some(known) = self.record.disks.get_mut(&disk.identity) else { continue };
+            messages.extend(due(disk, self.config.notify.repeat, overview.unix_s, &mut known.told));
+        }
+        if messages.is_empty() {
+            return;
+        }
+        // Told once, whatever happens meanwhile.
+        self.save();
+        if let Err(error) = post(&outbox(self.options.states.path()), &messages) {
+            say(Level::Error, &format!("nobody can be told: {error}"));
+        }
+        self.send();
+    }
+
+    /// Sends what waits, where no unit of systemd does.
+    fn send(&self) {
+        if std::env::var_os("NOTIFY_SOCKET").is_some() {
+            return;
+        }
+        let mut command = Command::new(&self.options.program);
+        command.arg("notify").arg("--config").arg(&self.options.config);
+        command.arg("--spool").arg(outbox(self.options.states.path())).stdin(Stdio::null()).stdout(Stdio::null());
+        match command.spawn() {
+            // Whoever waits for it waits for mail.
+            Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+            Err(error) => say(Level::Error, &format!("nobody can be told: {error}")),
+        }
+    }
 }

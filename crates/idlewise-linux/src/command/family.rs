@@ -12,6 +12,8 @@ enum Root {
     Process(Process),
     /// This process itself, which is none of them.
     Ours,
+    /// Its first child, once there is one: process 1 becomes the parent of whoever is left alone, wherever that comes from.
+    FirstOfOurs(Option<Process>),
 }
 
 /// One of them.
@@ -30,8 +32,6 @@ pub struct Family {
     known: BTreeMap<u32, Process>,
     /// Those that come from this process too, and are none of them.
     others: BTreeMap<u32, Process>,
-    /// The first child, where whoever is left alone in this process's name space becomes its child, wherever it comes from.
-    only: Option<Option<Process>>,
 }
 
 impl Member {
@@ -44,30 +44,30 @@ impl Member {
 impl Family {
     /// A process, and whoever comes from it.
     pub fn of(process: Process) -> Self {
-        Self { root: Root::Process(process), known: BTreeMap::new(), others: BTreeMap::new(), only: None }
+        Self { root: Root::Process(process), known: BTreeMap::new(), others: BTreeMap::new() }
     }
 
     /// Whoever comes from this process from now on.
     pub fn to_come() -> Self {
         let others = children_of(std::process::id()).into_iter().map(|child| (child.process.pid, child.process));
-        let only = (std::process::id() == 1).then_some(None);
-        Self { root: Root::Ours, known: BTreeMap::new(), others: others.collect(), only }
+        let root = if std::process::id() == 1 { Root::FirstOfOurs(None) } else { Root::Ours };
+        Self { root, known: BTreeMap::new(), others: others.collect() }
     }
 
     /// Who is there at the moment, parents first.
     pub fn members(&mut self) -> Vec<Member> {
-        let first = match &self.root {
+        let first = match &mut self.root {
             Root::Process(process) => {
                 Member::of(process.pid).filter(|now| now.process == *process).into_iter().collect()
             }
-            Root::Ours => {
+            root => {
                 // Theirs become this process's when they have ended.
                 all(Vec::new(), &mut self.others);
                 let mut ours = children_of(std::process::id());
                 ours.retain(|child| self.others.get(&child.process.pid) != Some(&child.process));
-                if let Some(only) = &mut self.only {
-                    *only = only.take().or_else(|| ours.first().map(|child| child.process.clone()));
-                    ours.retain(|child| Some(&child.process) == only.as_ref());
+                if let Root::FirstOfOurs(first) = root {
+                    *first = first.take().or_else(|| ours.first().map(|child| child.process.clone()));
+                    ours.retain(|child| Some(&child.process) == first.as_ref());
                 }
                 ours
             }

@@ -1,0 +1,82 @@
+//! What was read and not compared yet, when a disk hangs and the machine is reset.
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::bench::{Emulated, Mounted, system};
+use common::held::{signal, until};
+use common::{idlewise, run};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// The disk stands still, and the machine is reset: what was read last and not compared yet is read again by the next run.
+#[test]
+fn root_no_error_is_lost_when_the_disk_stands_still() {
+    const PAGE: usize = 4096;
+    let has_btrfs = fs::read_to_string("/proc/filesystems").unwrap().contains("\tbtrfs\n");
+    if !has_btrfs || Command::new("mkfs.btrfs").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: it needs btrfs in the kernel, and mkfs.btrfs");
+        return;
+    }
+    let Some(disk) = Emulated::new(&["--size", "512MiB"]) else { return };
+    let device = disk.path();
+    let folder = tempfile::tempdir().unwrap();
+    let (mounted, states) = (folder.path().join("mounted"), folder.path().join("states"));
+    system("mkfs.btrfs", &["-q", device]);
+    let _mounted = Mounted::new(&[device], &mounted);
+    let page =
+        |number: u64| format!("page {number:010}").into_bytes().into_iter().cycle().take(PAGE).collect::<Vec<u8>>();
+    let pages: Vec<u8> = (0..60_000).flat_map(page).collect();
+    let file = mounted.join("file");
+    fs::write(&file, pages).unwrap();
+    File::open(&file).unwrap().sync_all().unwrap();
+    // One page of each MiB is wrong.
+    let raw = File::options().read(true).write(true).open(device).unwrap();
+    let mut wrong = 0u64;
+    for mib in 1..511u64 {
+        let (mut bytes, place) = (vec![0; PAGE], (mib << 20) + (960 << 10));
+        raw.read_exact_at(&mut bytes, place).unwrap();
+        if bytes.starts_with(b"page ") {
+            raw.write_all_at(b"evil", place + 100).unwrap();
+            wrong += 1;
+        }
+    }
+    raw.sync_all().unwrap();
+    assert!(wrong > 100, "{wrong}");
+    let fixed = [
+        "scrub",
+        device,
+        "--order",
+        "sequential",
+        "--request-size",
+        "1MiB",
+        "--idle-wait",
+        "1ms",
+        "--quiet",
+        "--json",
+        "--state-dir",
+    ];
+    let scrub = || idlewise(&[&fixed[..], &[states.to_str().unwrap()]].concat());
+    let mut first = scrub().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = || -> Value {
+        let output = run(&["status", "--json", "--state-dir", states.to_str().unwrap()]);
+        serde_json::from_slice::<Value>(&output.stdout).map_or(Value::Null, |all| all[0].clone())
+    };
+    until("half way", || status()["verified_bytes"].as_u64() > Some(80 << 20));
+    signal(&disk.process, Signal::STOP);
+    until("seen to hang", || status()["doing"] == "hung");
+    std::thread::sleep(Duration::from_millis(500));
+    first.kill().unwrap();
+    signal(&disk.process, Signal::CONT);
+    first.wait().unwrap();
+    let output = scrub().output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |run: &Value| run["blocks"].as_u64().unwrap();
+    let found: u64 = result["errors"].as_array().unwrap().iter().map(of).sum();
+    assert!(result["resumed_at_bytes"].as_u64() > Some(0), "{result}");
+    assert_eq!((&result["state"], found), (&"complete".into(), wrong * (PAGE as u64 / 512)), "{result}");
+}
