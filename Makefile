@@ -7,6 +7,7 @@
 # make commands   tar, rsync and fio beside foreground loads on a file system, held back in several ways, in about 70 minutes:
 #                docs/commands.md; OPTIONS="--fs xfs --resume" adds another file system, "--seconds 10" takes a shorter time
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
+# make deadlines   docs/deadlines.md, from real traces: whether disks are verified in time
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it
 # make bench-key-value   reads of a key-value store beside its compaction on the emulated disk, in about twenty minutes: docs/embedding.md
@@ -55,7 +56,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: deny docs publishable tables demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: deny docs publishable tables deadlines demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 # As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
@@ -151,6 +152,10 @@ test-packages: dist
 # docs/results.md, from the traces in the folder IDLEWISE_TRACES
 tables: setup
 	IDLEWISE_WRITE_DOCS=1 cargo bench --locked --quiet -p idlewise --bench tables
+
+# docs/deadlines.md, from the same traces
+deadlines: setup
+	IDLEWISE_WRITE_DOCS=1 cargo bench --locked --quiet -p idlewise-service --bench deadlines
 
 bench: setup
 	cargo bench --locked --quiet -p idlewise

@@ -39,7 +39,7 @@ const COMMANDS: &[&str] = &[
     "idle F --report O.html",
     "idle F --by-volume",
     "simulate F --policy fixed-delay --delay 16ms --request-size 64KiB --budget 1ms",
-    "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --service 1ms",
+    "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --service-time 1ms",
     "simulate F --policy waiting --idle-wait 1ms --request-size 64KiB --parity",
     "compare F",
     "explore F --report O.html",

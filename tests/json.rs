@@ -17,7 +17,7 @@ use json_words::word;
 use serde_json::Value;
 
 /// A command, the file and the type of what it prints, and whether that is a list of such.
-const PRINTED: [(&str, &str, &str, &str); 22] = [
+const PRINTED: [(&str, &str, &str, &str); 24] = [
     (
         "scrub",
         "scrub/result.rs",
@@ -28,6 +28,7 @@ const PRINTED: [(&str, &str, &str, &str); 22] = [
     ("status", "status.rs", "Status", "A list: an object for each disk."),
     ("status --runs", "status/runs.rs", "Held", "A list: an object for each run."),
     ("check-config", "daemon.rs", "Gets", "A list: an object for each disk of the machine."),
+    ("history", "history.rs", "Pass", "A list: an object for each pass."),
     ("run", "run/report.rs", "Report", "One object, in the file that `--json` names."),
     ("owner-scrub", "owner_scrub/report.rs", "Report", "One object."),
     ("repair", "repair.rs", "Repaired", "One object."),
@@ -38,6 +39,7 @@ const PRINTED: [(&str, &str, &str, &str); 22] = [
     ("tune", "tune.rs", "Report", "One object for one trace, a list for several, or with `--by-volume`."),
     ("simulate", "simulate.rs", "Report", "One object."),
     ("simulate --grid", "simulate/grid.rs", "Report", "One object."),
+    ("simulate --service", "simulate/service.rs", "Report", "One object."),
     ("compare", "compare.rs", "Report", "One object."),
     ("explore", "explore.rs", "Report", "One object."),
     ("sample", "sample.rs", "Report", "One object."),
@@ -148,6 +150,7 @@ fn what_is_printed_is_what_the_page_says() {
             ]),
         ),
         ("simulate --grid", json(&["simulate", &trace, "--grid", "64KiB,1MiB", "10ms..100ms", "--json"])),
+        ("simulate --service", json(&["simulate", &trace, "--service", "--disk-size", "1TB", "--json"])),
         ("compare", json(&["compare", &trace, "--json"])),
         ("sample", json(&["sample", &trace, "--json"])),
         ("trace info", json(&["trace", "info", &trace, "--json"])),

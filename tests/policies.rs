@@ -21,7 +21,7 @@ fn explore_marks_a_pair_that_keeps_the_delay_and_draws_the_plane() {
     let folder = tempfile::tempdir().unwrap();
     let t1 = trace(&folder, "t1.parquet", &["--like", "sigmetrics2009-t1", "--requests", "8000"]);
     let page = folder.path().join("plane.html");
-    let report = json(&["explore", &t1, "--service", "6ms", "--json", "--report", page.to_str().unwrap()]);
+    let report = json(&["explore", &t1, "--service-time", "6ms", "--json", "--report", page.to_str().unwrap()]);
     let (chosen, no_wait) = (&report["chosen"], &report["no_wait"]);
     assert!(number(&chosen["relative_delay"]) <= 0.07 && number(&no_wait["relative_delay"]) > 0.1, "{report}");
     let points = report["plane"]["points"].as_array().unwrap();
@@ -33,7 +33,8 @@ fn explore_marks_a_pair_that_keeps_the_delay_and_draws_the_plane() {
     // The same pair, through `simulate`.
     let time = |field: &str| format!("{}ns", (number(&chosen[field]) * 1e9).round());
     let (wait, period) = (time("idle_wait_s"), time("busy_period_s"));
-    let pair = ["--policy", "restrained", "--idle-wait", &wait, "--busy-period", &period, "--service", "6ms", "--json"];
+    let pair =
+        ["--policy", "restrained", "--idle-wait", &wait, "--busy-period", &period, "--service-time", "6ms", "--json"];
     let again = json(&[&["simulate", &t1], &pair[..]].concat());
     assert_eq!(again["background_requests"], chosen["completed"]);
 }
@@ -82,7 +83,7 @@ fn jobs_come_with_writes_and_those_without_a_place_are_lost() {
         (&["--write-share", "0.5"], "--verify-writes or --parity"),
         (&["--segment", "1MiB"], "--parity"),
         (&["--verify-writes", "--write-share", "7"], "a share above 0"),
-        (&["--service", "0"], "above zero"),
+        (&["--service-time", "0"], "above zero"),
     ] {
         let output = run(&[&waiting[..6], wrong].concat());
         assert_eq!(output.status.code(), Some(64), "{wrong:?}");
@@ -95,8 +96,17 @@ fn online_policies_keep_what_they_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(&folder, "t.parquet", &["--like", "dsn2008-t2", "--requests", "60000"]);
     for policy in ["monitoring", "body", "tail", "tail-bursty"] {
-        let report =
-            json(&["simulate", &path, "--policy", policy, "--relative-delay", "0.07", "--service", "6ms", "--json"]);
+        let report = json(&[
+            "simulate",
+            &path,
+            "--policy",
+            policy,
+            "--relative-delay",
+            "0.07",
+            "--service-time",
+            "6ms",
+            "--json",
+        ]);
         let delay = number(&report["relative_delay"]);
         assert!((0.03..0.085).contains(&delay), "{policy}: {delay}");
     }

@@ -52,7 +52,7 @@ fn number(value: &Value) -> f64 {
 
 /// The paper's work on a stand-in: 100,000 requests of 6 ms a pass.
 fn study(path: &str, policies: &[&str]) -> Value {
-    let work = ["reliability", path, "--service", "6ms", "--request-size", "400kB", "--json", "--policy"];
+    let work = ["reliability", path, "--service-time", "6ms", "--request-size", "400kB", "--json", "--policy"];
     json(&[&work[..], policies].concat())
 }
 

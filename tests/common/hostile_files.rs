@@ -191,7 +191,7 @@ pub fn slow() -> Vec<(Hostile, &'static [&'static str])> {
             &[
                 "simulate F --policy restrained --idle-wait 1ms --busy-period 9000d --request-size 64KiB",
                 "compare F --policies swapping,restrained",
-                "explore F --service 1ms",
+                "explore F --service-time 1ms",
             ],
         ),
         (

@@ -2,6 +2,7 @@
 
 mod grid;
 mod overruns;
+mod service;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -56,6 +57,9 @@ pub struct Arguments {
     /// With --grid: print CSV instead of a table
     #[arg(long, requires = "grid", conflicts_with = "json")]
     csv: bool,
+
+    #[command(flatten)]
+    service: service::ServiceArguments,
 
     /// Show each volume as well
     #[arg(long)]
@@ -143,6 +147,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     // A policy conflicts with --grid, and then clap does not ask for it.
     if arguments.csv && arguments.grid.is_none() {
         return Err(UsageError("--csv needs --grid: one policy is printed as a table, or with --json".into()).into());
+    }
+    if arguments.service.service {
+        return service::run(&arguments.input, &arguments.service, arguments.json);
     }
     if let Some(asked) = &arguments.grid {
         return grid::run(&arguments.input, asked, arguments.json, arguments.csv);

@@ -18,14 +18,14 @@ const WORK: &str = "Background work";
 pub struct WorkArguments {
     /// Mean service time of a background request, exponentially distributed. By default the disk model gives it
     #[arg(long, help_heading = WORK, value_name = "TIME")]
-    pub service: Option<Nanos>,
+    pub service_time: Option<Nanos>,
 
     /// Verify each foreground write by a READ, instead of scrubbing without end
     #[arg(long, help_heading = WORK)]
     pub verify_writes: bool,
 
     /// Update intra-disk parity, by a READ and a WRITE for each segment that a foreground write makes dirty
-    #[arg(long, help_heading = WORK, conflicts_with_all = ["verify_writes", "service", "buffer"])]
+    #[arg(long, help_heading = WORK, conflicts_with_all = ["verify_writes", "service_time", "buffer"])]
     pub parity: bool,
 
     #[command(flatten)]
@@ -53,8 +53,8 @@ impl WorkArguments {
     /// What the idle times must keep of requests; an error if a number means nothing.
     pub fn keep(&self, responses: bool) -> anyhow::Result<Keep> {
         let usage = |text: &str| Err(UsageError(text.into()).into());
-        if self.service == Some(Nanos::ZERO) {
-            return usage("--service is a time above zero, such as 6ms");
+        if self.service_time == Some(Nanos::ZERO) {
+            return usage("--service-time is a time above zero, such as 6ms");
         }
         let writes = writes(self.write_share)?;
         if self.write_share.is_some() && !self.per_write() {
@@ -81,7 +81,7 @@ impl WorkArguments {
             return Box::new(self.parity_updates.updates());
         }
         let of_size = || Service::OfSize(model.clone());
-        let service = self.service.map_or_else(of_size, Service::exponential);
+        let service = self.service_time.map_or_else(of_size, Service::exponential);
         if self.verify_writes {
             Box::new(WriteVerification::new(service, self.buffer))
         } else {
@@ -95,18 +95,18 @@ impl WorkArguments {
             return Amount::Infinite;
         }
         let of_size = || model.verify_time(size);
-        let each = if self.parity { self.parity_updates.update() } else { self.service.unwrap_or_else(of_size) };
+        let each = if self.parity { self.parity_updates.update() } else { self.service_time.unwrap_or_else(of_size) };
         WriteVerification::amount(disk, each, self.buffer)
     }
 
     /// Mean time of a request, where its size does not tell it.
     pub fn mean_service(&self) -> Option<Nanos> {
-        if self.parity { Some(self.parity_updates.decided_on()) } else { self.service }
+        if self.parity { Some(self.parity_updates.decided_on()) } else { self.service_time }
     }
 
     /// What it is, for people.
     pub fn line(&self) -> String {
-        let service = self.service.map(|mean| format!(", {mean} each on average")).unwrap_or_default();
+        let service = self.service_time.map(|mean| format!(", {mean} each on average")).unwrap_or_default();
         let of = self.write_share.map_or("foreground WRITE".into(), |share| {
             format!("foreground request in {:.1}, drawn at random", 1.0 / share.max(1e-9))
         });

@@ -184,7 +184,8 @@ impl Daemon {
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
             let known = self.record.disks.entry(identity.clone()).or_default();
             disk.run = run(disk, &notes);
-            let (gave, cost) = (disk.account(now, passed), disk.cost());
+            let goal_s = wish.mean_slowdown.map_or(disk.present.usual_mean_s, |mean| mean.as_secs_f64());
+            let (gave, cost) = (disk.account(now, passed, goal_s), disk.cost());
             known.cost.add(cost);
             if let Some((minute, wanted_s, bytes)) = gave {
                 known.week.add(minute, wanted_s, bytes);

@@ -10,7 +10,7 @@ use idlewise_linux::scrub::{Pass, RunSoFar, in_words};
 
 use crate::Wish;
 use crate::daemon::{Options, WAS_SET_S};
-use crate::decision::{Facts, Next, Outlook, Reason};
+use crate::decision::{Facts, Next, Outlook, Reason, is_another, is_of_the_goal};
 use crate::machine::{Moment, Present, shares};
 use crate::record::{Cost, Done};
 use crate::told::{Level, say};
@@ -132,17 +132,18 @@ impl Disk {
         self.present.path.display().to_string()
     }
 
-    /// Takes in what was verified since the last look; what an hour gave, when it is over.
-    pub fn account(&mut self, now: Moment, passed: Duration) -> Option<(u32, f64, u64)> {
+    /// Takes in what was verified since the last look; what an hour gave, when it is over, at the mean slowdown of the goal in seconds.
+    pub fn account(&mut self, now: Moment, passed: Duration, goal_s: f64) -> Option<(u32, f64, u64)> {
         let verified = self.pass.as_ref().map(Pass::verified);
-        if self.worker.is_some() {
+        if let Some(worker) = &self.worker {
             // What it learns first says nothing of how fast it will be: a scrub that is ended meanwhile would count as one that never ends.
             let learns = self.run.as_ref().is_none_or(|run| LEARNS.contains(&&*run.doing) && run.verified_bytes == 0);
-            self.hour.wanted_s += if learns { 0.0 } else { passed.as_secs_f64() };
+            let is_learned = is_of_the_goal(worker.mean_s, goal_s);
+            self.hour.wanted_s += if learns || !is_learned { 0.0 } else { passed.as_secs_f64() };
             // A new pass begins anew.
             let before = self.verified.filter(|before| Some(*before) <= verified).unwrap_or_default();
             let bytes = verified.unwrap_or_default().0 - before.0;
-            self.hour.bytes += bytes;
+            self.hour.bytes += if is_learned { bytes } else { 0 };
             self.so_far.1.0 += bytes;
         }
         self.verified = verified;
@@ -253,8 +254,7 @@ impl Disk {
                 }
             }
             (Next::Run(mean), Some(worker)) => {
-                let has_changed = (mean - worker.mean_s).abs() > 0.25 * worker.mean_s;
-                if has_changed && worker.began.elapsed() > SETTLED {
+                if is_another(*mean, worker.mean_s) && worker.began.elapsed() > SETTLED {
                     worker.ask_to_end();
                 }
             }

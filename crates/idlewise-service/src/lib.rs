@@ -22,6 +22,7 @@ mod machine;
 mod messages;
 mod orders;
 mod overview;
+pub mod play;
 mod record;
 mod told;
 mod web;

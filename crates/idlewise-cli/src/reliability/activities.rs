@@ -49,7 +49,7 @@ pub struct TraceArguments {
 
     /// Mean service time of a scrub request, exponentially distributed. By default the disk model gives it
     #[arg(long, value_name = "TIME")]
-    service: Option<Nanos>,
+    service_time: Option<Nanos>,
 
     #[command(flatten)]
     parity: ParityArguments,
@@ -153,8 +153,8 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
     if arguments.parity.segment() > capacity {
         return Err(UsageError("--segment must be at most --capacity".into()).into());
     }
-    if arguments.passes == 0 || arguments.service == Some(Nanos::ZERO) {
-        return Err(UsageError("--passes and --service must be above zero".into()).into());
+    if arguments.passes == 0 || arguments.service_time == Some(Nanos::ZERO) {
+        return Err(UsageError("--passes and --service-time must be above zero".into()).into());
     }
     let (scrub, other) = arguments.policy.chosen_pair("monitoring", arguments.parity_policy.as_deref(), ALLOWED)?;
     let keep = Keep { writes: writes(arguments.write_share)?, ..Keep::default() };
@@ -162,13 +162,13 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
     let size = arguments.policy.parameters().size(REQUEST_SIZE).unwrap_or(SMALLEST_REQUEST);
     let activities = Activities {
         capacity,
-        scrub: arguments.service.map_or_else(|| Service::OfSize(input.model.clone()), Service::exponential),
+        scrub: arguments.service_time.map_or_else(|| Service::OfSize(input.model.clone()), Service::exponential),
         updates: arguments.parity.updates(),
         segment: arguments.parity.segment(),
     };
     let model = &input.model;
     let for_scrub = |disk: &Idleness, share: f64| {
-        let setting = Setting { past: disk, model, service: arguments.service, amount: Amount::Infinite };
+        let setting = Setting { past: disk, model, service: arguments.service_time, amount: Amount::Infinite };
         scrub.scaled(share).build(&setting)
     };
     let for_parity = |disk: &Idleness| {
@@ -197,7 +197,7 @@ pub fn simulated(arguments: &TraceArguments, capacity: Bytes) -> anyhow::Result<
     let about = format!(
         "a scrub of {} in requests of {size}{}; {}",
         capacity.decimal(),
-        arguments.service.map(|mean| format!(", {mean} each on average")).unwrap_or_default(),
+        arguments.service_time.map(|mean| format!(", {mean} each on average")).unwrap_or_default(),
         arguments.parity.line()
     );
     Ok(Simulated {
@@ -274,7 +274,7 @@ impl TraceArguments {
             || self.policy.named()
             || self.parity.given()
             || self.parity_policy.is_some()
-            || self.service.is_some()
+            || self.service_time.is_some()
             || self.write_share.is_some();
         if said { Err(UsageError("policies and their work need a TRACE, not --scan-time".into())) } else { Ok(()) }
     }

@@ -73,12 +73,13 @@ impl Deadline {
 }
 
 impl Standing {
-    /// The mean slowdown that may be spent: as many times the goal's as it lacks, up to `most`; all of that when it is overdue.
+    /// The mean slowdown that may be spent: the goal's times the square of what it lacks, up to `most`; all of that when it is overdue.
+    /// What is verified grows more slowly than what it costs: with the lack alone, played disks were later (docs/deadlines.md).
     pub fn spend(self, goal: f64, most: f64) -> f64 {
         let most = most.max(goal);
         match self {
             Self::Unknown | Self::InTime => goal,
-            Self::Behind { lacks } => (goal * lacks).clamp(goal, most),
+            Self::Behind { lacks } => (goal * lacks * lacks).clamp(goal, most),
             Self::Overdue => most,
         }
     }
@@ -120,8 +121,8 @@ mod tests {
         assert_eq!(deadline.standing(4.0 * DAY, None), Standing::Unknown);
         let spent = |standing: Standing| standing.spend(1.0, 3.0);
         assert_eq!(
-            [spent(at(4.0, 6.0)), spent(at(4.0, 12.0)), spent(at(4.0, 60.0)), spent(at(11.0, 1.0))],
-            [1.0, 2.0, 3.0, 3.0]
+            [spent(at(4.0, 6.0)), spent(at(4.0, 9.0)), spent(at(4.0, 60.0)), spent(at(11.0, 1.0))],
+            [1.0, 2.25, 3.0, 3.0]
         );
         assert_eq!(at(4.0, 12.0).spend(2.0, 1.0), 2.0, "never less than the goal");
         assert_eq!(deadline.late_by(4.0 * DAY, takes(8.0 * DAY).unwrap()), 0.2);

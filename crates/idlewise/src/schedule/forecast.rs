@@ -23,7 +23,7 @@ pub struct Forecast {
 
 /// The end of a pass of which so much is left, from a minute of the week on. Nothing where nothing is known of the disk's hours.
 pub fn forecast(left: Bytes, from: u32, week: &Week, windows: &Windows) -> Option<Forecast> {
-    let all = week.all()?;
+    let (all, hours) = (week.all()?, week.expected()?);
     // How well their mean is known, which is the same for all of them.
     let doubt = (all.squares / all.weight.max(1.0)).sqrt() / all.weight.max(1.0).sqrt();
     let left = left.0 as f64;
@@ -37,7 +37,7 @@ pub fn forecast(left: Bytes, from: u32, week: &Week, windows: &Windows) -> Optio
     for _ in 0..LONGEST_HOURS {
         let minutes = 60 - minute % 60;
         let open = f64::from(windows.open_within(minute, minutes) * 60);
-        let (rate, of_an_hour) = week.expected(minute)?;
+        let (rate, of_an_hour) = hours[Week::hour(minute)];
         given += rate * open;
         // A part of an hour varies as the whole hour does.
         variance += of_an_hour * open * open;

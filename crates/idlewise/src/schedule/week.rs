@@ -32,6 +32,16 @@ impl Hour {
         self.squares = self.squares * kept + weight * difference * (rate - self.rate);
         self.weight = total;
     }
+
+    fn expected(&self, all: &Self) -> (f64, f64) {
+        const AS_MANY: f64 = 1.0;
+        let weight = self.weight + AS_MANY;
+        let rate = (self.weight * self.rate + AS_MANY * all.rate) / weight;
+        // Within the hour, and how far what stands for the others is from it.
+        let apart = self.weight * (self.rate - rate).powi(2) + AS_MANY * (all.rate - rate).powi(2);
+        let variance = (self.squares + AS_MANY * all.squares / all.weight.max(1.0) + apart) / weight;
+        (rate, variance)
+    }
 }
 
 /// The 168 hours of a week, from Monday 00:00 on.
@@ -89,18 +99,11 @@ impl Week {
         &self.hours
     }
 
-    /// What is to be expected of an hour in bytes a second, and the variance of that. Of an hour of which little was seen it is what the
+    /// What is to be expected of each hour in bytes a second, and the variance of that. Of an hour of which little was seen it is what the
     /// others gave, for as much as one hour seen.
-    pub fn expected(&self, minute: u32) -> Option<(f64, f64)> {
-        const AS_MANY: f64 = 1.0;
+    pub fn expected(&self) -> Option<[(f64, f64); HOURS]> {
         let all = self.all()?;
-        let hour = &self.hours[Self::hour(minute)];
-        let weight = hour.weight + AS_MANY;
-        let rate = (hour.weight * hour.rate + AS_MANY * all.rate) / weight;
-        // Within the hour, and how far what stands for the others is from it.
-        let apart = hour.weight * (hour.rate - rate).powi(2) + AS_MANY * (all.rate - rate).powi(2);
-        let variance = (hour.squares + AS_MANY * all.squares / all.weight.max(1.0) + apart) / weight;
-        Some((rate, variance))
+        Some(self.hours.map(|hour| hour.expected(&all)))
     }
 
     /// All hours as one.
@@ -147,9 +150,9 @@ mod tests {
     #[test]
     fn an_hour_that_was_not_seen_is_as_the_others() {
         let mut week = Week::default();
-        assert_eq!(week.expected(0), None);
+        assert_eq!(week.expected(), None);
         week.add(0, 3600.0, 3_600_000);
-        assert_eq!(week.expected(600), Some((1000.0, 0.0)));
+        assert_eq!(week.expected().unwrap()[10], (1000.0, 0.0));
     }
 
     #[test]
