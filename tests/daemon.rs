@@ -71,6 +71,13 @@ fn asked(socket: &Path, request: &str) -> (String, String) {
     (head.into(), body.into())
 }
 
+/// What the scrub of a disk was told on its command line.
+fn told(path: &str) -> String {
+    let lines = fs::read_dir("/proc").unwrap().flatten().filter_map(|one| fs::read(one.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(&format!(" scrub {path} "))).collect()
+}
+
 #[test]
 fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
     let options = |bad: &[std::ops::Range<u64>]| Bench::new(64 * MIB, bad, true);
@@ -128,6 +135,22 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
     fs::write(&config, &text).unwrap();
     signal(&daemon.child, Signal::HUP);
     daemon.until("read again", |said| said.contains("the configuration was read again"));
+    // A stricter goal holds at once, also for the scrub that runs; another order only for the next pass, as this one has begun.
+    let stricter = text.replace("[defaults]\n", "[defaults]\nmax_slowdown = \"20ms\"\norder = \"sequential\"\n");
+    fs::write(&config, &stricter).unwrap();
+    let of = |path: &str, name: &str| state(path)[name].as_f64().unwrap();
+    assert_eq!(of(good.path(), "goal_max_slowdown_s"), 0.05);
+    signal(&daemon.child, Signal::HUP);
+    daemon.until("stricter", |_| {
+        let (disk, told) = (state(good.path()), told(good.path()));
+        disk["state"] == "running" && disk["goal_max_slowdown_s"] == 0.02 && told.contains("--max-slowdown 20000000ns")
+    });
+    assert!(told(good.path()).contains("--order staggered --"), "{}", told(good.path()));
+    fs::write(&config, &text).unwrap();
+    // Another one keeps away from what this one remembers.
+    let other = ["daemon", "--state-dir", states.to_str().unwrap(), "--socket", "/proc/nothing"];
+    let output = run(&[&other[..], &["--config", config.to_str().unwrap()]].concat());
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("holds schedule.lock"), "{}", stderr(&output));
     // Killed, it takes its scrubs with it, and the next one goes on.
     daemon.child.kill().unwrap();
     daemon.child.wait().unwrap();

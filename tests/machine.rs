@@ -49,6 +49,10 @@ fn each_command_set_finds_exactly_the_bad_blocks() {
         ("verify-10", "scsi-verify-10", &[(5000, 1)]),
         ("no-verify", "read", &[(5000, 2)]),
         ("ata", "ata-read-verify-ext", &[(300, 2), (99_999, 1)]),
+        ("not-found", "ata-read-verify-ext", &[(5000, 1)]),
+        ("timed-out-5-15", "ata-read-verify-ext", &[(5000, 1)]),
+        ("timed-out", "ata-read-verify-ext", &[(5000, 1)]),
+        ("deferred", "scsi-verify-16", &[(5000, 1)]),
         ("descriptor", "scsi-verify-16", &[(77, 1)]),
         ("short", "scsi-verify-16", &[(8000, 4)]),
         ("aborts", "scsi-verify-16", &[(8000, 1)]),
@@ -128,6 +132,18 @@ fn redundancy_repairs_and_privileges_are_few() {
         "{differs:?}"
     );
     assert!(differs.errors.contains("holds something else at block 1040"), "{differs:?}");
+    let mixed = &steps["mixed"];
+    assert_eq!(
+        (steps["mixed-before"].bad(), mixed.exit, steps["mixed-same"].exit),
+        (vec![(6000, 2)], 1, 0),
+        "{mixed:?}"
+    );
+    assert!(mixed.errors.contains("holds something else at block 6010"), "{mixed:?}");
+    // Nothing is said of the array once a member is gone.
+    let (goes, gone) = (&steps["member-goes"], steps["member-gone"].output.trim());
+    let unjudged = goes.json()["content"]["unjudged_bytes"].as_u64().unwrap();
+    assert_eq!((goes.exit, gone), (1, "1"), "{goes:?}");
+    assert!(unjudged > 1 << 20 && goes.errors.contains("it lacks members"), "{goes:?}");
     // A killed repair leaves a check that stands at its limit, and a note: the next scrub puts it back. Without a note it is nobody's.
     let said = |name: &str| (steps[name].exit, steps[name].output.split_whitespace().collect::<Vec<_>>());
     let unknown = &steps["md-stands-unknown"];

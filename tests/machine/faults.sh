@@ -23,6 +23,16 @@ fault_disk none --bad 5000-5001 --no-verify --no-verify
 scrub no-verify "$disk"
 fault_disk ata --ata --bad 300-301,99999
 scrub ata "$disk"
+# What the kernel makes of a SATA disk's "ID not found", by default and in older kernels of a command that timed out, and of one with
+# descriptors; and the error of an earlier command.
+fault_disk not-found --ata --sense 5000:700005000000000a105140002100000000000000
+scrub not-found "$disk"
+fault_disk timed-out-5-15 --ata --sense 5000:700005000000000a105140002104000000000000
+scrub timed-out-5-15 "$disk"
+fault_disk timed-out --ata --sense 5000:720b00000000000e090c000000000000000000000040
+scrub timed-out "$disk"
+fault_disk deferred --sense 5000:710001000000000a000000000c0100000000
+scrub deferred "$disk"
 fault_disk descriptor --descriptor-sense --bad 77
 scrub descriptor "$disk"
 fault_disk short --longest 64 --bad 8000-8003

@@ -58,6 +58,40 @@ step md-stands-again cat $array/sync_action $array/sync_max
 step md-stands-repair idlewise repair "$odd" --md --allow-writes --state-dir /tmp/states
 step md-stands-over cat $array/sync_action $array/sync_max
 
+# A mirror of which one member has larger blocks, and holds something else near an unreadable block.
+dd if=/dev/urandom of=/tmp/small.img bs=1M count=8 2>/dev/null
+cp /tmp/small.img /tmp/large.img
+dd if=/dev/urandom of=/tmp/small.img bs=512 seek=6010 count=1 conv=notrunc 2>/dev/null
+cp /tmp/small.img /tmp/small.before
+fault_disk small --bad 6000-6001
+small=$disk
+modprobe scsi_debug dev_size_mb=8 sector_size=4096
+large=$(find_disk scsi_debug)
+dd if=/tmp/large.img of="$large" bs=1M oflag=direct 2>/dev/null
+raid1 md2 8128 "$small" "$large"
+scrub mixed-before "$small"
+step mixed idlewise repair "$small" --md --allow-writes --state-dir /tmp/states
+cmp /tmp/small.img /tmp/small.before; tell mixed-same $?
+rm /tmp/small.before /tmp/large.img
+
+# A member is taken out while the array is scrubbed: what it holds fits still, and is none of the array's.
+dd if=/dev/urandom of=/tmp/stays.img bs=1M count=16 2>/dev/null
+cp /tmp/stays.img /tmp/goes.img
+fault_disk stays --cache 60ms
+stays=$disk
+fault_disk goes --cache 60ms
+goes=$disk
+raid1 md3 16320 "$stays" "$goes"
+(for _ in $(seq 60); do
+    idlewise status /dev/md3 --state-dir /tmp/states 2>/dev/null | grep -q running && break
+    sleep 1
+done
+state=/sys/block/md3/md/dev-${goes#/dev/}/state
+echo faulty > "$state"
+until echo remove > "$state"; do sleep 0.1; done) 2>/dev/null &
+step member-goes idlewise scrub /dev/md3 --request-size 64KiB --idle-wait 1ms --state-dir /tmp/states --json --quiet
+step member-gone cat /sys/block/md3/md/degraded
+
 # md's own check is waited for; it comes after the repair, as it would have done its work.
 echo 200 > /sys/block/md0/md/sync_speed_max
 echo check > /sys/block/md0/md/sync_action

@@ -26,5 +26,5 @@ pub mod scrub;
 pub mod scrubber;
 mod watched;
 
-pub use files::{Replacement, replace_file};
+pub use files::{Hold, Replacement, replace_file};
 pub use knobs::put_back_what_is_left;

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use idlewise_linux::Hold;
 use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
 
 use crate::control::{Asked, Control};
@@ -63,15 +64,21 @@ pub struct Daemon {
     /// The last look: by the machine's clock, and by one that nobody sets.
     looked: (f64, Instant),
     saved: Instant,
+    /// Nobody else remembers anything in this folder.
+    _hold: Hold,
 }
 
 impl Daemon {
     /// Reads the configuration and what is remembered.
     ///
     /// # Errors
-    /// If the configuration cannot be used.
+    /// If the configuration or the folder of checkpoints cannot be used, or another daemon uses that folder.
     pub fn new(options: Options) -> anyhow::Result<Self> {
         let config = Config::read(&options.config)?;
+        let folder = || options.states.path().display().to_string();
+        let hold = options.states.hold("schedule.lock").with_context(folder)?;
+        let hold =
+            hold.with_context(|| format!("{}: another daemon uses this folder (holds schedule.lock)", folder()))?;
         let (record, wrong) = Record::read(options.states.path());
         if let Some(wrong) = wrong {
             say(Level::Warning, &format!("{wrong}: what each hour gives is learned anew"));
@@ -94,6 +101,7 @@ impl Daemon {
             orders,
             looked,
             saved: Instant::now(),
+            _hold: hold,
         })
     }
 

@@ -248,13 +248,16 @@ impl Disk {
     pub fn act(&mut self, next: &Next, wish: &Wish, options: &Options) {
         match (next, &mut self.worker) {
             (Next::Run(mean), None) => {
-                match Worker::start(&options.program, &self.present, wish, *mean, options.states.path()) {
+                let begun = self.pass.as_ref().filter(|pass| !pass.over()).map(|pass| pass.order);
+                match Worker::start(&options.program, &self.present, wish, *mean, begun, options.states.path()) {
                     Ok(worker) => self.worker = Some(worker),
                     Err(error) => say(Level::Error, &format!("{}: no scrub can be started: {error}", self.name())),
                 }
             }
             (Next::Run(mean), Some(worker)) => {
-                if is_another(*mean, worker.mean_s) && worker.began.elapsed() > SETTLED {
+                let is_wished = worker.wished == (wish.mean_slowdown, wish.max_slowdown);
+                // What others may suffer is what is wished now; what may be spent changes all the time.
+                if !is_wished || is_another(*mean, worker.mean_s) && worker.began.elapsed() > SETTLED {
                     worker.ask_to_end();
                 }
             }

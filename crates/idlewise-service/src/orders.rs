@@ -150,7 +150,11 @@ impl Daemon {
                 .map(|rest| [rest.expected_s, rest.early_s, rest.late_s].map(|seconds| now + seconds)),
             standing: outlook.map_or("unknown", |outlook| word(outlook.standing)),
             goal_mean_slowdown_s: disk.worker.as_ref().map_or(usual, |worker| worker.mean_s),
-            goal_max_slowdown_s: wish.max_slowdown.map_or(disk.present.usual_max_s, |max| max.as_secs_f64()),
+            goal_max_slowdown_s: disk
+                .worker
+                .as_ref()
+                .map_or(wish.max_slowdown, |worker| worker.wished.1)
+                .map_or(disk.present.usual_max_s, |max| max.as_secs_f64()),
             run: disk.run.clone(),
             foreground_requests: disk.so_far.0.requests,
             foreground_slowdown_s: disk.so_far.0.slowdown_s,

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use idlewise::Nanos;
+use idlewise::order::Order;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::machine::Present;
@@ -19,24 +21,39 @@ pub struct Worker {
     child: Child,
     /// The mean slowdown that it was told, in seconds.
     pub mean_s: f64,
+    /// The mean and the largest slowdown that were wished then.
+    pub wished: (Option<Nanos>, Option<Nanos>),
     /// Since when it runs.
     pub began: Instant,
     asked: Option<Instant>,
 }
 
 impl Worker {
-    /// Starts one, with this mean slowdown.
+    /// Starts one, with this mean slowdown. What is left of a pass is read in the `order` of that.
     ///
     /// # Errors
     /// If no process can be made.
-    pub fn start(program: &Path, disk: &Present, wish: &Wish, mean_s: f64, states: &Path) -> std::io::Result<Self> {
+    pub fn start(
+        program: &Path,
+        disk: &Present,
+        wish: &Wish,
+        mean_s: f64,
+        order: Option<Order>,
+        states: &Path,
+    ) -> std::io::Result<Self> {
         let mut command = Command::new(program);
         command
             .arg("scrub")
             .arg(&disk.path)
-            .args(["--quiet", "--json", "--order", &wish.order])
+            .args(["--quiet", "--json", "--order", order.map_or(&wish.order, |order| order.name.as_str())])
             .arg("--state-dir")
             .arg(states);
+        let Order { regions, visit, .. } = order.unwrap_or(Order::SEQUENTIAL);
+        let (regions, visit) = (regions.map(|regions| regions.to_string()), visit.map(|visit| format!("{}B", visit.0)));
+        let told = [("--regions", regions), ("--visit", visit)];
+        for (option, value) in told.into_iter().filter_map(|(option, value)| Some((option, value?))) {
+            command.arg(option).arg(value);
+        }
         // Of a kind of disk the default is the command's own.
         if wish.mean_slowdown.is_some() || wish.when_behind == WhenBehind::Spend {
             command.arg("--mean-slowdown").arg(format!("{}ns", (mean_s * 1e9) as u64));
@@ -52,7 +69,7 @@ impl Worker {
         // SAFETY: between the fork and the program nothing is done but this system call.
         unsafe { command.pre_exec(with_us) };
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-        Ok(Self { child, mean_s, began: Instant::now(), asked: None })
+        Ok(Self { child, mean_s, wished: (wish.mean_slowdown, wish.max_slowdown), began: Instant::now(), asked: None })
     }
 
     /// Asks it to save where it is and to end.

@@ -6,7 +6,10 @@ use std::fs::File;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 
+use idlewise::Bytes;
+
 use super::Device;
+use super::node::size;
 use super::verify::Fault;
 
 const SG_IO: Opcode = 0x2285;
@@ -63,6 +66,11 @@ impl Sg {
     /// The disk that `device` lies on.
     pub fn open(device: &Device) -> Result<Self, Fault> {
         Ok(Self(device.open_disk()?))
+    }
+
+    /// Its size as the kernel has it now.
+    pub fn size(&self) -> Option<Bytes> {
+        size(&self.0).ok().map(Bytes)
     }
 
     /// Sends a command that fetches as many bytes as `data` has, or none.

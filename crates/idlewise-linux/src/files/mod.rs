@@ -5,7 +5,7 @@ mod hold;
 mod path;
 mod replacement;
 
-pub(crate) use hold::Hold;
+pub use hold::Hold;
 pub(crate) use path::Folder;
 pub(crate) use replacement::append;
 pub use replacement::{Replacement, replace_file};

@@ -12,7 +12,7 @@ use super::process::Process;
 use super::subject::{Subject, doubtful};
 use super::{Begun, Checkpoint, CheckpointError, Doing, Pass, State};
 use crate::device::Device;
-use crate::files::{Folder, read_file};
+use crate::files::{Folder, Hold, read_file};
 
 /// Where root's checkpoints are.
 const SYSTEM: &str = "/var/lib/idlewise";
@@ -49,6 +49,14 @@ impl StateFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Takes the lock of this name in the folder, for as long as it is held; `None` if another process holds it.
+    ///
+    /// # Errors
+    /// What the file system says, or whose the folder is.
+    pub fn hold(&self, name: &str) -> io::Result<Option<Hold>> {
+        Hold::take(&Folder::own(&self.0)?, name.as_ref())
     }
 
     /// Every checkpoint in the folder, and whether a scrub is at it.

@@ -94,6 +94,11 @@ impl Name {
     pub fn known(name: &str) -> Option<Self> {
         ORDERS.get(name).map(|entry| Self(entry.name))
     }
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
 }
 
 impl<'de> Deserialize<'de> for Name {

@@ -61,6 +61,19 @@ pub fn wwn(name: &str) -> u64 {
     0x5001_4050_0000_0000 | hash & 0xffff_fff0
 }
 
+/// The blocks that a command reads or verifies.
+fn about(cdb: &[u8; 16]) -> Option<Range<u64>> {
+    let (first, count) = match cdb[0] {
+        0x28 | 0x88 | 0x2f | 0x8f => extent(cdb),
+        0x85 => {
+            let ata = PassThrough::parse(cdb);
+            (ata.command == ata::READ_VERIFY_EXT).then_some((ata.lba, ata.count))?
+        }
+        _ => return None,
+    };
+    Some(first..first.saturating_add(count))
+}
+
 impl Disk {
     pub fn open(options: &Options, armed: Arc<AtomicBool>) -> Result<Disk> {
         let mut how = OpenOptions::new();
@@ -112,6 +125,12 @@ impl Disk {
         }
         if self.options.abort_every.is_some_and(|every| self.commands % every == every - 1) {
             return Err(Fault::Sense(sense::ABORTED, None));
+        }
+        if let Some((block, bytes)) = &self.options.sense
+            && self.armed.load(Ordering::Acquire)
+            && about(cdb).is_some_and(|blocks| blocks.contains(block))
+        {
+            return Err(Fault::Raw(bytes.clone()));
         }
         match cdb[0] {
             0x00 | 0x1b | 0x35 | 0x91 => Ok(Vec::new()), // ready, start/stop, caches

@@ -39,6 +39,10 @@ pub struct Options {
     #[arg(long)]
     pub longest: Option<u64>,
 
+    /// Every READ or VERIFY of this block is answered with these bytes of sense data, in hexadecimal: BLOCK:BYTES
+    #[arg(long, value_parser = sense)]
+    pub sense: Option<(u64, Vec<u8>)>,
+
     /// Sense data in descriptor format
     #[arg(long)]
     pub descriptor_sense: bool,
@@ -72,6 +76,14 @@ fn range(text: &str) -> Result<RangeInclusive<u64>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let number = |text: &str| text.parse().map_err(|_| format!("{text} is no block"));
     Ok(number(first)?..=number(last)?)
+}
+
+fn sense(text: &str) -> Result<(u64, Vec<u8>), String> {
+    let (block, hex) = text.split_once(':').ok_or("it is BLOCK:BYTES")?;
+    let bytes =
+        (0..hex.len()).step_by(2).map(|at| hex.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok()));
+    let bytes = bytes.collect::<Option<Vec<_>>>().ok_or_else(|| format!("{hex} are no bytes"))?;
+    Ok((block.parse().map_err(|_| format!("{block} is no block"))?, bytes))
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -16,6 +16,7 @@ mod parity;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
@@ -32,7 +33,12 @@ use parity::{Wrong, add, syndromes, wrong};
 pub struct Md {
     array: Arc<Array>,
     block: u64,
+    /// When its members were last seen to be the same.
+    seen: Option<Instant>,
 }
+
+/// A member that is taken out is noticed within this time: what it holds fits still, and is none of the array's.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What every member holds at a place, one behind the other for each section.
 type Reads<'a> = &'a [&'a [u8]];
@@ -66,7 +72,7 @@ impl Md {
 
     /// With blocks of this size.
     pub fn new(array: Arc<Array>, block: u32) -> Self {
-        Self { array, block: u64::from(block) }
+        Self { array, block: u64::from(block), seen: None }
     }
 
     /// How the members stand in each block of a range of their data. Where one of them cannot be read nothing is known.
@@ -291,8 +297,9 @@ fn fingerprint(blocks: Reads) -> u64 {
 impl Content for Md {
     fn judge(&mut self, extent: Extent, read: Reads) -> Result<Judged, Unasked> {
         let (judged, found) = self.differing(extent, read);
-        if !found.is_empty() {
+        if !found.is_empty() || self.seen.is_none_or(|seen| seen.elapsed() > LOOK_AGAIN) {
             self.array.is_the_same().map_err(Unasked)?;
+            self.seen = Some(Instant::now());
         }
         let suspect = |(at, expected)| Suspect {
             extent: Extent { offset: Bytes(at), length: Bytes(self.block) },

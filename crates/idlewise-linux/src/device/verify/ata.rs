@@ -47,10 +47,19 @@ fn verify(disk: &Sg, addresses: Addresses, extent: Extent) -> Result<(), Fault> 
         Answer::Sense(data) => Sense::decode(&data, true),
     };
     match said {
-        Some(Sense { ata: Some(registers), .. }) => fault(registers, |lba| addresses.within(extent, lba)),
-        // No registers: the command did not get as far as the disk.
-        Some(sense) => sense.fault(),
         None => Err(Fault::unreadable("io")),
+        Some(sense) => sense_fault(&sense, |lba| addresses.within(extent, lba)),
+    }
+    .map_err(|fault| addresses.or_beyond_the_end(disk, said.as_ref(), extent, fault))
+}
+
+/// What sense data mean, by the registers where they have some.
+fn sense_fault(sense: &Sense, within: impl Fn(u64) -> Option<Bytes>) -> Result<(), Fault> {
+    match sense.ata {
+        // Those of a command that timed out show no error.
+        Some(registers) if sense.is_done() || registers.status & (DEVICE_FAULT | 1) != 0 => fault(registers, within),
+        // The command did not get as far as the disk, or did not come back.
+        _ => sense.fault(),
     }
 }
 
@@ -81,6 +90,10 @@ mod tests {
         assert_eq!(told(0x51, 0x84), Err(Fault::Passing { kind: "transport" }));
         assert_eq!(told(0x71, 0), Err(Fault::Passing { kind: "hardware" }));
         assert!(matches!(told(0x51, 0x04), Err(Fault::Refused(_))));
+        // Where a command timed out, they are as of before it.
+        let of = |key| Sense { key, ata: Some(registers(0x40, 0)), ..Sense::default() };
+        let told = |key| sense_fault(&of(key), |lba| Some(Bytes(lba)));
+        assert_eq!([told(0), told(1), told(0xb)], [Ok(()), Ok(()), Err(Fault::Passing { kind: "aborted" })]);
         let cut = fault(Registers { whole_lba: false, ..registers(0x51, 0x40) }, |lba| Some(Bytes(lba)));
         assert_eq!(cut, Err(Fault::unreadable("medium")));
     }

@@ -22,7 +22,9 @@ use io_uring::types::{SubmitArgs, Timespec};
 use rustix::io::Errno;
 
 use super::Device;
+use super::sg::Sg;
 use crate::memory::Buffer;
+use sense::Sense;
 
 /// Checks one stretch of a device at a time.
 pub trait Verifier: Send {
@@ -216,6 +218,13 @@ impl Addresses {
     /// First block on the disk and number of blocks.
     fn blocks(&self, extent: Extent) -> (u64, u64) {
         ((self.start + extent.offset.0) / self.block, extent.length.0.div_ceil(self.block))
+    }
+
+    /// A disk that says of a block that it is beyond its end has shrunk, or cannot find it.
+    fn or_beyond_the_end(&self, disk: &Sg, said: Option<&Sense>, extent: Extent, fault: Fault) -> Fault {
+        let end = self.start.saturating_add(extent.end().0);
+        let is_beyond = said.is_some_and(Sense::is_beyond_the_end) && disk.size().is_some_and(|size| size.0 < end);
+        if is_beyond { Fault::Device("the block is beyond the end: the disk has shrunk".into()) } else { fault }
     }
 
     /// The byte of the device at a block of the disk, if it lies within the stretch.

@@ -13,6 +13,8 @@ use crate::device::Device;
 use crate::device::sg::refused;
 
 const VERIFY: u8 = 0x0c;
+/// From Linux 6.2 on, Verify of a whole namespace needs no more than reading it.
+pub const NVME_PERMISSION: &str = "NVMe commands need CAP_SYS_ADMIN, Verify on Linux before 6.2 only";
 /// After as many milliseconds the kernel gives a command up.
 const TIMEOUT_MS: u32 = 60_000;
 
@@ -49,6 +51,11 @@ impl Namespace {
         Ok(Self { id, addresses })
     }
 
+    /// What is to be verified of a stretch.
+    pub fn parts(&self, extent: Extent) -> Parts {
+        Parts::of(extent, self.addresses.block)
+    }
+
     /// The command for a stretch.
     pub fn verify(&self, extent: Extent) -> Result<Command, Fault> {
         let (lba, blocks) = self.addresses.blocks(extent);
@@ -63,7 +70,52 @@ impl Namespace {
 pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let namespace = Namespace::of(device)?;
     let file = device.open_disk()?;
-    blocking("nvme-verify-ioctl", move |extent| send(&file, IO, namespace.verify(extent)?).and_then(fault))
+    blocking("nvme-verify-ioctl", move |extent| {
+        let mut parts = namespace.parts(extent);
+        while let Some(part) = parts.current() {
+            parts.told(send(&file, IO, namespace.verify(part)?)?)?;
+        }
+        Ok(())
+    })
+}
+
+/// What is still to be verified of a stretch. Where blocks can be deallocated aloud (NVM command set 1.0, section 3.3.3.2.1: DULBE), one of
+/// them ends the command for all, and nothing is known of the others: then it is done in halves.
+#[derive(Debug)]
+pub struct Parts {
+    block: u64,
+    /// The next one last.
+    left: Vec<Extent>,
+}
+
+impl Parts {
+    fn of(extent: Extent, block: u64) -> Self {
+        Self { block, left: vec![extent] }
+    }
+
+    /// What is to be verified next.
+    pub fn current(&self) -> Option<Extent> {
+        self.left.last().copied()
+    }
+
+    /// The status of that.
+    ///
+    /// # Errors
+    /// What it means, where it is no success.
+    pub fn told(&mut self, status: u32) -> Result<(), Fault> {
+        let Some(part) = self.left.pop() else { return Ok(()) };
+        if status & 0x7ff != DEALLOCATED {
+            return fault(status);
+        }
+        let blocks = part.length.0.div_ceil(self.block);
+        // A single one has nothing to verify.
+        if blocks > 1 {
+            let first = Bytes(blocks / 2 * self.block);
+            let rest = Extent { offset: part.offset + first, length: Bytes(part.length.0 - first.0) };
+            self.left.extend([rest, Extent { length: first, ..part }]);
+        }
+        Ok(())
+    }
 }
 
 /// The state of the device's self-test: not zero while one runs (NVMe base 2.0, section 5.16.1.7).
@@ -95,7 +147,7 @@ fn send(file: &File, number: u8, command: Command) -> Result<u32, Fault> {
     let call = Call { passthrough: Passthrough { command, result: 0 }, number };
     // SAFETY: the structure is the kernel's own (static assertions below), and points at nothing but its sender's buffer.
     let status = unsafe { rustix::ioctl::ioctl(file, call) };
-    status.map_err(|errno| refused(errno, "NVMe commands need CAP_SYS_ADMIN"))
+    status.map_err(|errno| refused(errno, NVME_PERMISSION))
 }
 
 /// The kernel's `struct nvme_passthru_cmd64`.
@@ -135,14 +187,16 @@ pub fn uring_command() -> u32 {
     opcode::read_write::<Command>(b'N', 0x80)
 }
 
+/// "Deallocated or Unwritten Logical Block": of at least one of them; type and code.
+const DEALLOCATED: u32 = 0x287;
+
 /// What a status means (NVMe base 2.0, section 4.6).
 pub fn fault(status: u32) -> Result<(), Fault> {
     let (kind, code) = ((status >> 8) & 7, status & 0xff);
     let said = |what: &str| format!("{what} (status {kind:x}/{code:02x})");
     let passing = |kind| Err(Fault::Passing { kind });
     match (kind, code) {
-        // Deallocated blocks have nothing to verify.
-        (0, 0) | (2, 0x87) => Ok(()),
+        (0, 0) => Ok(()),
         (0, 0x01 | 0x02 | 0x15) | (1, _) => Err(Fault::Refused(said("the device does not take it"))),
         (0, 0x0b) => Err(Fault::Device(said("the namespace is gone"))),
         (0, 0x80 | 0x81) => Err(Fault::Device(said("the block is beyond the end"))),
@@ -159,6 +213,8 @@ pub fn fault(status: u32) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -176,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_each_status_means() {
-        assert_eq!([fault(0), fault(0x287)], [Ok(()), Ok(())]);
+        assert_eq!(fault(0), Ok(()));
         // The bits above are "more" and "do not retry".
         assert_eq!(fault(0x4281), Err(Fault::unreadable("medium")));
         assert_eq!(fault(0x4282), Err(Fault::unreadable("protection")));
@@ -184,5 +240,31 @@ mod tests {
         assert_eq!(fault(0x0371), Err(Fault::Passing { kind: "transport" }));
         assert!(matches!(fault(0x4001), Err(Fault::Refused(_))));
         assert!(matches!(fault(0x4080), Err(Fault::Device(_))));
+    }
+
+    proptest! {
+        /// A disk of which some blocks are deallocated and some are bad: each other one is verified, or the first bad one is told.
+        #[test]
+        fn deallocated_blocks_hide_no_others(free in prop::collection::vec(any::<bool>(), 1..200), bad in 0usize..400) {
+            let is_bad = |at: usize| at == bad && !free[at];
+            let mut parts = Parts::of(Extent { offset: Bytes(512), length: Bytes(free.len() as u64 * 512) }, 512);
+            let (mut verified, mut told) = (vec![false; free.len()], Ok(()));
+            while let (Some(part), Ok(())) = (parts.current(), &told) {
+                let first = (part.offset.0 / 512 - 1) as usize;
+                let range = first..first + (part.length.0 / 512) as usize;
+                let status = match () {
+                    () if range.clone().any(|at| free[at]) => 0x4287,
+                    () if range.clone().any(is_bad) => 0x4281,
+                    () => 0,
+                };
+                told = parts.told(status);
+                verified[range.clone()].fill(status == 0 || range.len() == 1 && status == 0x4287);
+            }
+            if (0..free.len()).any(is_bad) {
+                prop_assert_eq!(told, Err(Fault::unreadable("medium")));
+            } else {
+                prop_assert!(told.is_ok() && verified.iter().all(|is| *is));
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::io::Errno;
 
-use super::nvme::{Command, Namespace, fault, uring_command};
+use super::nvme::{Command, NVME_PERMISSION, Namespace, Parts, uring_command};
 use super::{Fault, Verifier, wait_on_ring};
 use crate::device::Device;
 use crate::device::sg::refused;
@@ -20,6 +20,7 @@ struct NvmeRing {
     ring: IoUring<squeue::Entry128, cqueue::Entry32>,
     file: File,
     namespace: Namespace,
+    parts: Parts,
 }
 
 /// Verify, one at a time.
@@ -27,7 +28,8 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let namespace = Namespace::of(device)?;
     let file = device.open_generic()?;
     let ring = IoUring::builder().build(2).map_err(|error| Fault::Refused(format!("io_uring: {error}")))?;
-    Ok(Box::new(NvmeRing { ring, file, namespace }))
+    let parts = namespace.parts(Extent { offset: Bytes(0), length: Bytes(0) });
+    Ok(Box::new(NvmeRing { ring, file, namespace, parts }))
 }
 
 impl Verifier for NvmeRing {
@@ -36,6 +38,28 @@ impl Verifier for NvmeRing {
     }
 
     fn start(&mut self, extent: Extent) -> Result<(), Fault> {
+        self.parts = self.namespace.parts(extent);
+        self.submit(extent)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Option<Result<(), Fault>> {
+        if let Err(fault) = wait_on_ring(&self.ring.submitter(), timeout) {
+            return Some(Err(fault));
+        }
+        let result = self.ring.completion().next()?.result();
+        let told = match u32::try_from(result) {
+            Ok(status) => self.parts.told(status),
+            Err(_) => Err(refused(Errno::from_raw_os_error(-result), NVME_PERMISSION)),
+        };
+        match (told, self.parts.current()) {
+            (Ok(()), Some(next)) => self.submit(next).err().map(Err),
+            (told, _) => Some(told),
+        }
+    }
+}
+
+impl NvmeRing {
+    fn submit(&mut self, extent: Extent) -> Result<(), Fault> {
         let command = self.namespace.verify(extent)?;
         let mut bytes = [0; 80];
         // SAFETY: both are plain bytes, and the command is the shorter one.
@@ -46,16 +70,5 @@ impl Verifier for NvmeRing {
         queued.map_err(|_| Fault::Device("io_uring: the submission queue is full".into()))?;
         self.ring.submit().map_err(|error| Fault::Device(format!("io_uring: {error}")))?;
         Ok(())
-    }
-
-    fn wait(&mut self, timeout: Duration) -> Option<Result<(), Fault>> {
-        if let Err(fault) = wait_on_ring(&self.ring.submitter(), timeout) {
-            return Some(Err(fault));
-        }
-        let result = self.ring.completion().next()?.result();
-        Some(match u32::try_from(result) {
-            Ok(status) => fault(status),
-            Err(_) => Err(refused(Errno::from_raw_os_error(-result), "NVMe commands need CAP_SYS_ADMIN")),
-        })
     }
 }

@@ -50,12 +50,13 @@ fn verify(disk: &Sg, addresses: Addresses, extent: Extent, cdb: Cdb) -> Result<(
         Answer::Sense(data) => Sense::decode(&data, false),
     };
     let Some(sense) = said else { return Err(Fault::unreadable("io")) };
-    sense.fault().map_err(|fault| match fault {
+    let placed = |fault| match fault {
         Fault::Unreadable { kind, .. } => {
             Fault::Unreadable { kind, at: sense.block.and_then(|lba| addresses.within(extent, lba)) }
         }
         other => other,
-    })
+    };
+    sense.fault().map_err(placed).map_err(|fault| addresses.or_beyond_the_end(disk, Some(&sense), extent, fault))
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@
 //! Of a mirror md rewrites the whole window of 64 KiB in which a member has an unreadable block, with what the first good one holds; with
 //! parity, the page of 4 KiB. So the rest of it must be what the other members tell, or nothing is done.
 
-use std::fs::{self, File};
+mod held;
+
+use std::fs;
 use std::io::Write;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -18,12 +19,12 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 use idlewise::report::printable::one_line;
 
+use self::held::{Differs, Held, mirrors, parity};
 use super::{Fate, Outcome, RepairError, RepairLog, in_pieces, note};
 use crate::content::{DIFFERS, Fit, Md};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::knobs::{KnobLedger, Knobs, NO_LIMIT};
-use crate::memory::Buffer;
 use crate::scrub::BadBlocks;
 
 const SECTOR: u64 = 512;
@@ -242,41 +243,34 @@ impl Array {
     /// Whether what the device holds in these blocks is what md would write there, as far as it can be read: what is on the mirrors, or
     /// what the others and their parity give. Of RAID 6 that is not known here, as its second parity is no sum.
     fn agrees(&self, device: &Device, others: &[(Device, u64)], lbas: Range<u64>) -> Result<(), RepairError> {
-        let (level, block) = (self.read("level")?, device.block as usize);
+        let level = self.read("level")?;
         if level == "raid6" {
             return Ok(());
         }
-        let (mut ours, mut theirs) = (Buffer::new(block), Buffer::new(block));
-        let read = |file: &File, into: &mut [u8], at: u64| file.read_exact_at(into, at).is_ok();
-        for lba in lbas {
-            let (ours, theirs) = (ours.bytes(block), theirs.bytes(block));
-            let at = lba * block as u64;
-            if !read(&device.file, ours, at) {
-                continue;
-            }
-            let within = at.saturating_sub(self.data.0 * SECTOR);
-            let mut sum = vec![0; block];
-            let mut all = true;
-            for (other, begin) in others {
-                let there = read(&other.file, theirs, within + begin * SECTOR);
-                if level == "raid1" && there && ours != theirs {
-                    return Err(self.differs(device, lba));
-                }
-                all &= there;
-                sum.iter_mut().zip(theirs.iter()).for_each(|(sum, byte)| *sum ^= byte);
-            }
-            if level != "raid1" && all && sum != ours {
-                return Err(self.differs(device, lba));
-            }
-        }
-        Ok(())
-    }
-
-    fn differs(&self, device: &Device, lba: u64) -> RepairError {
-        let device = device.path.display();
-        self.problem(format!(
-            "holds something else at block {lba} of {device} than its other members tell: md would overwrite it, though it can be read"
-        ))
+        let per_block = u64::from(device.block) / SECTOR;
+        let sectors = (lbas.start * per_block).max(self.data.0)..lbas.end * per_block;
+        let read = |of: &Device, sectors: Range<u64>| {
+            Held::read(of, &sectors).map_err(|error| {
+                self.problem(format!("{} cannot be compared with the others: {error}", of.path.display()))
+            })
+        };
+        let ours = read(device, sectors.clone())?;
+        let there = |begin: u64| sectors.start - self.data.0 + begin..sectors.end - self.data.0 + begin;
+        let theirs = others.iter().map(|(other, begin)| read(other, there(*begin))).collect::<Result<Vec<_>, _>>()?;
+        let differs = if level == "raid1" { mirrors(&ours, &theirs) } else { parity(&ours, &theirs) };
+        let lba = |sector: usize| (sectors.start + sector as u64) / per_block;
+        let path = device.path.display();
+        Err(self.problem(match differs {
+            None => return Ok(()),
+            Some(Differs::FromOthers(sector)) => format!(
+                "holds something else at block {} of {path} than its other members tell: md would overwrite it, though it can be read",
+                lba(sector)
+            ),
+            Some(Differs::Among(sector)) => format!(
+                "holds different things at block {} of {path} on its other members: nobody knows which of them is right",
+                lba(sector)
+            ),
+        }))
     }
 
     /// The sectors of the member's data that a check of these sectors of the member covers; `None` if they are no data.
@@ -286,7 +280,8 @@ impl Array {
             return None;
         }
         let unit = WINDOW.max(self.chunk);
-        Some(((first - begin) / unit * unit, (last - begin).next_multiple_of(unit)))
+        // The last one may be cut off: what is behind the data is none of the array's.
+        Some(((first - begin) / unit * unit, (last - begin).next_multiple_of(unit).min(length)))
     }
 
     /// Has md check the data between two sectors of each member, or make them fit by `repair`, and waits until that is done; whether it was
@@ -379,6 +374,7 @@ mod tests {
         let array = Array { name: "md0".into(), folder: PathBuf::new(), data: (2048, 100_000), chunk: 1024 };
         assert_eq!(array.window(2048, 2049), Some((0, 1024)));
         assert_eq!(array.window(2048 + 5000, 2048 + 5002), Some((4096, 5120)));
+        assert_eq!(array.window(2048 + 99_999, 2048 + 100_000), Some((99_328, 100_000)));
         assert_eq!([array.window(2047, 2048), array.window(102_048, 102_049)], [None, None]);
     }
 
