@@ -59,6 +59,11 @@ impl IdlenessBuilder {
         self.disk.writes.push(Write { busy_period, completed, offset });
     }
 
+    /// When the last busy period began.
+    pub fn busy_since(&self) -> Nanos {
+        self.busy_since
+    }
+
     /// The intervals so far.
     pub fn so_far(&self) -> &Idleness {
         &self.disk

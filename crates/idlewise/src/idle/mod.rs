@@ -6,6 +6,7 @@ mod character;
 #[cfg(feature = "statistics")]
 pub mod hurst;
 mod lengths;
+mod part;
 pub mod periods;
 #[cfg(feature = "statistics")]
 mod profile;
@@ -19,6 +20,7 @@ pub use autocorrelation::Autocorrelation;
 pub use builder::IdlenessBuilder;
 pub use character::{Character, Verdict, burstiness};
 pub use lengths::{Hazard, HazardTest, Lengths, exceeded_by_shares};
+pub use part::{Part, PartError};
 pub use periods::Period;
 #[cfg(feature = "statistics")]
 pub use profile::Profile;

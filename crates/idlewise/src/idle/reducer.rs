@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{IdleError, Idleness, IdlenessBuilder, Keep, Writes};
+use super::{IdleError, Idleness, IdlenessBuilder, Keep, Part, Writes};
 use crate::Bytes;
 use crate::Nanos;
 use crate::disk::DiskModel;
@@ -19,9 +19,19 @@ pub struct Reducer<'a> {
     keep: Keep,
     random: Pcg64Mcg,
     disks: Vec<IdlenessBuilder>,
-    /// When each volume's modelled disk has served what it was given.
-    free_at: Vec<Nanos>,
+    served: Vec<Served>,
     requests: u64,
+    modelled: u64,
+}
+
+/// How far a volume is.
+#[derive(Clone, Copy, Default)]
+struct Served {
+    /// When its modelled disk has served what it was given.
+    free_at: Nanos,
+    /// The last arrival.
+    last: Nanos,
+    /// Requests whose response was not recorded.
     modelled: u64,
 }
 
@@ -33,7 +43,7 @@ impl<'a> Reducer<'a> {
     pub fn new(model: &'a DiskModel, resolution: Nanos) -> Result<Self, IdleError> {
         Self::check(resolution)?;
         let (keep, random) = (Keep::default(), Pcg64Mcg::seed_from_u64(2008));
-        Ok(Self { model, keep, random, disks: Vec::new(), free_at: Vec::new(), requests: 0, modelled: 0 })
+        Ok(Self { model, keep, random, disks: Vec::new(), served: Vec::new(), requests: 0, modelled: 0 })
     }
 
     /// The same, which keeps this of each request.
@@ -56,7 +66,7 @@ impl<'a> Reducer<'a> {
     pub fn requests(&mut self, requests: &Columns) -> Result<(), IdleError> {
         for name in &requests.volumes[self.disks.len().min(requests.volumes.len())..] {
             self.disks.push(IdlenessBuilder::new(name));
-            self.free_at.push(Nanos::ZERO);
+            self.served.push(Served::default());
         }
         for request in requests.requests() {
             let volume = usize::from(request.volume);
@@ -65,6 +75,7 @@ impl<'a> Reducer<'a> {
                 None => self.serve(&request)?,
             };
             self.requests += 1;
+            self.served[volume].last = request.arrival;
             let (disk, response) = (&mut self.disks[volume], completion.since(request.arrival));
             disk.request(request.arrival, completion);
             if self.keep.responses {
@@ -89,10 +100,11 @@ impl<'a> Reducer<'a> {
         };
         let access = access.ok_or_else(|| IdleError::NoServiceTime { model: self.model.name.clone(), missing })?;
         let service = access.time(Bytes(u64::from(request.length)));
-        let free_at = &mut self.free_at[usize::from(request.volume)];
-        *free_at = Nanos((*free_at).max(request.arrival).0.saturating_add(service.0));
+        let served = &mut self.served[usize::from(request.volume)];
+        served.free_at = Nanos(served.free_at.max(request.arrival).0.saturating_add(service.0));
+        served.modelled += 1;
         self.modelled += 1;
-        Ok(*free_at)
+        Ok(served.free_at)
     }
 
     /// Memory that what is kept takes at most, with all that is computed from it at a time.
@@ -118,6 +130,16 @@ impl<'a> Reducer<'a> {
         let recorded = self.modelled < self.requests;
         let disks = self.disks.into_iter().map(IdlenessBuilder::finish).filter(|disk| disk.requests > 0);
         disks.map(|disk| Idleness { responses_recorded: recorded, origin, ..disk }).collect()
+    }
+
+    /// The same as parts of a longer trace, whose clock is that of the requests.
+    pub fn parts(self) -> Vec<Part> {
+        let disks = self.disks.into_iter().zip(self.served).filter(|(disk, _)| disk.so_far().requests > 0);
+        let part = |(disk, Served { last, modelled, .. }): (IdlenessBuilder, Served)| {
+            let busy_since = disk.busy_since();
+            Part::new(disk.finish(), busy_since, last, modelled)
+        };
+        disks.map(part).collect()
     }
 }
 
