@@ -78,8 +78,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let options = Options {
         config: arguments.at.config.clone(),
         states: arguments.at.states(),
-        // Also where the file was replaced by another version.
-        program: "/proc/self/exe".into(),
+        program: crate::program().into(),
         socket: arguments.socket.clone(),
         look_every: std::time::Duration::from_nanos(arguments.look_every.0),
         stop,

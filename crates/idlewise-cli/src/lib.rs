@@ -43,9 +43,11 @@ mod trace_file;
 mod tune;
 mod work;
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -93,6 +95,31 @@ enum Command {
 
 const NO_THREADS: &str = "no threads to compute with: is a limit reached, such as TasksMax or ulimit -u?";
 
+/// How this process was started.
+struct Called {
+    arguments: Vec<OsString>,
+    program: PathBuf,
+}
+
+static CALLED: OnceLock<Called> = OnceLock::new();
+
+/// As a program of its own. Its file may have been replaced by another version.
+fn called() -> &'static Called {
+    CALLED.get_or_init(|| Called { arguments: std::env::args_os().collect(), program: "/proc/self/exe".into() })
+}
+
+/// What starts another process of this command.
+fn program() -> &'static Path {
+    &called().program
+}
+
+/// The whole command inside another program, such as an interpreter: `arguments` begin with the name of the command, and `program` is
+/// what starts it once more. Only the first call of a process says so.
+pub fn main_within(program: PathBuf, arguments: Vec<OsString>) -> ExitCode {
+    CALLED.get_or_init(|| Called { arguments, program });
+    main()
+}
+
 /// The whole command: reads the arguments of the process and does what they say.
 pub fn main() -> ExitCode {
     /// What it needs is not what a shell allows its programs (`ulimit -s`).
@@ -109,8 +136,8 @@ fn whole() -> ExitCode {
     quiet_parquet();
     // A file that becomes too long for a limit is an error like others.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
-    let parsed = overview::with_groups(command()).try_get_matches().and_then(|matches| {
-        made::remember(&matches);
+    let parsed = overview::with_groups(command()).try_get_matches_from(&called().arguments).and_then(|matches| {
+        made::remember(&called().arguments, &matches);
         Arguments::from_arg_matches(&matches)
     });
     let arguments = match parsed {

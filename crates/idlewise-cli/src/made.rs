@@ -1,5 +1,6 @@
 //! What made a result, so that it can be made again: the version, the command and its seed.
 
+use std::ffi::OsString;
 use std::sync::{LazyLock, OnceLock};
 
 use clap::ArgMatches;
@@ -25,8 +26,8 @@ struct Made {
 }
 
 /// Keeps how this process was called, for every result.
-pub fn remember(matches: &ArgMatches) {
-    let command = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+pub fn remember(arguments: &[OsString], matches: &ArgMatches) {
+    let command = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
     let made = Made { version: VERSION.clone(), command: command.collect(), seed: seed(matches) };
     idlewise::report::made_by(&format!("idlewise {}: {}", made.version, made.command.join(" ")));
     // It is called once.

@@ -113,7 +113,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     let disks = arguments.disks()?;
     let signals = Signals::new()?;
     let no_children = signals::hear_of_children();
-    let mut guard = Command::new("/proc/self/exe");
+    let mut guard = Command::new(crate::program());
     guard.arg0("idlewise").arg("run-guard");
     let whose = arguments.whose()?;
     let held = Held::new(&whose, guard).with_context(|| arguments.name())?;
