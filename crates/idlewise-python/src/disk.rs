@@ -1,0 +1,110 @@
+//! Models of disks: how long their requests take.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use idlewise::disk::{DiskModel, PRESETS, Preset};
+use idlewise::report::printable::one_line;
+use idlewise::trace::TraceError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::error::{Error, value_error};
+use crate::units::Size;
+
+/// How long a disk takes for requests.
+#[pyclass(frozen, from_py_object, module = "idlewise")]
+#[derive(Clone)]
+pub struct Disk {
+    pub model: Arc<DiskModel>,
+}
+
+impl Disk {
+    fn new(model: DiskModel) -> Self {
+        Self { model: Arc::new(model) }
+    }
+
+    /// What `disk=` is given as: a disk, the name of a preset, or a file; without it the model that the command takes.
+    pub fn given(given: Option<&Bound<PyAny>>) -> PyResult<Arc<DiskModel>> {
+        let Some(given) = given else { return Ok(Arc::new(DiskModel::ultrastar_15k450())) };
+        if let Ok(disk) = given.extract::<Self>() {
+            return Ok(disk.model);
+        }
+        if let Some(preset) = given.cast::<PyString>().ok().and_then(|name| Preset::named(&name.to_string())) {
+            return Ok(Arc::new(preset.model()));
+        }
+        Ok(Self::load(given.extract()?)?.model)
+    }
+}
+
+#[pymethods]
+impl Disk {
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let text = text_of(&path)?;
+        let model = DiskModel::from_toml(&text);
+        let model = model.map_err(|error| value_error(&format!("{}: {error}", path.display())))?;
+        Ok(Self::new(DiskModel { name: one_line(&model.name).into_owned(), ..model }))
+    }
+
+    #[staticmethod]
+    fn parse(toml: &str) -> PyResult<Self> {
+        DiskModel::from_toml(toml).map(Self::new).map_err(|error| value_error(&error.to_string()))
+    }
+
+    #[staticmethod]
+    fn preset(name: &str) -> PyResult<Self> {
+        let known = || PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
+        let preset = Preset::named(name);
+        let preset = preset.ok_or_else(|| value_error(&format!("no disk '{name}'; there is {}", known())))?;
+        Ok(Self::new(preset.model()))
+    }
+
+    #[staticmethod]
+    fn presets() -> Vec<(&'static str, &'static str)> {
+        PRESETS.iter().map(|preset| (preset.name, preset.about)).collect()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.model.name
+    }
+
+    fn verify_time_ns(&self, size: Size) -> u64 {
+        self.model.verify_time(size.0).0
+    }
+
+    fn to_toml(&self) -> String {
+        self.model.to_toml()
+    }
+
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        write_text(&path, &self.to_toml())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<idlewise.Disk: {}>", self.model.name)
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.to_toml() == other.to_toml()
+    }
+
+    fn __reduce__(slf: &Bound<Self>) -> PyResult<(Py<PyAny>, (String,))> {
+        Ok((slf.getattr("parse")?.unbind(), (slf.get().to_toml(),)))
+    }
+}
+
+/// The text of a file, or the exception that names it.
+pub fn text_of(path: &Path) -> PyResult<String> {
+    Ok(std::fs::read_to_string(path).map_err(|error| named(path, error))?)
+}
+
+/// Writes a text into a file, or raises the exception that names it.
+pub fn write_text(path: &Path, text: &str) -> PyResult<()> {
+    Ok(std::fs::write(path, text).map_err(|error| named(path, error))?)
+}
+
+fn named(path: &Path, error: std::io::Error) -> Error {
+    Error::Trace(TraceError::Io { path: path.display().to_string(), error })
+}

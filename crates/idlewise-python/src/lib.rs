@@ -1,0 +1,99 @@
+//! The compiled part of the Python package `idlewise`: the library as Python sees it. What each thing does is said in the package's
+//! stubs and documents; here are the ways in and out.
+
+mod capsule;
+mod disk;
+mod error;
+mod idle;
+mod ordered;
+mod partial;
+mod plan;
+mod policy;
+mod reliability;
+mod requests;
+mod running;
+mod sample;
+mod simulate;
+mod synth;
+mod table;
+mod trace;
+mod tuning;
+mod units;
+mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pyo3::prelude::*;
+
+/// The module `idlewise._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::disk::Disk;
+    #[pymodule_export]
+    use super::idle::Idleness;
+    #[pymodule_export]
+    use super::partial::Partial;
+    #[pymodule_export]
+    use super::plan::Plan;
+    #[pymodule_export]
+    use super::policy::{Issue, Wait};
+    #[pymodule_export]
+    use super::reliability::reliability;
+    #[pymodule_export]
+    use super::run_command;
+    #[pymodule_export]
+    use super::sample::{SamplingPlan, sample};
+    #[pymodule_export]
+    use super::simulate::{Outcome, compare, explore, simulate};
+    #[pymodule_export]
+    use super::synth::synth;
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::trace::Trace;
+    #[pymodule_export]
+    use super::tuning::{baselines, frontier, tune, tune_each};
+    #[pymodule_export]
+    use super::{formats, policies};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::quiet();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// The Parquet reader panics on some damaged files, and a computation that is stopped unwinds; both become exceptions, of which
+/// one message is enough.
+fn quiet() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let file = panic.location().map_or("", |location| location.file());
+        if !file.contains("/parquet-") && !file.contains("/bytes-") {
+            usual(panic);
+        }
+    }));
+}
+
+/// Names of the policies, and what they do.
+#[pyfunction]
+fn policies() -> Vec<(&'static str, &'static str)> {
+    idlewise::policy::POLICIES.iter().map(|entry| (entry.name, entry.about)).collect()
+}
+
+/// Names of the formats that are read, and what they are.
+#[pyfunction]
+fn formats() -> Vec<(&'static str, &'static str)> {
+    idlewise::trace::formats::FORMATS.iter().map(|format| (format.name, format.about)).collect()
+}
+
+/// Runs the command; `program` starts it once more.
+#[pyfunction]
+fn run_command(py: Python, program: PathBuf, arguments: Vec<OsString>) -> u8 {
+    let code = py.detach(|| idlewise_cli::main_within(program, arguments));
+    (0..=u8::MAX).find(|&number| ExitCode::from(number) == code).unwrap_or(1)
+}

@@ -1,0 +1,122 @@
+//! Parts of a trace that are reduced apart, and put together exactly.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use idlewise::Nanos;
+use idlewise::disk::DiskModel;
+use idlewise::idle::Part;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::capsule;
+use crate::disk::Disk;
+use crate::error::{Error, value_error};
+use crate::idle::{Idleness, of_parts};
+use crate::ordered::Ordered;
+use crate::requests::Layout;
+use crate::running;
+
+/// The idle times of parts of a trace. They are put together when they are asked for, so that they may come in any order.
+#[pyclass(frozen, module = "idlewise")]
+pub struct Partial {
+    /// By volume, and in order of time.
+    parts: Mutex<Vec<Arc<Part>>>,
+    model: Arc<DiskModel>,
+    /// What counts as time zero.
+    origin: Nanos,
+}
+
+impl Partial {
+    fn parts(&self) -> Vec<Arc<Part>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// These parts and those of others.
+    pub fn with(&self, others: &[Bound<Self>]) -> PyResult<Self> {
+        let mut all = self.parts();
+        for other in others.iter().map(|other| other.get()) {
+            if *other.model != *self.model {
+                return Err(value_error("the parts were reduced with different models of disks"));
+            }
+            if other.origin != self.origin {
+                return Err(value_error("the parts count time from different origins"));
+            }
+            all.extend(other.parts());
+        }
+        Ok(Self { parts: Mutex::new(in_order(all)?), model: self.model.clone(), origin: self.origin })
+    }
+}
+
+/// By volume and in order of time; an error where two are of the same time.
+fn in_order(mut parts: Vec<Arc<Part>>) -> Result<Vec<Arc<Part>>, Error> {
+    parts.sort_by(|a, b| a.volume().cmp(b.volume()).then((a.begin(), a.last()).cmp(&(b.begin(), b.last()))));
+    for pair in parts.windows(2).filter(|pair| pair[0].volume() == pair[1].volume()) {
+        pair[0].precedes(&pair[1])?;
+    }
+    Ok(parts)
+}
+
+/// One part a volume.
+fn joined(parts: impl IntoIterator<Item = Arc<Part>>) -> Result<Vec<Part>, Error> {
+    let mut joined: Vec<Part> = Vec::new();
+    for part in parts {
+        match joined.last_mut().filter(|last| last.volume() == part.volume()) {
+            Some(last) => last.append(&part)?,
+            None => joined.push(Arc::unwrap_or_clone(part)),
+        }
+    }
+    Ok(joined)
+}
+
+#[pymethods]
+impl Partial {
+    #[new]
+    #[pyo3(signature = (*, disk=None, origin_ns=0))]
+    fn new(disk: Option<&Bound<PyAny>>, origin_ns: u64) -> PyResult<Self> {
+        Ok(Self { parts: Mutex::default(), model: Disk::given(disk)?, origin: Nanos(origin_ns) })
+    }
+
+    #[pyo3(signature = (requests, *, columns=None, unit=None))]
+    fn push(
+        &self,
+        py: Python,
+        requests: &Bound<PyAny>,
+        columns: Option<&Bound<PyDict>>,
+        unit: Option<&str>,
+    ) -> PyResult<()> {
+        let mut ordered = Ordered::from(capsule::batches(requests)?, Layout::new(columns, unit)?, self.origin);
+        let model = self.model.clone();
+        let pushed = running::run(py, None, move |watch| {
+            let mut all = Vec::new();
+            while let Some(requests) = ordered.next()? {
+                watch.go_on();
+                all.extend(Part::of_requests(&requests, &model)?.into_iter().map(Arc::new));
+            }
+            joined(in_order(all)?)
+        })?;
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        *parts = in_order(parts.iter().cloned().chain(pushed.into_iter().map(Arc::new)).collect())?;
+        Ok(())
+    }
+
+    #[pyo3(signature = (*others))]
+    fn merge(&self, others: Vec<Bound<Self>>) -> PyResult<Self> {
+        self.with(&others)
+    }
+
+    #[getter]
+    fn volumes(&self) -> Vec<String> {
+        let mut volumes: Vec<String> = self.parts().iter().map(|part| part.volume().to_owned()).collect();
+        volumes.dedup();
+        volumes
+    }
+
+    pub fn idle(&self, py: Python) -> PyResult<Idleness> {
+        let (parts, model, origin) = (self.parts(), self.model.clone(), self.origin);
+        running::run(py, None, move |_| Ok(of_parts(joined(parts)?, model, origin)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<idlewise.Partial: {} volumes>", self.volumes().len())
+    }
+}

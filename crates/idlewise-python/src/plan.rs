@@ -1,0 +1,192 @@
+//! Plans: what is tuned, kept in a file, and carried out.
+
+use std::path::PathBuf;
+
+use idlewise::disk::{DiskModel, LARGEST_REQUEST};
+use idlewise::idle;
+use idlewise::simulate::{Summary, scrub};
+use idlewise::tune::{Arrivals, Gentlest, Goal, PlanFile, Predicted, Schedule, gentlest, shaped, tune, validate};
+use idlewise::{Bytes, Nanos};
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::disk::{text_of, write_text};
+use crate::error::{Error, value_error};
+use crate::running::Watch;
+use crate::values::{members, to_python};
+
+/// What to do in the gaps, and what that is predicted to do.
+#[pyclass(frozen, module = "idlewise")]
+pub struct Plan {
+    pub file: PlanFile,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Copy)]
+pub struct Aim {
+    pub mean_slowdown: Option<Nanos>,
+    pub max_slowdown: Option<Nanos>,
+    pub p99_slowdown: Option<Nanos>,
+    pub finish_within: Option<Nanos>,
+    pub capacity: Bytes,
+    pub arrivals: Arrivals,
+    pub shaped: bool,
+}
+
+/// The smallest slowdown that is looked for.
+const LEAST: Nanos = Nanos(1_000);
+
+impl Aim {
+    /// An error if it makes no sense.
+    pub fn check(&self) -> PyResult<()> {
+        match (self.mean_slowdown, self.finish_within) {
+            (None, None) => Err(value_error("mean_slowdown or finish_within says what to tune for")),
+            (Some(_), Some(_)) => Err(value_error("finish_within finds the mean slowdown: leave mean_slowdown out")),
+            (_, Some(Nanos::ZERO)) => Err(value_error("finish_within must be above zero, such as '14d'")),
+            _ if self.capacity == Bytes(0) => Err(value_error("capacity must be above zero")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The slowdowns to keep: those given, or the smallest that are enough.
+    fn goal(&self, disks: &[idle::Idleness], model: &DiskModel, watch: &Watch) -> Result<Goal, Error> {
+        let max_slowdown = self.max_slowdown.unwrap_or_else(|| model.verify_time(LARGEST_REQUEST));
+        let p99_slowdown = self.p99_slowdown;
+        let pass = match (self.mean_slowdown, self.finish_within) {
+            (None, Some(pass)) => pass.as_secs_f64(),
+            (given, _) => return Ok(Goal { mean_slowdown: given.unwrap_or_default(), p99_slowdown, max_slowdown }),
+        };
+        let least = Goal { mean_slowdown: LEAST, p99_slowdown, max_slowdown };
+        let begin = disks.iter().map(|disk| disk.begin).min().unwrap_or_default();
+        let end = disks.iter().map(|disk| disk.end).max().unwrap_or_default();
+        let enough = Bytes((self.capacity.0 as f64 * end.since(begin).as_secs_f64() / pass).ceil() as u64);
+        match gentlest(disks, model, &least, self.arrivals, enough, &|done| watch.share(done))? {
+            Gentlest::Found(goal, _) => Ok(goal),
+            Gentlest::NotEnough(_) => Err(Error::NoPlan(format!(
+                "a pass over {} within {} is out of reach, whatever the mean slowdown, with at most {max_slowdown} for any request",
+                self.capacity.decimal(),
+                Nanos((pass * 1e9) as u64)
+            ))),
+        }
+    }
+
+    /// The plan for these disks together, and what it does in simulation.
+    pub fn plan(
+        &self,
+        disks: &[idle::Idleness],
+        model: &DiskModel,
+        trace: &str,
+        watch: &Watch,
+    ) -> Result<(Plan, Map<String, Value>), Error> {
+        let goal = self.goal(disks, model, watch)?;
+        let plan = tune(disks, model, &goal, self.arrivals, &|done| watch.share(done))?;
+        let mut schedule = Schedule::Waiting(plan.policy());
+        if self.shaped {
+            let validation = validate(disks, model, &goal, &|done| watch.share(done));
+            let steps = shaped(disks, model, &goal, validation.context);
+            if let Some((steps, _)) =
+                steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > plan.outcome.scrubbed)
+            {
+                schedule = Schedule::Shaped(steps);
+            }
+        }
+        let run = scrub(disks, model, goal.p99_slowdown, |_| schedule.policy());
+        if run.outcome.background_requests == 0 {
+            let mean = goal.mean_slowdown.max(LEAST);
+            let needed =
+                gentlest(disks, model, &Goal { mean_slowdown: mean, ..goal }, self.arrivals, Bytes(1), &|_| ());
+            let needed = match needed {
+                Ok(Gentlest::Found(goal, _)) => format!(": a mean of {} would", goal.mean_slowdown),
+                _ => String::new(),
+            };
+            return Err(Error::NoPlan(format!("these slowdowns allow no background request at all{needed}")));
+        }
+        let (summary, p99) = (Summary::new(&run.outcome, disks), run.slowdown_p99(goal.p99_slowdown));
+        let file = PlanFile::new(&schedule, goal, Predicted::new(&summary, p99, &goal), trace, &model.name);
+        let (size, wait) = schedule.first();
+        let mut row = members(&json!({ "request_size_bytes": size.0, "idle_wait_s": wait.as_secs_f64() }));
+        let pass = self.capacity.0 as f64 / summary.throughput_bytes_per_s;
+        row.extend(members(&summary));
+        row.extend(members(&json!({ "slowdown_p99_s": p99.as_secs_f64(), "full_pass_s": pass })));
+        Ok((Plan { file }, row))
+    }
+}
+
+#[pymethods]
+impl Plan {
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let file = PlanFile::from_toml(&text_of(&path)?);
+        Ok(Self { file: file.map_err(|error| value_error(&format!("{}: {error}", path.display())))? })
+    }
+
+    #[staticmethod]
+    fn parse(toml: &str) -> PyResult<Self> {
+        let file = PlanFile::from_toml(toml);
+        Ok(Self { file: file.map_err(|error| value_error(&error.to_string()))? })
+    }
+
+    fn to_toml(&self) -> String {
+        self.file.to_toml()
+    }
+
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        write_text(&path, &self.to_toml())
+    }
+
+    #[getter]
+    fn request_size(&self) -> u64 {
+        self.file.request_size.0
+    }
+
+    #[getter]
+    fn idle_wait_ns(&self) -> u64 {
+        self.file.idle_wait.0
+    }
+
+    #[getter]
+    fn predicted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Predicted { mean_slowdown, p99_slowdown, max_slowdown, throughput, utilised_idle } = self.file.predicted;
+        to_python(
+            py,
+            &json!({
+                "mean_slowdown_ns": mean_slowdown.0,
+                "p99_slowdown_ns": p99_slowdown.map(|time| time.0),
+                "max_slowdown_ns": max_slowdown.0,
+                "throughput_bytes_per_s": throughput.0,
+                "utilised_idle": utilised_idle,
+            }),
+        )
+    }
+
+    #[getter]
+    fn goal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Goal { mean_slowdown, p99_slowdown, max_slowdown } = self.file.goal;
+        to_python(
+            py,
+            &json!({
+                "mean_slowdown_ns": mean_slowdown.0,
+                "p99_slowdown_ns": p99_slowdown.map(|time| time.0),
+                "max_slowdown_ns": max_slowdown.0,
+            }),
+        )
+    }
+
+    #[getter]
+    fn is_shaped(&self) -> bool {
+        self.file.steps.is_some()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.file == other.file
+    }
+
+    fn __repr__(&self) -> String {
+        let PlanFile { request_size, idle_wait, .. } = &self.file;
+        format!("<idlewise.Plan: wait {idle_wait}, then requests of {request_size}>")
+    }
+
+    fn __reduce__(slf: &Bound<Self>) -> PyResult<(Py<PyAny>, (String,))> {
+        Ok((slf.getattr("parse")?.unbind(), (slf.get().to_toml(),)))
+    }
+}

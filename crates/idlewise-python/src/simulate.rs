@@ -1,0 +1,255 @@
+//! Policies on the idle times of a trace: simulated, compared and explored.
+
+use std::sync::Arc;
+
+use idlewise::Bytes;
+use idlewise::policy::POLICIES;
+use idlewise::policy::restrained::Amount;
+use idlewise::simulate::{Run, Scrub, Service, Summary, Work, scrub};
+use idlewise::tune::{COMPARED, Comparison, Question};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde_json::{Map, Value, json};
+
+use crate::error::value_error;
+use crate::idle::Idleness;
+use crate::policy::Chosen;
+use crate::running::{self, Watch};
+use crate::table::Table;
+use crate::units::Size;
+use crate::values::{members, to_python, to_value};
+
+/// What a policy did on a trace, in simulation.
+#[pyclass(frozen, module = "idlewise")]
+pub struct Outcome {
+    run: Run,
+    summary: Summary,
+    requests: u64,
+    policy: String,
+}
+
+impl Outcome {
+    fn new(policy: String, run: Run, idle: &Idleness) -> Self {
+        let summary = Summary::new(&run.outcome, &idle.disks);
+        let requests = idle.disks.iter().map(|disk| disk.requests).sum();
+        Self { run, summary, requests, policy }
+    }
+
+    fn quantile(&self, of_thousand: u64) -> idlewise::Nanos {
+        self.run.slowdown_quantile(of_thousand, self.requests)
+    }
+
+    /// The members of `simulate --json`.
+    fn members(&self) -> Map<String, Value> {
+        let mut all = members(&self.summary);
+        all.extend(members(&json!({
+            "slowdown_p90_s": self.quantile(900).as_secs_f64(),
+            "slowdown_p99_s": self.quantile(990).as_secs_f64(),
+            "slowdown_p999_s": self.quantile(999).as_secs_f64(),
+            "ran_s": self.run.outcome.used_idle.as_secs_f64(),
+        })));
+        all
+    }
+}
+
+#[pymethods]
+impl Outcome {
+    #[getter]
+    fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    #[getter]
+    fn scrubbed_bytes(&self) -> u64 {
+        self.summary.scrubbed_bytes
+    }
+
+    #[getter]
+    fn background_requests(&self) -> u64 {
+        self.summary.background_requests
+    }
+
+    #[getter]
+    fn collisions(&self) -> u64 {
+        self.summary.collisions
+    }
+
+    #[getter]
+    fn collision_rate(&self) -> f64 {
+        self.summary.collision_rate
+    }
+
+    /// Cut to whole nanoseconds; the sum is exact.
+    #[getter]
+    fn mean_slowdown_ns(&self) -> u64 {
+        self.run.outcome.delay_sum.mean(self.requests).0
+    }
+
+    #[getter]
+    fn slowdown_p99_ns(&self) -> u64 {
+        self.quantile(990).0
+    }
+
+    #[getter]
+    fn max_slowdown_ns(&self) -> u64 {
+        self.run.outcome.longest_delay.0
+    }
+
+    #[getter]
+    fn throughput_bytes_per_s(&self) -> f64 {
+        self.summary.throughput_bytes_per_s
+    }
+
+    #[getter]
+    fn utilised_idle(&self) -> f64 {
+        self.summary.utilised_idle
+    }
+
+    #[getter]
+    fn relative_delay(&self) -> Option<f64> {
+        self.summary.relative_delay
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.members())
+    }
+
+    fn __repr__(&self) -> String {
+        let Summary { scrubbed_bytes, .. } = self.summary;
+        let mean = idlewise::Nanos(self.mean_slowdown_ns());
+        format!("<idlewise.Outcome: {} scrubbed {}, mean slowdown {mean}>", self.policy, Bytes(scrubbed_bytes))
+    }
+}
+
+/// Runs one policy over all disks.
+fn run(chosen: &Chosen, idle: &Idleness, model: &idlewise::disk::DiskModel, watch: &Arc<Watch>) -> Run {
+    let mut done = 0;
+    scrub(&idle.disks, model, None, |disk| {
+        watch.share(done as f64 / idle.disks.len() as f64);
+        done += 1;
+        chosen.build(disk, idle, model, watch)
+    })
+}
+
+/// Run one policy over the idle times. `parameters` are those of the policy, such as idle_wait="100ms".
+#[pyfunction]
+#[pyo3(signature = (idle, policy, *, disk=None, progress=None, **parameters))]
+pub fn simulate(
+    idle: &Bound<Idleness>,
+    policy: Bound<PyAny>,
+    disk: Option<&Bound<PyAny>>,
+    progress: Option<&Bound<PyAny>>,
+    parameters: Option<&Bound<PyDict>>,
+) -> PyResult<Outcome> {
+    let (chosen, model) = (Chosen::new(&policy, parameters)?, idle.get().model(disk)?);
+    let (name, idle_times) = (chosen.name(), idle.get().clone());
+    running::run(idle.py(), progress, move |watch| {
+        Ok(Outcome::new(name, run(&chosen, &idle_times, &model, watch), &idle_times))
+    })
+}
+
+/// How much idle time each policy uses, and how often it collides.
+#[pyfunction]
+#[pyo3(signature = (idle, policies=None, *, request_size=None, train=None, disk=None, progress=None))]
+pub fn compare(
+    py: Python,
+    idle: &Idleness,
+    policies: Option<Vec<Bound<PyAny>>>,
+    request_size: Option<Size>,
+    train: Option<&Idleness>,
+    disk: Option<&Bound<PyAny>>,
+    progress: Option<&Bound<PyAny>>,
+) -> PyResult<Table> {
+    let size = request_size.map_or(Bytes::from_kib(64), |size| size.0);
+    if size < Bytes(512) {
+        return Err(value_error("request_size: no disk has blocks so short: give at least 512"));
+    }
+    let (mut named, mut own): (Vec<&'static str>, Vec<Chosen>) = (Vec::new(), Vec::new());
+    for policy in policies.iter().flatten() {
+        let Ok(name) = policy.cast::<PyString>() else {
+            own.push(Chosen::new(policy, None)?);
+            continue;
+        };
+        let (name, known) = (name.to_string(), || POLICIES.names().join(", "));
+        let entry = POLICIES.get(&name);
+        named.push(entry.ok_or_else(|| value_error(&format!("no policy '{name}'; there are {}", known())))?.name);
+    }
+    if policies.is_none() {
+        named.extend(COMPARED);
+    }
+    let model = idle.model(disk)?;
+    let idle = idle.clone();
+    let train = train.map(|train| matching(&idle, train)).transpose()?;
+    running::run(py, progress, move |watch| {
+        let comparison =
+            Comparison { disks: &idle.disks, train: train.as_deref(), model: &model, size, policies: &named };
+        let mut rows: Vec<Map<String, Value>> = comparison.points(&|done| watch.share(done)).iter().map(flat).collect();
+        for chosen in own {
+            let outcome = Outcome::new(chosen.name(), run(&chosen, &idle, &model, watch), &idle);
+            let Summary { utilised_idle, collision_rate, .. } = outcome.summary;
+            rows.push(members(&json!({
+                "policy": outcome.policy, "utilised_idle": utilised_idle, "collision_rate": collision_rate,
+            })));
+        }
+        Ok(Table::new(rows))
+    })
+}
+
+/// The disks to learn from, in the order of those that are run on.
+fn matching(idle: &Idleness, train: &Idleness) -> PyResult<Vec<idlewise::idle::Idleness>> {
+    let found = |disk: &idlewise::idle::Idleness| {
+        let other = train.disks.iter().find(|other| other.volume == disk.volume);
+        other.cloned().ok_or_else(|| value_error(&format!("train has no volume '{}'", disk.volume)))
+    };
+    idle.disks.iter().map(found).collect()
+}
+
+/// The parameters beside the rest.
+fn flat(point: &idlewise::tune::OperatingPoint) -> Map<String, Value> {
+    let mut row = Map::new();
+    for (name, value) in members(point) {
+        match value {
+            Value::Object(inner) if name == "parameters" => row.extend(inner),
+            Value::Object(inner) => {
+                row.extend(inner.into_iter().map(|(part, value)| (format!("{name}_{part}"), value)))
+            }
+            value => _ = row.insert(name, value),
+        }
+    }
+    row
+}
+
+/// All pairs of an idle wait and a busy period, as a dict.
+#[pyfunction]
+#[pyo3(signature = (idle, *, relative_delay=0.07, request_size=None, disk=None, progress=None))]
+pub fn explore<'py>(
+    py: Python<'py>,
+    idle: &Idleness,
+    relative_delay: f64,
+    request_size: Option<Size>,
+    disk: Option<&Bound<'py, PyAny>>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let size = request_size.map_or(Bytes::from_kib(64), |size| size.0);
+    if size < Bytes(512) || !(relative_delay > 0.0 && relative_delay <= 100.0) {
+        return Err(value_error("request_size is at least 512 bytes, and relative_delay a share such as 0.07"));
+    }
+    let (model, disks) = (idle.model(disk)?, idle.disks.clone());
+    let explored = running::run(py, progress, move |watch| {
+        let work = || Box::new(Scrub::new(Service::OfSize((*model).clone()))) as Box<dyn Work>;
+        let service = model.verify_time(size);
+        let amount = Amount::Infinite;
+        let asked = Question { disks: &disks, work: &work, amount, service, size, relative_delay };
+        let plane = asked.plane(&|done| watch.share(done));
+        let [no_wait, service_wait] = asked.practices();
+        Ok(json!({
+            "target": relative_delay,
+            "chosen": to_value(&asked.chosen()),
+            "no_wait": to_value(&no_wait),
+            "service_wait": to_value(&service_wait),
+            "penalties": to_value(&asked.penalties()),
+            "plane": to_value(&plane),
+        }))
+    })?;
+    to_python(py, &explored)
+}

@@ -1,0 +1,142 @@
+"""Finding what is to be read."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import _native
+from ._errors import IdlewiseError
+
+_MAGIC = frozenset("*?[")
+
+
+def scan(
+    source: Any,
+    *,
+    columns: Any = None,
+    unit: str | None = None,
+    volumes: str | Sequence[str] = (),
+    skip_bad: bool = False,
+    by_file: bool = False,
+    whole: bool = False,
+    memory_limit: str | int | None = None,
+) -> _native.Trace:
+    """Open a trace. Nothing is read before it is asked for.
+
+    Parameters
+    ----------
+    source
+        A path, a glob, a URL that fsspec knows, an open binary file, a list of these that are one trace together, or a table:
+        anything with ``__arrow_c_stream__``, such as a polars or pandas frame, a pyarrow table or a DuckDB relation.
+    columns
+        Of a text file the layout of its columns, as in ``idlewise --columns``. Of a table a dict of names: what ``arrival``,
+        ``offset``, ``length``, ``op`` and, if there are any, ``volume``, ``completion``, ``response`` and ``issue`` are called.
+    unit
+        Of a table: the unit of times that are plain numbers, one of ``s``, ``ms``, ``us`` and ``ns``.
+    volumes
+        Only these volumes, or those that fit a pattern such as ``hm_*``.
+    skip_bad
+        Leave out records that cannot be read, and count them.
+    by_file
+        Put the name of its file before the name of each volume.
+    whole
+        Read everything before anything is given, and sort it.
+    memory_limit
+        Most memory for requests that must be read whole.
+
+    Returns
+    -------
+    Trace
+
+    Examples
+    --------
+    >>> import idlewise as iw
+    >>> iw.scan(iw.synth(idle_mean="50ms", requests=1000)).requests
+    1000
+    """
+    wanted = [volumes] if isinstance(volumes, str) else list(volumes)
+    if hasattr(source, "__arrow_c_stream__"):
+        if skip_bad or by_file or whole:
+            raise IdlewiseError("skip_bad, by_file and whole are for files, not for tables")
+        return _native.Trace._of_table(source, volumes=wanted, columns=columns, unit=unit)
+    if unit is not None:
+        raise IdlewiseError("unit= is for tables; a file's format says in what unit its times are")
+    kept = _Kept()
+    found = [path for one in _several(source) for path in kept.paths(one)]
+    if not found:
+        raise IdlewiseError("there is nothing to read: the list is empty")
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return _native.Trace._of_files(
+        found,
+        kept.names[0] + more,
+        volumes=wanted,
+        columns=columns,
+        skip_bad=skip_bad,
+        by_file=by_file,
+        whole=whole,
+        memory_limit=memory_limit,
+        kept=kept,
+    )
+
+
+def _several(source: Any) -> Iterable[Any]:
+    if isinstance(source, (str, bytes, os.PathLike)) or hasattr(source, "read"):
+        return [source]
+    try:
+        return list(source)
+    except TypeError:
+        kind = type(source).__name__
+        raise TypeError(f"a trace is paths, open files or a table with __arrow_c_stream__, not {kind}") from None
+
+
+class _Kept:
+    """Paths, and the temporary files behind them."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def paths(self, one: Any) -> list[str]:
+        if hasattr(one, "read"):
+            return [self._copy(one, str(getattr(one, "name", "trace")))]
+        path = os.fspath(one)
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        if "://" in path:
+            return self._remote(path)
+        paths = [path]
+        if _MAGIC & set(path) and not os.path.exists(path):
+            paths = sorted(glob.glob(path, recursive=True))
+            if not paths:
+                raise FileNotFoundError(f"no file fits {path!r}")
+        self.names += paths
+        return paths
+
+    def _remote(self, url: str) -> list[str]:
+        try:
+            import fsspec  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            raise ImportError(f"reading {url!r} needs the package fsspec") from None
+        files = fsspec.open_files(url, "rb")
+        if not files:
+            raise FileNotFoundError(f"no file fits {url!r}")
+        copies = []
+        for file in files:
+            with file as opened:
+                copies.append(self._copy(opened, file.path))
+        return copies
+
+    def _copy(self, opened: Any, name: str) -> str:
+        """The reader seeks, and finds the format by content: it needs a file of its own."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="idlewise-")
+        path = os.path.join(self._folder.name, f"{len(self.names)}-{os.path.basename(name)}")
+        self.names.append(name)
+        with open(path, "wb") as copy:
+            shutil.copyfileobj(opened, copy, 1 << 20)
+        return path

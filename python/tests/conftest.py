@@ -1,0 +1,44 @@
+"""What the tests share."""
+
+import os
+import pathlib
+import json
+import subprocess
+
+import pytest
+
+import idlewise as iw
+
+ROOT = pathlib.Path(__file__).parents[2]
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Runs the command, and gives what it prints as JSON."""
+    program = os.environ.get("IDLEWISE_COMMAND", TARGET / "debug/idlewise")
+
+    def run(*arguments):
+        done = subprocess.run([program, *map(str, arguments), "--json"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A trace of two volumes with and without response times, as a file."""
+    path = tmp_path_factory.mktemp("trace") / "two.csv"
+    rows, at = [], 128166372000000000
+    for k in range(3000):
+        at += (k * k % 97) * 20_000 + (k % 50 == 0) * 30_000_000
+        response = 40_000 + k % 7 * 9_000
+        rows.append(f"{at},host,{k % 3 % 2},{'Read' if k % 4 else 'Write'},{k * 4096},{4096 * (1 + k % 9)},{response}")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def idle(made):
+    return iw.scan(made).idle()

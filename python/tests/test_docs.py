@@ -1,0 +1,26 @@
+"""What the documents show runs as it stands."""
+
+import pathlib
+import re
+
+import polars as pl
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("document", ["docs/python.md", "python/README.md"])
+def test_documents_run(document, made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ["traces", "msr"]:
+        (tmp_path / folder).mkdir()
+    (tmp_path / "traces/two.csv").write_bytes(made.read_bytes())
+    (tmp_path / "msr/two.csv.gz").write_bytes(made.read_bytes())
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)
+    assert blocks
+    names = {}
+    for block in blocks:
+        exec(compile(block, document, "exec"), names)
+    assert (tmp_path / "plan.toml").read_text().startswith("version = 1")
+    if len(blocks) > 1:
+        assert pl.read_parquet("plans.parquet")["volume"].to_list() == ["host_0", "host_1"]

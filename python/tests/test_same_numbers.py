@@ -1,0 +1,149 @@
+"""What Python says is what the command says: the same numbers, not close ones."""
+
+import os
+import pathlib
+
+import pytest
+
+import idlewise as iw
+
+NAMES = [
+    "hplajw.1week.srt",
+    "msr/hm_0.excerpt.csv",
+    "msr/wdev_1.csv",
+    "cloudPhysicsIO.vscsi",
+    "blkreplay_linux-mysql.load.gz",
+    "blktrace-hadoop/nvme.blkparse.txt.xz",
+    "nexus5/log146_callIn.txt.xz",
+    "pixel6a/genshin_impact_exec.csv.gz",
+]
+OURS = {"idlewise"}
+
+
+@pytest.fixture(params=["made", *NAMES])
+def path(request, made):
+    if request.param == "made":
+        return made
+    folder = os.environ.get("IDLEWISE_TRACES")
+    if not folder:
+        pytest.skip("IDLEWISE_TRACES is not set: no shared traces")
+    return pathlib.Path(folder) / request.param
+
+
+def same(ours, theirs, names=None):
+    """Each number of ours is the command's."""
+    assert ours
+    for name, value in ours.items():
+        if names is None or name in names:
+            assert theirs[name] == value, name
+
+
+def test_idle(path, command):
+    said = command("idle", path)
+    idle = iw.scan(path).idle()
+    profile = idle.profile()
+    same(profile, said)
+    assert set(said) - set(profile) == {"volumes", *idle.source} | OURS & set(said)
+    same(idle.source, said)
+    rows = idle.by_volume().rows()
+    assert [row["volume"] for row in rows] == [volume["volume"] for volume in said["volumes"]]
+    for row, volume in zip(rows, said["volumes"]):
+        same(row, volume)
+
+
+def test_simulate(path, command):
+    idle = iw.scan(path).idle(disk="nearline")
+    options = ["--disk", "nearline", "--idle-wait", "30ms", "--request-size", "256KiB"]
+    said = command("simulate", path, "--policy", "waiting", *options)
+    outcome = iw.simulate(idle, "waiting", idle_wait="30ms", request_size="256KiB")
+    same(outcome.to_dict(), said)
+    assert outcome.max_slowdown_ns == round(said["max_slowdown_s"] * 1e9)
+
+
+def test_tune(path, command, tmp_path):
+    goal = ["--mean-slowdown", "500us", "--max-slowdown", "20ms"]
+    said = command("tune", path, *goal, "--out", tmp_path / "command.toml")
+    idle = iw.scan(path).idle()
+    if not said["background_requests"]:
+        with pytest.raises(iw.NoPlan):
+            iw.tune(idle, mean_slowdown="500us", max_slowdown="20ms")
+        return
+    plan = iw.tune(idle, mean_slowdown="500us", max_slowdown="20ms")
+    assert plan.to_toml() == (tmp_path / "command.toml").read_text()
+    assert plan == iw.Plan.load(tmp_path / "command.toml")
+    outcome = iw.simulate(idle, plan).to_dict()
+    same(outcome, said, set(said))
+    ours = iw.baselines(idle, plan).rows()
+    assert [row["name"] for row in ours] == [base["name"] for base in said["baselines"]]
+    for row, base in zip(ours, said["baselines"]):
+        same({name: value for name, value in row.items() if value is not None}, base)
+
+
+def test_tune_each(made, command):
+    goal = ["--mean-slowdown", "500us", "--max-slowdown", "20ms"]
+    said = command("tune", made, *goal, "--by-volume")
+    rows = iw.tune_each(iw.scan(made).idle(), mean_slowdown="500us", max_slowdown="20ms").rows()
+    assert [row["volume"] for row in rows] == [one["volume"] for one in said]
+    for row, one in zip(rows, said):
+        same(row, one, set(one))
+
+
+def test_finish_within(made, command):
+    said = command("tune", made, "--finish-within", "400d", "--capacity", "1TB")
+    plan = iw.tune(iw.scan(made).idle(), finish_within="400d", capacity="1TB")
+    assert plan.goal["mean_slowdown_ns"] == round(said["goal"]["mean_slowdown_s"] * 1e9)
+    assert plan.request_size == said["request_size_bytes"]
+
+
+def test_compare(made, command):
+    said = command("compare", made, "--policies", "waiting,oracle,ar")
+    rows = iw.compare(iw.scan(made).idle(), ["waiting", "oracle", "ar"]).rows()
+    assert len(rows) == len(said["points"])
+    for row, point in zip(rows, said["points"]):
+        flat = {**point, **point["parameters"]}
+        same({name: value for name, value in row.items() if value is not None}, flat)
+
+
+def test_explore(made, command):
+    said = command("explore", made)
+    same(iw.explore(iw.scan(made).idle()), said)
+
+
+def test_frontier_holds_the_plan(idle):
+    table = iw.frontier(idle, max_slowdown="20ms").rows()
+    assert {row["policy"] for row in table} == {"fixed", "exponential", "linear", "swapping"}
+    plan = iw.tune(idle, mean_slowdown="500us", max_slowdown="20ms")
+    within = [row["throughput_bytes_per_s"] for row in table if row["policy"] == "fixed" and row["mean_slowdown_s"] <= 5e-4]
+    assert max(within) <= iw.simulate(idle, plan).throughput_bytes_per_s * 1.001
+
+
+def test_sample(made, command, tmp_path):
+    path = made
+    said = command("sample", path, "--interval", "1s", "--seed", "3")
+    plan = iw.sample(iw.scan(path), interval="1s", seed=3)
+    same(plan.outcome, said)
+    for row, one in zip(plan.representatives.rows(), said["representatives"], strict=True):
+        same(row, one)
+    plan.save(tmp_path / "plan.toml")
+    assert iw.SamplingPlan.load(tmp_path / "plan.toml").to_toml() == plan.to_toml()
+
+
+def test_reliability(command):
+    said = command("reliability", "--scan-time", "30d", "--temporal", "0.5")
+    same(iw.reliability("30d", temporal=0.5), said)
+
+
+def test_trace_info(path, command):
+    said = command("trace", "info", path)
+    trace = iw.scan(path)
+    assert (trace.requests, trace.volumes) == (said["requests"], said["volumes"])
+    assert trace.provenance["format"] == said["format"]
+    assert trace.provenance["resolution_ns"] == round(said["resolution_s"] * 1e9)
+
+
+def test_synth(command, tmp_path):
+    out = tmp_path / "made.parquet"
+    command("trace", "synth", "--like", "sigmetrics2009-t1", "--requests", "2000", "--seed", "7", "--out", out)
+    ours = iw.synth("sigmetrics2009-t1", requests=2000, seed=7).idle()
+    assert ours.requests == 2000
+    assert ours.intervals == iw.scan(out).idle().intervals
