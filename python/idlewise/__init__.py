@@ -41,6 +41,7 @@ from ._native import (
     tune_each,
 )
 from ._policy import Policy
+from ._progress import progress_bar
 from ._scan import scan
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "formats",
     "frontier",
     "policies",
+    "progress_bar",
     "reliability",
     "sample",
     "scan",

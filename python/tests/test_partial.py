@@ -1,5 +1,7 @@
 """Parts of a trace, put together: however it is cut, and in whatever order, they are the whole."""
 
+import pickle
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -94,6 +96,18 @@ def test_what_is_recorded_only_in_part_is_refused_where_it_matters():
     next_.push(frame([(1_000, 1, 0)], False))
     with pytest.raises(iw.IdlewiseError, match="recorded for some requests only"):
         first.merge(next_).idle()
+
+
+def test_parts_can_be_sent():
+    part = iw.Partial(disk="nvme", origin_ns=START)
+    part.push(frame([(5, 3, 1), (5_000_000, 4, 1), (5, 3, 1)], False))
+    sent = pickle.loads(pickle.dumps(part))
+    assert sent.idle() == part.idle() and sent.idle().disk == iw.Disk.preset("nvme")
+    kept = iw.Partial.from_bytes(part.to_bytes(), disk="nvme", origin_ns=START)
+    assert kept.merge().idle() == part.idle()
+    for damaged in [b"x", part.to_bytes()[:-1], part.to_bytes() * 2]:
+        with pytest.raises(iw.IdlewiseError):
+            iw.Partial.from_bytes(damaged)
 
 
 def test_parts_of_a_file(made):

@@ -108,6 +108,11 @@ def test_progress_is_told_and_what_it_raises_stops(idle):
         iw.tune(trace, mean_slowdown="1ms", max_slowdown="50ms", any_moment=True, progress=no)
 
 
+def test_a_bar(idle, capsys):
+    iw.compare(idle, ["waiting"], progress=iw.progress_bar("comparing"))
+    assert "comparing" in (shown := capsys.readouterr().err) and "100%" in shown
+
+
 def test_eight_at_once(made, idle):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: iw.scan(made).idle().profile(), range(32)))

@@ -6,7 +6,7 @@ use idlewise::Nanos;
 use idlewise::disk::DiskModel;
 use idlewise::idle::Part;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::capsule;
 use crate::disk::Disk;
@@ -68,6 +68,9 @@ fn joined(parts: impl IntoIterator<Item = Arc<Part>>) -> Result<Vec<Part>, Error
     Ok(joined)
 }
 
+/// What another process makes a partial from.
+type Sent<'py> = (Bound<'py, PyBytes>, Disk, u64);
+
 #[pymethods]
 impl Partial {
     #[new]
@@ -109,6 +112,44 @@ impl Partial {
         let mut volumes: Vec<String> = self.parts().iter().map(|part| part.volume().to_owned()).collect();
         volumes.dedup();
         volumes
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut bytes = Vec::new();
+        for part in self.parts() {
+            let part = part.to_bytes();
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(part);
+        }
+        PyBytes::new(py, &bytes)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (data, *, disk=None, origin_ns=0))]
+    fn from_bytes(mut data: &[u8], disk: Option<&Bound<PyAny>>, origin_ns: u64) -> PyResult<Self> {
+        let mut parts = Vec::new();
+        while !data.is_empty() {
+            let taken = data.split_first_chunk::<8>().and_then(|(length, rest)| {
+                let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+                let (part, rest) = rest.split_at_checked(length)?;
+                Some((Part::from_bytes(part)?, rest))
+            });
+            let (part, rest) = taken.ok_or_else(|| value_error("not what Partial.to_bytes gave"))?;
+            parts.push(Arc::new(part));
+            data = rest;
+        }
+        Ok(Self { parts: Mutex::new(in_order(parts)?), model: Disk::given(disk)?, origin: Nanos(origin_ns) })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Sent<'py>)> {
+        let partial = slf.get();
+        let disk = Disk { model: partial.model.clone() };
+        Ok((slf.getattr("_of")?, (partial.to_bytes(slf.py()), disk, partial.origin.0)))
+    }
+
+    #[staticmethod]
+    fn _of(data: &[u8], disk: &Bound<PyAny>, origin_ns: u64) -> PyResult<Self> {
+        Self::from_bytes(data, Some(disk), origin_ns)
     }
 
     pub fn idle(&self, py: Python) -> PyResult<Idleness> {

@@ -33,7 +33,7 @@ pub enum Source {
     /// Anything that gives `__arrow_c_stream__`.
     Table(Py<PyAny>, Layout),
     /// Made here.
-    Memory(idlewise::trace::Trace),
+    Memory(Box<idlewise::trace::Trace>),
 }
 
 /// What is read of it, and how.
@@ -74,7 +74,7 @@ pub struct Inner {
 impl Trace {
     /// A trace that was made here.
     pub fn of_memory(name: &str, trace: idlewise::trace::Trace) -> Self {
-        let (source, reading) = (Source::Memory(trace), Reading::default());
+        let (source, reading) = (Source::Memory(Box::new(trace)), Reading::default());
         Self { inner: Arc::new(Inner { name: name.into(), source, reading, seen: OnceLock::new() }), _kept: None }
     }
 

@@ -1,5 +1,7 @@
 //! Parts of a trace that were reduced apart, such as the files of a fleet, put together exactly.
 
+mod bytes;
+
 use super::{IdleError, Idleness, Interval, Reducer};
 use crate::Nanos;
 use crate::disk::DiskModel;
@@ -256,9 +258,33 @@ mod tests {
                     parts[at] = joined(first, next);
                 }
             }
+            for part in parts.iter_mut().flatten() {
+                *part = Part::from_bytes(&part.to_bytes()).unwrap();
+            }
             let all = parts.into_iter().reduce(joined).unwrap();
             prop_assert_eq!(sorted(Part::finish(all)), whole(&columns));
         }
+    }
+
+    /// Bytes that others damaged are no part, or one that can be worked with.
+    #[test]
+    fn damaged_bytes_do_no_harm() {
+        let part = cut(&columns(&[(5, 3, 1), (50, 3, 1), (90_000_000, 3, 1)], true), &[])[0][0].clone();
+        let whole = part.to_bytes();
+        assert!((0..whole.len()).all(|end| Part::from_bytes(&whole[..end]).is_none()));
+        let mut sound = 0;
+        for at in 0..8 * whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at / 8] ^= 1 << (at % 8);
+            if let Some(damaged) = Part::from_bytes(&bytes) {
+                sound += 1;
+                let _ = part.clone().append(&damaged);
+                let _ = damaged.clone().append(&part);
+                let idle = Part::finish(vec![damaged]).remove(0);
+                assert!(idle.busy().0 + idle.idle().0 == idle.span().0);
+            }
+        }
+        assert!(sound < whole.len() * 2, "{sound}");
     }
 
     #[test]
