@@ -12,6 +12,7 @@
 # make publishable   each crate as a registry would get it
 # make bench-key-value   reads of a key-value store beside its compaction on the emulated disk, in about twenty minutes: docs/embedding.md
 # make docs    the documents as a site, in target/book, with its links checked
+# make wheel   the Python package, in target/wheels, checked: docs/python.md
 # make install the command into PREFIX/bin, with its manual pages and completions
 # make dist    packages of a static command, for x86-64 or, with ARCH=aarch64, for arm64, in target/packages
 # make test-packages   installs, uses and removes the .deb in a bare system (root, debootstrap): Debian's stable, or SUITE=bullseye
@@ -51,12 +52,13 @@ DIST_PACKAGES_aarch64 := gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev:
 demo experiments promise commands acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
 	$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # Always the whole workspace: a build of one package resolves other features, and would compile again what is there.
+# The Python package is built by `make wheel`.
 RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, seconds after that."; \
-	cargo build --release --locked --workspace
+	cargo build --release --locked --workspace --exclude idlewise-python
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: deny docs publishable tables deadlines demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: wheel deny docs publishable tables deadlines demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 # As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
@@ -92,10 +94,11 @@ bench-key-value: setup-disk
 test: export ALSO = $(call with_store,cargo test --locked $(STORE) $(STORE_TARGET))
 test: setup
 	@./tests/oracle/setup.sh
+	@./python/setup.sh
 	@./tests/prometheus/fetch.sh || echo "the tests with Prometheus will be skipped"
 	@./testbed/vm/vm.sh --fetch || echo "the tests in the emulated machine will be skipped"
 	@echo "Building the tests: about 3 minutes on 2 cores from nothing. Running them takes about 7 more."
-	cargo build --locked --workspace --bins --tests --examples
+	cargo build --locked --workspace --lib --bins --tests --examples
 	./tests/run.sh
 
 fuzz: setup
@@ -130,6 +133,10 @@ docs: setup-build
 		cargo install --locked --root target/tools --no-default-features --features search mdbook@$(MDBOOK); }
 	target/tools/bin/mdbook build
 	cargo test --locked --workspace --test docs
+
+# What builds it comes from the package index, into target/tools.
+wheel: setup-build
+	./python/wheel.sh
 
 # cargo-deny is compiled once, into target/tools. It looks up known faults on the network.
 deny: setup-build

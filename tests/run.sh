@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test, in two rows beside each other, as most tests wait for a disk or a clock. The second row is shown at the end. What failed
 # is run once more with nothing beside it: on a machine that others use as well, one stands still now and then. ALSO is a command that
-# tests what is no part of the workspace.
+# tests what is no part of the workspace; the Python package is tested behind it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # More at a time than there are processors, for the same reason.
@@ -15,7 +15,7 @@ trap 'trap - INT TERM; kill 0' INT TERM
 {
     "${all[@]}" --no-fail-fast --lib --bins --examples --test '[mrt]*'
     echo $? > "$shown/first"
-    "${all[@]}" --doc && sh -c "${ALSO:-true}"
+    "${all[@]}" --doc && sh -c "${ALSO:-true}" && python/test.sh
     echo $? > "$shown/also"
 } > "$shown/first-row" 2>&1 &
 "${all[@]}" --no-fail-fast --test '[!mrt]*' 2>&1 | tee "$shown/second-row"
