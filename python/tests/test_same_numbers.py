@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+import polars as pl
 import pytest
 
 import idlewise as iw
@@ -86,6 +87,11 @@ def test_tune_each(made, command):
     assert [row["volume"] for row in rows] == [one["volume"] for one in said]
     for row, one in zip(rows, said):
         same(row, one, set(one))
+        assert row["error"] is None
+    failed = pl.DataFrame(iw.tune_each(iw.scan(made).idle(), mean_slowdown="500us", max_slowdown="1us"))
+    assert failed["error"].str.contains("allow at least").to_list() == [True, True]
+    kept = pl.DataFrame(iw.tune_each(iw.scan(made).idle(), mean_slowdown="500us", max_slowdown="20ms"))
+    assert kept.schema["error"] == failed.schema["error"] == pl.String
 
 
 def test_finish_within(made, command):

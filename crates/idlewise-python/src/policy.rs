@@ -115,6 +115,11 @@ impl Chosen {
         }
     }
 
+    /// Whether it is written in Python.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Made(_))
+    }
+
     /// The policy for one disk.
     pub fn build(
         &self,
@@ -202,7 +207,15 @@ impl Own {
     fn new(class: &Py<PyAny>, past: Idleness, watch: &Arc<Watch>) -> Self {
         let made = Python::attach(|py| {
             let object = class.bind(py).call1((past,))?;
-            let optional = |name| object.getattr_opt(name).map(|method| method.map(Bound::unbind));
+            // Of a class that says nothing about them, the methods of `Policy` need not be called.
+            let usual = py.import("idlewise._policy")?.getattr("Policy")?;
+            let optional = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+                let of_class = object.get_type().getattr_opt(name)?;
+                if of_class.is_some_and(|method| usual.getattr(name).is_ok_and(|usual| method.is(&usual))) {
+                    return Ok(None);
+                }
+                Ok(object.getattr_opt(name)?.map(Bound::unbind))
+            };
             Ok(Self {
                 decide: object.getattr("decide")?.unbind(),
                 idle_began: optional("idle_began")?,

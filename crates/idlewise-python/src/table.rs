@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
@@ -39,6 +39,21 @@ impl Table {
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(schema, arrays, &options).expect("columns are of one length");
         Self { rows, names, batch }
+    }
+
+    /// The same with a column of text, `error`, whether a row has one or not.
+    pub fn with_errors(rows: Vec<Map<String, Value>>) -> Self {
+        let mut table = Self::new(rows);
+        if !table.names.iter().any(|name| name == "error") {
+            table.names.push("error".into());
+            let none: ArrayRef = Arc::new(StringArray::new_null(table.rows.len()));
+            let schema = table.batch.schema();
+            let fields = schema.fields().iter().cloned().chain([Arc::new(Field::new("error", DataType::Utf8, true))]);
+            let columns = table.batch.columns().iter().cloned().chain([none]);
+            let made = RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns.collect());
+            table.batch = made.expect("columns are of one length");
+        }
+        table
     }
 
     fn values(&self, name: &str) -> Vec<&Value> {

@@ -86,7 +86,7 @@ pub fn tune_each(
             }
             rows.push(row);
         }
-        Ok(Table::new(rows))
+        Ok(Table::with_errors(rows))
     })
 }
 
