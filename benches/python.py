@@ -1,6 +1,6 @@
 """Idle statistics by volume from an MSR CSV: this package, polars and pandas on the same file, in turns.
 
-Usage: bench.py [ROWS [ROUNDS]], 20,000,000 rows and 3 rounds unless given. It needs numpy, polars, pandas and pyarrow, and a package that
+Usage: benches/python.py [ROWS [ROUNDS]], 20,000,000 rows and 3 rounds unless given. It needs numpy, polars, pandas and pyarrow, and a package that
 was built for release. Each job runs in a process of its own and is given as the best of its rounds; all must find the same intervals.
 """
 
@@ -65,6 +65,8 @@ def of_pandas(path):
     import pandas as pd
 
     frame = pd.read_csv(path, header=None, names=NAMES, engine="pyarrow")
+    # Behind a shift they are floating-point numbers, which hold no such large ones exactly.
+    frame["timestamp"] -= frame["timestamp"].iloc[0]
     frame["end"] = frame["timestamp"] + frame["response"]
     groups = frame.groupby(["host", "disk"], sort=False)
     frame["busy"] = groups["end"].cummax()
