@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class Policy:
     """A policy written in Python; any class with ``decide`` will do.
 
-    One object is made for each volume, from the idle times of that volume. A call takes about a microsecond.
+    One object is made for each volume, from the idle times of that volume. A call takes less than a microsecond besides what it does itself.
 
     Examples
     --------

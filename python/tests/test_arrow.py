@@ -23,6 +23,11 @@ def test_requests_of_a_file_come_as_columns(frame):
     assert set(frame["op"]) == {"read", "write"}
 
 
+def intervals(times):
+    """As DuckDB gives them."""
+    return pa.array([pa.MonthDayNano([0, 0, time]) for time in times.cast(pl.Int64).to_list()])
+
+
 @pytest.mark.parametrize(
     "as_table",
     [
@@ -34,8 +39,9 @@ def test_requests_of_a_file_come_as_columns(frame):
         lambda frame: frame.to_arrow().to_pandas(),
         lambda frame: frame.drop("issue").to_pandas(),
         lambda frame: iw.scan(frame),
+        lambda frame: frame.drop("issue").to_arrow().set_column(0, "arrival", intervals(frame["arrival"])),
     ],
-    ids=["polars", "categorical", "int64", "pyarrow", "reader", "pandas", "pandas-of-polars", "ours"],
+    ids=["polars", "categorical", "int64", "pyarrow", "reader", "pandas", "pandas-of-polars", "ours", "intervals"],
 )
 def test_any_table_gives_what_the_file_gives(frame, idle, as_table):
     ours = iw.scan(as_table(frame)).idle()

@@ -167,7 +167,8 @@ impl Layout {
                 let cast = cast(column, &DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()), name)?;
                 whole(&cast, name)
             }
-            DataType::Duration(_) => {
+            // DuckDB has intervals where others have durations.
+            DataType::Duration(_) | DataType::Interval(_) => {
                 let cast = cast(column, &TIME, name)?;
                 Ok(cast.as_primitive::<DurationNanosecondType>().reinterpret_cast::<Int64Type>())
             }
