@@ -6,6 +6,7 @@ was built for release. Each job runs in a process of its own and is given as the
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -84,7 +85,8 @@ def main():
     if len(sys.argv) == 3 and sys.argv[1] in JOBS:
         began = time.perf_counter()
         counts, mean = JOBS[sys.argv[1]](sys.argv[2])
-        print(json.dumps([time.perf_counter() - began, sorted(counts.items()), mean]))
+        seconds, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
+        print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss, sorted(counts.items()), mean]))
         return
     rows, rounds = ([int(given) for given in sys.argv[1:]] + [20_000_000, 3][len(sys.argv) - 1 :])[:2]
     with tempfile.TemporaryDirectory() as folder:
@@ -93,13 +95,14 @@ def main():
         best, found = {}, {}
         for name in list(JOBS) * rounds:
             done = subprocess.run([sys.executable, __file__, name, path], capture_output=True, text=True, check=True)
-            seconds, counts, mean = json.loads(done.stdout)
-            best[name] = min(seconds, best.get(name, seconds))
+            *costs, counts, mean = json.loads(done.stdout)
+            best[name] = [min(pair) for pair in zip(costs, best.get(name, costs))]
             found[name] = (counts, mean)
-        for name, seconds in best.items():
+        for name, (seconds, processor, memory) in best.items():
             counts, mean = found[name]
             assert counts == found["idlewise"][0] and abs(mean / found["idlewise"][1] - 1) < 1e-9, name
-            print(f"{name:9} {seconds:7.2f} s  {rows / seconds / 1e6:6.2f} M rows/s  {seconds / best['idlewise']:5.1f} times as long")
+            times = f"{seconds:6.2f} s, {seconds / best['idlewise'][0]:4.1f} times as long; {processor:6.2f} s of processors"
+            print(f"{name:9} {times}; {memory / 1e6:5.2f} GB; {rows / seconds / 1e6:5.2f} M rows/s")
 
 
 if __name__ == "__main__":
