@@ -3,9 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, DurationNanosecondArray, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
 use idlewise::Nanos;
 use idlewise::disk::DiskModel;
 use idlewise::idle::{self, Part, Profile, Reducer, Statistics};
@@ -20,10 +17,11 @@ use pyo3::types::PyCapsule;
 use crate::capsule;
 use crate::disk::{Disk, write_text};
 use crate::error::{Error, value_error};
+use crate::intervals::{intervals, schema};
 use crate::partial::Partial;
+use crate::reading::Requests;
 use crate::running::{self, Watch};
-use crate::table::{TIME, Table, escaped, one_batch};
-use crate::trace::Inner;
+use crate::table::{Table, escaped, one_batch};
 use crate::values::{members, to_python};
 
 /// The idle times of the disks of a trace, by volume.
@@ -62,7 +60,7 @@ impl Source {
 
 impl Idleness {
     /// Reads a trace and reduces it, with its volumes in the order of their names.
-    pub fn read(trace: &Inner, model: Arc<DiskModel>, watch: &Watch) -> Result<Self, Error> {
+    pub fn read(trace: &Requests, model: Arc<DiskModel>, watch: &Watch) -> Result<Self, Error> {
         let borrowed = &*model;
         let begin = |provenance: &idlewise::trace::Provenance| {
             Ok((Reducer::new(borrowed, provenance.resolution)?, GapFinder::default()))
@@ -260,40 +258,6 @@ impl Idleness {
         drop(requested_schema);
         one_batch(py, intervals(&self.disks))
     }
-}
-
-fn schema() -> Schema {
-    Schema::new(vec![
-        Field::new("volume", DataType::Utf8, false),
-        Field::new("begin", TIME, false),
-        Field::new("length", TIME, false),
-        Field::new("followers", DataType::Int64, false),
-        Field::new("busy_before", TIME, false),
-    ])
-}
-
-/// A row an interval. It begins where the busy period before it ends.
-fn intervals(disks: &[idle::Idleness]) -> RecordBatch {
-    let count = disks.iter().map(|disk| disk.intervals.len()).sum();
-    let mut names = StringBuilder::with_capacity(count, 8 * count);
-    let [mut begins, mut lengths, mut followers, mut busy] = [(); 4].map(|()| Vec::with_capacity(count));
-    for disk in disks {
-        let mut at = disk.begin.0;
-        for interval in &disk.intervals {
-            at += interval.busy_before.0;
-            names.append_value(&disk.volume);
-            begins.push(at as i64);
-            lengths.push(interval.length.0 as i64);
-            followers.push(interval.followers as i64);
-            busy.push(interval.busy_before.0 as i64);
-            at += interval.length.0;
-        }
-    }
-    let duration = |times: Vec<i64>| Arc::new(DurationNanosecondArray::from(times)) as ArrayRef;
-    let followers = Arc::new(Int64Array::from(followers));
-    let columns =
-        vec![Arc::new(names.finish()) as ArrayRef, duration(begins), duration(lengths), followers, duration(busy)];
-    RecordBatch::try_new(Arc::new(schema()), columns).expect("the columns are those of the schema")
 }
 
 /// Parts that are whole, whose times count from `origin` on the source's clock.

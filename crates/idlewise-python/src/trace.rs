@@ -1,14 +1,11 @@
 //! Traces: where requests come from, and their reading.
 
-use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
-use idlewise::Bytes;
-use idlewise::trace::{Columns, CsvLayout, Provenance, ReadOptions, Reader, TraceError, volumes};
+use idlewise::trace::{Columns, CsvLayout, Provenance};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -17,8 +14,9 @@ use crate::disk::Disk;
 use crate::error::Error;
 use crate::idle::Idleness;
 use crate::ordered::Ordered;
+use crate::reading::{Reading, Requests, Seen, Source, send_files};
 use crate::requests::{self, Layout};
-use crate::running::{self, Watch};
+use crate::running;
 use crate::table::one_batch;
 use crate::units::Size;
 use crate::values::to_python;
@@ -26,59 +24,22 @@ use crate::values::to_python;
 /// Batches of requests that wait for whoever reads the stream.
 const AHEAD: usize = 2;
 
-/// Where requests come from.
-pub enum Source {
-    /// Files of any format.
-    Files(Vec<PathBuf>),
-    /// Anything that gives `__arrow_c_stream__`.
-    Table(Py<PyAny>, Layout),
-    /// Made here.
-    Memory(Box<idlewise::trace::Trace>),
-}
-
-/// What is read of it, and how.
-#[derive(Default)]
-pub struct Reading {
-    volumes: Vec<String>,
-    columns: Option<CsvLayout>,
-    skip_bad: bool,
-    by_file: bool,
-    whole: bool,
-    memory_limit: Option<Bytes>,
-}
-
-/// What a whole reading has shown.
-#[derive(Clone)]
-struct Seen {
-    provenance: Provenance,
-    requests: u64,
-    volumes: Vec<String>,
-}
-
 /// A trace of requests. Nothing is read before it is asked for.
 #[pyclass(frozen, module = "idlewise")]
 pub struct Trace {
-    inner: Arc<Inner>,
+    inner: Arc<Requests>,
     /// What must live as long, such as a folder of temporary files.
     _kept: Option<Py<PyAny>>,
-}
-
-/// What is read without Python's lock.
-pub struct Inner {
-    pub name: String,
-    source: Source,
-    reading: Reading,
-    seen: OnceLock<Seen>,
 }
 
 impl Trace {
     /// A trace that was made here.
     pub fn of_memory(name: &str, trace: idlewise::trace::Trace) -> Self {
         let (source, reading) = (Source::Memory(Box::new(trace)), Reading::default());
-        Self { inner: Arc::new(Inner { name: name.into(), source, reading, seen: OnceLock::new() }), _kept: None }
+        Self { inner: Arc::new(Requests { name: name.into(), source, reading, seen: OnceLock::new() }), _kept: None }
     }
 
-    pub fn inner(&self) -> Arc<Inner> {
+    pub fn inner(&self) -> Arc<Requests> {
         self.inner.clone()
     }
 
@@ -98,110 +59,6 @@ impl Trace {
             let seen = Seen { provenance, requests, volumes: names.into_iter().filter(wanted).collect() };
             Ok(inner.seen.get_or_init(|| seen).clone())
         })
-    }
-}
-
-impl Inner {
-    /// Reads all requests, batch by batch. `begin` makes what `take` is given beside them; it is called again where files turn out to
-    /// be so far out of order that they must be read whole.
-    pub fn each<T>(
-        &self,
-        watch: &Watch,
-        mut begin: impl FnMut(&Provenance) -> Result<T, Error>,
-        mut take: impl FnMut(&mut T, &Columns) -> Result<(), Error>,
-    ) -> Result<(T, Provenance), Error> {
-        match &self.source {
-            Source::Files(paths) => match self.read(paths, self.reading.whole, watch, &mut begin, &mut take) {
-                Err(Error::Trace(TraceError::OutOfOrder(_))) => self.read(paths, true, watch, &mut begin, &mut take),
-                read => read,
-            },
-            Source::Table(object, layout) => self.read_table(object, layout, watch, &mut begin, &mut take),
-            Source::Memory(trace) => {
-                let mut taken = begin(&trace.provenance)?;
-                take(&mut taken, &trace.columns)?;
-                Ok((taken, trace.provenance.clone()))
-            }
-        }
-    }
-
-    fn read<T>(
-        &self,
-        paths: &[PathBuf],
-        whole: bool,
-        watch: &Watch,
-        begin: &mut impl FnMut(&Provenance) -> Result<T, Error>,
-        take: &mut impl FnMut(&mut T, &Columns) -> Result<(), Error>,
-    ) -> Result<(T, Provenance), Error> {
-        let share = |done| watch.share(done);
-        let Reading { volumes, columns, skip_bad, by_file, memory_limit, .. } = &self.reading;
-        let options = ReadOptions {
-            skip_bad: *skip_bad,
-            volumes,
-            columns: columns.as_ref(),
-            whole,
-            by_file: *by_file,
-            memory_limit: *memory_limit,
-            progress: Some(&share),
-            ..ReadOptions::default()
-        };
-        let mut reader = Reader::open(paths, &options)?;
-        let mut taken = begin(&reader.provenance())?;
-        while let Some(columns) = reader.next()? {
-            watch.go_on();
-            take(&mut taken, &columns)?;
-        }
-        Ok((taken, reader.provenance()))
-    }
-
-    fn read_table<T>(
-        &self,
-        object: &Py<PyAny>,
-        layout: &Layout,
-        watch: &Watch,
-        begin: &mut impl FnMut(&Provenance) -> Result<T, Error>,
-        take: &mut impl FnMut(&mut T, &Columns) -> Result<(), Error>,
-    ) -> Result<(T, Provenance), Error> {
-        let batches = Python::attach(|py| capsule::batches(object.bind(py)))?;
-        let resolution = layout.resolution(&batches.schema());
-        let mut provenance = Provenance { format: "arrow", resolution, was_sorted: true, ..Provenance::default() };
-        let mut taken = begin(&provenance)?;
-        let mut ordered = Ordered::new(batches, layout.clone(), self.reading.volumes.clone());
-        while let Some(columns) = ordered.next()? {
-            watch.go_on();
-            take(&mut taken, &columns)?;
-        }
-        ordered.check_any()?;
-        provenance.origin = ordered.origin();
-        Ok((taken, provenance))
-    }
-
-    fn wants(&self, volume: &str) -> bool {
-        let patterns = &self.reading.volumes;
-        patterns.is_empty() || patterns.iter().any(|pattern| volumes::fits(pattern, volume))
-    }
-
-    /// The volume of which a plan is, where one was asked for.
-    pub fn only_volume(&self, names: &[String]) -> Option<String> {
-        let mut wanted = names.iter().filter(|name| self.wants(name));
-        wanted.next().filter(|_| wanted.next().is_none() && !self.reading.volumes.is_empty()).cloned()
-    }
-}
-
-/// Where a batch is sent to.
-type Sender = SyncSender<Result<RecordBatch, ArrowError>>;
-
-/// Sends the requests of files, without Python's lock: who waits for them may hold it.
-fn send_files(inner: &Inner, sender: &Sender) {
-    let sent = Cell::new(false);
-    let again = "too far out of order to be read as a stream: give whole=True to scan";
-    let begin = |_: &Provenance| if sent.get() { Err(Error::Value(again.into())) } else { Ok(()) };
-    let take = |(): &mut (), columns: &Columns| {
-        sent.set(true);
-        let gone = || Error::Value("nobody reads the stream any more".into());
-        sender.send(Ok(requests::to_batch(columns))).map_err(|_| gone())
-    };
-    if let Err(error) = inner.each(&Watch::default(), begin, take) {
-        let _ = sender.send(Err(ArrowError::ExternalError(error.message().into())));
     }
 }
 
@@ -226,7 +83,7 @@ impl Trace {
         let columns = layout.map_err(|error| Error::Value(format!("columns: {error}")))?;
         let memory_limit = memory_limit.map(|limit| limit.0);
         let reading = Reading { volumes, columns, skip_bad, by_file, whole, memory_limit };
-        let inner = Inner { name, source: Source::Files(paths), reading, seen: OnceLock::new() };
+        let inner = Requests { name, source: Source::Files(paths), reading, seen: OnceLock::new() };
         Ok(Self { inner: Arc::new(inner), _kept: kept })
     }
 
@@ -241,7 +98,7 @@ impl Trace {
     ) -> PyResult<Self> {
         let source = Source::Table(table.clone().unbind(), Layout::new(columns, unit)?);
         let (name, reading) = (table.get_type().name()?.to_string(), Reading { volumes, ..Reading::default() });
-        Ok(Self { inner: Arc::new(Inner { name, source, reading, seen: OnceLock::new() }), _kept: None })
+        Ok(Self { inner: Arc::new(Requests { name, source, reading, seen: OnceLock::new() }), _kept: None })
     }
 
     #[getter]
