@@ -8,6 +8,7 @@
 #                docs/commands.md; OPTIONS="--fs xfs --resume" adds another file system, "--seconds 10" takes a shorter time
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make deadlines   docs/deadlines.md, from real traces: whether disks are verified in time
+# make month   a month of the service on 40 disks in the emulated machine, with a clock that is sped up, in about an hour: what it holds
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it
 # make bench-key-value   reads of a key-value store beside its compaction on the emulated disk, in about twenty minutes: docs/embedding.md
@@ -58,7 +59,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: wheel deny docs publishable tables deadlines demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: wheel deny docs publishable tables deadlines month demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 # As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
@@ -159,6 +160,13 @@ test-packages: dist
 # docs/results.md, from the traces in the folder IDLEWISE_TRACES
 tables: setup
 	IDLEWISE_WRITE_DOCS=1 cargo bench --locked --quiet -p idlewise --bench tables
+
+# In the emulated machine; it builds what the tests build.
+month: setup
+	@./testbed/vm/vm.sh --fetch
+	cargo build --locked --workspace --bins
+	VM_MEMORY=3072 ./testbed/vm/vm.sh -b $(or $(CARGO_TARGET_DIR),target)/debug/idlewise -l sd_mod -l sg -m scsi_debug -t 7200 \
+		tests/machine/month.sh $(DAYS) $(DISKS)
 
 # docs/deadlines.md, from the same traces
 deadlines: setup

@@ -189,6 +189,7 @@ fn redundancy_repairs_and_privileges_are_few() {
         // Off, and on again.
         assert_eq!(steps[&format!("{name}-commands")].output.lines().count(), 2, "{name}");
     }
+    assert_eq!((steps["killed-next"].exit, steps["killed-commands"].output.trim()), (0, "2"), "{steps:?}");
 }
 
 /// Where the first copy of a sector lies that is at this place of a member, in the arrays of arrays.sh (md(4)): chunks are of 128 sectors.

@@ -145,3 +145,15 @@ step cached-commands grep '^85/ef' /tmp/cached.log
 fault_disk scsi-cached --cache 12ms --size 8
 step scsi-cached idlewise probe "$disk" --json --switch-read-cache
 step scsi-cached-commands grep '^55' /tmp/scsi-cached.log
+# Killed meanwhile, it leaves a note, and the next one that writes switches it on again.
+fault_disk killed --ata --cache 50ms --size 8
+idlewise probe "$disk" --json --switch-read-cache > /dev/null 2>&1 &
+probe=$!
+for _ in $(seq 600); do
+    grep -q '^85/ef' /tmp/killed.log && break
+    sleep 0.1
+done
+kill -KILL $probe
+wait $probe
+scrub killed-next "$disk"
+step killed-commands grep -c '^85/ef' /tmp/killed.log

@@ -1,6 +1,6 @@
 //! `idlewise notify`: sends the messages of the daemon that wait.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -78,10 +78,15 @@ fn deliver(notify: &Notify, path: &Path, failed: &Path) -> anyhow::Result<bool> 
     let message = match read_message(path) {
         Ok(message) => message,
         // Another run has sent it.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+        // It is no message. What else is in the way may be gone the next time.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
             say!("idlewise: {}: {error}: thrown away", shown());
             std::fs::remove_file(path).with_context(shown)?;
+            return Ok(false);
+        }
+        Err(error) => {
+            say!("idlewise: {}: {error}", shown());
             return Ok(false);
         }
     };

@@ -73,6 +73,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     )?;
     let second = if arguments.switch_read_cache { Second::IsIgnored } else { Second::Ends };
     let stop = stop_flag(second)?;
+    idlewise_linux::put_back_what_is_left();
     let device = Device::open_any(&arguments.device)?;
     let smallest = probe::LARGEST.0 / 32;
     anyhow::ensure!(

@@ -198,7 +198,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         source: input.source,
     };
     let title = format!(
-        "{}policy {}{}, simulated on {}; background work: {}\n\n",
+        "{}policy {}{}, simulated on {}; background work: {}\npercentiles are at most 1/24 too high\n\n",
         report.source.line(),
         report.policy,
         report.parameters.iter().map(|(option, value)| format!(" --{option} {value}")).collect::<String>(),

@@ -154,11 +154,6 @@ impl Undo for Knobs {
 /// Where they are written down.
 pub type KnobLedger = Ledger<Knobs>;
 
-/// Puts back what is left of checks and repairs whose process was killed.
-pub fn put_back_what_is_left() {
-    crate::ledger::release::<Knobs>();
-}
-
 /// A setting of an array.
 ///
 /// # Errors

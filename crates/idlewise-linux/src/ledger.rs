@@ -9,7 +9,9 @@ use rustix::fs::{Mode, OFlags, openat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::device::read_cache::Before;
 use crate::files::Folder;
+use crate::knobs::Knobs;
 use crate::scrub::Process;
 use crate::scrub::claim::own_folder;
 
@@ -126,6 +128,12 @@ impl<T: Undo> Ledger<T> {
         self.file = Some(openat(&self.folder, &self.name, flags, Mode::empty())?.into());
         Ok(())
     }
+}
+
+/// Puts back what md was told, and drives, by processes that were killed.
+pub fn put_back_what_is_left() {
+    release::<Knobs>();
+    release::<Before>();
 }
 
 /// Undoes what processes of this user have left that are gone.

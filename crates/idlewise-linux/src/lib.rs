@@ -27,4 +27,4 @@ pub mod scrubber;
 mod watched;
 
 pub use files::{Hold, Replacement, replace_file};
-pub use knobs::put_back_what_is_left;
+pub use ledger::put_back_what_is_left;

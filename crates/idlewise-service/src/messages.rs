@@ -228,7 +228,8 @@ pub fn waiting(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// If it is none.
 pub fn read(path: &Path) -> io::Result<Message> {
     let message: Message = serde_json::from_slice(&std::fs::read(path)?)?;
-    if message.version == VERSION { Ok(message) } else { Err(io::Error::other("a message of another version")) }
+    let other = || io::Error::new(io::ErrorKind::InvalidData, "a message of another version");
+    if message.version == VERSION { Ok(message) } else { Err(other()) }
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! A drive's read cache, switched off for a while: a setting of the drive until it loses power, nothing on the medium.
 
+use std::path::PathBuf;
+
 use idlewise::report::printable::one_line;
+use serde::{Deserialize, Serialize};
 
 use super::Device;
 use super::sg::{Answer, Sg, ata_command};
 use super::verify::Fault;
+use crate::ledger::{Ledger, Undo};
 
 const MODE_SENSE_10: u8 = 0x5a;
 const MODE_SELECT_10: u8 = 0x55;
@@ -20,49 +24,84 @@ const READ_LOOK_AHEAD_ON: u16 = 0xaa;
 pub struct ReadCache {
     disk: Sg,
     before: Setting,
+    ledger: Ledger<Before>,
 }
 
+/// How a drive was: put back by whoever comes next, if this process is killed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Before {
+    path: PathBuf,
+    identity: String,
+    setting: Setting,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Setting {
     /// Data of MODE SELECT.
     Scsi(Vec<u8>),
-    Ata {
-        on: bool,
-    },
+    /// Whether it looks ahead.
+    Ata(bool),
+}
+
+impl Setting {
+    fn put_back(&self, disk: &Sg) -> Result<(), Fault> {
+        match self {
+            Self::Scsi(before) => select(disk, &mut before.clone()),
+            Self::Ata(true) => look_ahead(disk, READ_LOOK_AHEAD_ON),
+            Self::Ata(false) => Ok(()),
+        }
+    }
+}
+
+impl Undo for Before {
+    const END: &'static str = "cache";
+
+    fn undo(&self) -> bool {
+        // One that is gone has lost its power, and the setting with it.
+        let device = Device::open(&self.path).ok().filter(|device| device.identity == self.identity);
+        device.is_none_or(|device| Sg::open(&device).and_then(|disk| self.setting.put_back(&disk)).is_ok())
+    }
 }
 
 impl ReadCache {
     /// Switches the read cache of a drive off.
     ///
     /// # Errors
-    /// A fault if the drive has no such switch, or it may not be used.
+    /// A fault if the drive has no such switch, it may not be used, or how it was cannot be written down.
     pub fn switch_off(device: &Device) -> Result<Self, Fault> {
         if let Some(reason) = device.stacked() {
             return Err(Fault::Refused(reason));
         }
         let disk = Sg::open(device)?;
-        if device.vendor().as_deref() == Some("ATA") {
-            let on = looks_ahead(&disk)?;
-            look_ahead(&disk, READ_LOOK_AHEAD_OFF)?;
-            return Ok(Self { disk, before: Setting::Ata { on } });
+        let is_ata = device.vendor().as_deref() == Some("ATA");
+        let before = if is_ata { Setting::Ata(looks_ahead(&disk)?) } else { Setting::Scsi(caching_page(&disk)?) };
+        let note = Before { path: device.path.clone(), identity: device.identity.clone(), setting: before.clone() };
+        let noted = Ledger::begin().and_then(|mut ledger| ledger.add(note).map(|()| ledger));
+        let ledger = noted.map_err(|error| Fault::Refused(format!("how it was cannot be written down: {error}")))?;
+        // From here on it is put back, whatever happens.
+        let cache = Self { disk, before, ledger };
+        match &cache.before {
+            Setting::Ata(_) => look_ahead(&cache.disk, READ_LOOK_AHEAD_OFF)?,
+            Setting::Scsi(before) => {
+                let mut off = before.clone();
+                off[8 + 2] |= READ_CACHE_DISABLED;
+                select(&cache.disk, &mut off)?;
+            }
         }
-        let before = caching_page(&disk)?;
-        let mut off = before.clone();
-        off[8 + 2] |= READ_CACHE_DISABLED;
-        select(&disk, &mut off)?;
-        Ok(Self { disk, before: Setting::Scsi(before) })
+        Ok(cache)
     }
 }
 
 impl Drop for ReadCache {
     fn drop(&mut self) {
-        let back = match &mut self.before {
-            Setting::Scsi(before) => select(&self.disk, before),
-            Setting::Ata { on: true } => look_ahead(&self.disk, READ_LOOK_AHEAD_ON),
-            Setting::Ata { on: false } => Ok(()),
-        };
-        if let Err(fault) = back {
-            let fault = one_line(&fault.to_string()).into_owned();
-            eprintln!("idlewise: the drive's read cache stays off until it loses power: {fault}");
+        match self.before.put_back(&self.disk) {
+            // What is noted twice is put back twice.
+            Ok(()) => drop(self.ledger.clear()),
+            Err(fault) => {
+                let fault = one_line(&fault.to_string()).into_owned();
+                eprintln!("idlewise: the drive's read cache stays off until it loses power: {fault}");
+            }
         }
     }
 }
