@@ -2,17 +2,18 @@
 
 mod common;
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+#[path = "common/web.rs"]
+mod web;
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use common::bench::{Bench, MIB};
-use common::idlewise;
 use serde_json::Value;
+use web::{Ends, Served, asked, listener, until};
 
 /// A program of Prometheus; `None`, said aloud, where it is not there.
 fn program(name: &str) -> Option<PathBuf> {
@@ -27,44 +28,6 @@ fn program(name: &str) -> Option<PathBuf> {
 
 fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Ends with the test.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Status and body of what is asked on the network.
-fn asked(port: u16, request: &str, host: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.write_all(format!("{request} HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    Some((head.split(' ').nth(1)?.parse().ok()?, body.into()))
-}
-
-/// A socket with a port of its own.
-fn listener() -> (TcpListener, u16) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    (listener, port)
-}
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < Duration::from_secs(60), "not {what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
 }
 
 #[test]
@@ -102,23 +65,8 @@ fn root_prometheus_reads_the_metrics() {
         bench.path()
     );
     fs::write(at("idlewise.toml"), config).unwrap();
-    // As systemd hands a socket over.
-    let (web, port) = listener();
-    let daemon = idlewise(&[
-        "daemon",
-        "--look-every",
-        "200ms",
-        "--config",
-        &at("idlewise.toml"),
-        "--state-dir",
-        &at("states"),
-        "--socket",
-        &at("control"),
-    ]);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", r#"export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; exec "$@" 3<&0 0</dev/null"#, "sh"]);
-    shell.arg(daemon.get_program()).args(daemon.get_args()).stdin(Stdio::from(OwnedFd::from(web)));
-    let _daemon = Ends(shell.stdout(Stdio::null()).stderr(File::create(at("said")).unwrap()).spawn().unwrap());
+    let served = Served::begin(folder.path());
+    let port = served.port;
     let ask = |request: &str, host: &str| asked(port, request, host);
     let (_, metrics) = until("verifying", || {
         ask("GET /metrics", "localhost")

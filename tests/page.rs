@@ -1,0 +1,86 @@
+//! The daemon's page in a real browser: what it shows, at any width, light and dark, without script, and to whoever cannot see it.
+
+#[path = "common/chromium.rs"]
+mod chromium;
+mod common;
+#[path = "common/web.rs"]
+mod web;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use chromium::Page;
+use common::bench::{Bench, MIB};
+use serde_json::{Value, json};
+use web::{Served, asked, until};
+
+/// The rules of axe-core; `None`, said aloud, where they are not there.
+fn axe() -> Option<String> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/oracle/bin/python");
+    let script = "import axe_core_python, os; print(os.path.dirname(axe_core_python.__file__))";
+    let found = Command::new(python).args(["-c", script]).output().ok().filter(|output| output.status.success());
+    let read =
+        found.and_then(|output| fs::read_to_string(Path::new(common::stdout(&output).trim()).join("axe.min.js")).ok());
+    if read.is_none() {
+        eprintln!("SKIPPED: it needs axe-core (tests/oracle/setup.sh)");
+    }
+    read
+}
+
+#[test]
+fn root_the_page_can_be_read_by_everyone() {
+    let Some(axe) = axe() else { return };
+    let Some(bench) = Bench::new(16 * MIB, std::slice::from_ref(&(5000..5003)), true) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut page) = Page::open(folder.path()) else { return };
+    let config = format!("[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n", bench.path());
+    fs::write(folder.path().join("idlewise.toml"), config).unwrap();
+    let served = Served::begin(folder.path());
+    until("verified", || {
+        let (_, metrics) = asked(served.port, "GET /metrics", "localhost")?;
+        metrics.contains("state=\"complete\"} 1").then_some(())
+    });
+    let name = bench.path().trim_start_matches("/dev/");
+    let home = format!("http://localhost:{}", served.port);
+    for address in [format!("{home}/"), format!("{home}/disks/{name}")] {
+        for (width, scheme) in [(1100, "light"), (390, "dark"), (390, "light"), (1100, "dark")] {
+            page.shown(width, scheme);
+            page.load(&address);
+            let text = page.run("document.body.innerText").as_str().unwrap().to_string();
+            assert!(text.contains(name) && text.contains("3 bad"), "{address}: {text}");
+            let wide = page.run("document.documentElement.scrollWidth").as_u64().unwrap();
+            assert!(wide <= u64::from(width), "{address} at {width}: {wide}");
+            page.run(&axe);
+            let found = page.run(
+                "axe.run().then(found => found.violations.filter(one => ['serious', 'critical'].includes(one.impact)))",
+            );
+            let told = |one: &Value| format!("{}: {}", one["id"], one["nodes"][0]["html"]);
+            let found: Vec<String> = found.as_array().unwrap().iter().map(told).collect();
+            assert!(found.is_empty(), "{address} at {width}, {scheme}: {found:#?}");
+        }
+    }
+    // It follows what happens, and asks nobody else.
+    page.load(&home);
+    let before = page.run("document.body.innerText");
+    let output = common::run(&[
+        "pause",
+        "--why",
+        "a test of the page",
+        "--socket",
+        folder.path().join("control").to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", common::stderr(&output));
+    until("seen", || {
+        let text = page.run("document.body.innerText").as_str().unwrap().to_string();
+        text.contains("a test of the page").then_some(())
+    });
+    assert_ne!(page.run("document.body.innerText"), before);
+    let others: Vec<&String> = page.asked.iter().filter(|asked| !asked.starts_with(&home)).collect();
+    assert!(others.is_empty() && page.asked.len() > 8, "{others:?}");
+    // Without script it is a page all the same.
+    page.ask("Emulation.setScriptExecutionDisabled", json!({"value": true}));
+    page.load(&home);
+    page.ask("Emulation.setScriptExecutionDisabled", json!({"value": false}));
+    assert!(page.run("document.body.innerText").as_str().unwrap().contains("a test of the page"));
+}
