@@ -48,7 +48,7 @@ fn root_the_page_can_be_read_by_everyone() {
             page.shown(width, scheme);
             page.load(&address);
             let text = page.run("document.body.innerText").as_str().unwrap().to_string();
-            assert!(text.contains(name) && text.contains("3 bad"), "{address}: {text}");
+            assert!(text.contains(name) && text.contains("3 of them new"), "{address}: {text}");
             let wide = page.run("document.documentElement.scrollWidth").as_u64().unwrap();
             assert!(wide <= u64::from(width), "{address} at {width}: {wide}");
             page.run(&axe);

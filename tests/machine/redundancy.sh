@@ -146,10 +146,10 @@ fault_disk scsi-cached --cache 12ms --size 8
 step scsi-cached idlewise probe "$disk" --json --switch-read-cache
 step scsi-cached-commands grep '^55' /tmp/scsi-cached.log
 # Killed meanwhile, it leaves a note, and the next one that writes switches it on again.
-fault_disk killed --ata --cache 50ms --size 8
+fault_disk killed --ata --cache 12ms --size 8
 idlewise probe "$disk" --json --switch-read-cache > /dev/null 2>&1 &
 probe=$!
-for _ in $(seq 600); do
+for _ in $(seq 1800); do
     grep -q '^85/ef' /tmp/killed.log && break
     sleep 0.1
 done
