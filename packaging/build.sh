@@ -34,7 +34,7 @@ run=() && [ "$arch" = "$(uname -m)" ] || run=("qemu-$arch-static")
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 "${run[@]}" "$tree/usr/bin/idlewise" generate-files "$tree/made" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)"
 doc=$tree/usr/share/doc/idlewise
-mkdir -p "$tree/usr/share/man/man1" "$doc"
+mkdir -p "$tree/usr/share/man/man1"
 for page in "$tree"/made/*.1; do
     gzip -9nc "$page" > "$tree/usr/share/man/man1/${page##*/}.gz"
 done
@@ -42,14 +42,7 @@ install -D -m 644 "$tree/made/idlewise.bash" "$tree/usr/share/bash-completion/co
 install -D -m 644 "$tree/made/_idlewise" "$tree/usr/share/zsh/vendor-completions/_idlewise"
 install -D -m 644 "$tree/made/idlewise.fish" "$tree/usr/share/fish/vendor_completions.d/idlewise.fish"
 rm -r "$tree/made"
-install -D -m 644 -t "$tree/usr/lib/systemd/system" packaging/systemd/*
-install -m 644 SECURITY.md README.md "$doc"
-# What the README points to.
-install -D -m 644 -t "$doc/docs" docs/*.md
-install -D -m 644 -t "$doc/prometheus" packaging/prometheus/*
-# These pages of the site include a file of the repository.
-install -m 644 ARCHITECTURE.md "$doc/docs/architecture.md"
-install -m 644 CONTRIBUTING.md "$doc/docs/contributing.md"
+packaging/files.sh "$tree"
 gzip -9nc CHANGELOG.md > "$doc/CHANGELOG.md.gz"
 {
     cat LICENSE

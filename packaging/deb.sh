@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Packs a tree of files as a .deb: deb.sh TREE VERSION ARCHITECTURE OUT, at SOURCE_DATE_EPOCH. The tree gets what only Debian wants.
+# Packs a tree of files as a .deb: deb.sh TREE VERSION ARCHITECTURE OUT, at SOURCE_DATE_EPOCH. The tree gets what only Debian wants. COMPRESSION may be
+# another than xz.
 set -euo pipefail
 tree=$1 version=$2 arch=$3 out=$4
 doc=$tree/usr/share/doc/idlewise
@@ -89,4 +90,4 @@ TEXT
 chmod 755 "$tree/DEBIAN/postrm"
 (cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum) > "$tree/DEBIAN/md5sums"
 chmod -R go-w "$tree"
-dpkg-deb --root-owner-group --build -Zxz "$tree" "$out/idlewise_${version}_$arch.deb" >/dev/null
+dpkg-deb --root-owner-group --build -Z"${COMPRESSION:-xz}" "$tree" "$out/idlewise_${version}_$arch.deb" >/dev/null

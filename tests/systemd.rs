@@ -12,20 +12,35 @@ use std::time::{Duration, Instant};
 use common::bench::{Bench, MIB};
 use common::{stderr, stdout};
 
-const UNITS: [&str; 5] =
-    ["idlewised.service", "idlewised.socket", "idlewise-web.socket", "idlewise-notify.path", "idlewise-notify.service"];
-
 fn units() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd")
 }
 
-/// Whether there is a systemd; else it is said.
+/// Whether there is a systemd, of Debian; else it is said.
 fn has_systemd() -> bool {
-    let is_there = Path::new("/lib/systemd/systemd").exists();
+    let is_there = ["/lib/systemd/systemd", "/usr/bin/dpkg-deb"].iter().all(|path| Path::new(path).exists());
     if !is_there {
-        eprintln!("SKIPPED: it needs systemd");
+        eprintln!("SKIPPED: it needs systemd and dpkg");
     }
     is_there
+}
+
+/// Two versions of the .deb, as `make dist` makes it but for the command, which is the one that is tested.
+fn packages(folder: &Path, out: &Path) {
+    let tree = folder.join("tree");
+    fs::create_dir_all(out).unwrap();
+    fs::create_dir_all(tree.join("usr/bin")).unwrap();
+    let run = |command: &mut Command| {
+        let output = command.env("SOURCE_DATE_EPOCH", "0").env("COMPRESSION", "gzip").output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    };
+    run(Command::new("strip").arg("-o").arg(tree.join("usr/bin/idlewise")).arg(env!("CARGO_BIN_EXE_idlewise")));
+    let packaging = units().join("..");
+    run(Command::new(packaging.join("files.sh")).arg(&tree));
+    for version in ["1.0", "1.1"] {
+        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+        run(Command::new(packaging.join("deb.sh")).arg(&tree).args([version, architecture]).arg(out));
+    }
 }
 
 /// As systemd itself rates it, in tenths: 0 is no exposure, 100 is all of it.
@@ -58,9 +73,6 @@ fn root_the_service_lives_under_systemd() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     };
     let unit = |name: &str, text: &str| put(&format!("etc/systemd/system/{name}"), text);
-    for name in UNITS {
-        unit(name, &fs::read_to_string(units().join(name)).unwrap());
-    }
     // It is a container here, and nobody waits half a minute for it.
     unit(
         "idlewised.service.d/test.conf",
@@ -84,8 +96,7 @@ fn root_the_service_lives_under_systemd() {
             bench.path()
         );
     put("etc/idlewise/idlewise.toml", &config);
-    fs::create_dir_all(files.join("usr/bin")).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_idlewise"), files.join("usr/bin/idlewise")).unwrap();
+    packages(folder.path(), &files.join("packages"));
     let began = Instant::now();
     let output = Command::new(here.join("boot.sh")).args([&files, &out]).arg(bench.path()).output().unwrap();
     let told = fs::read_to_string(&out).unwrap_or_default();
@@ -120,6 +131,12 @@ fn root_the_service_lives_under_systemd() {
         ("started by who asks", "inactive"),
         ("started again", "yes"),
         ("page again", "1"),
+        ("installed", "idlewise"),
+        ("ready for another version", "yes"),
+        ("upgraded", "yes"),
+        ("passes kept", "1"),
+        ("left running after the purge", "0"),
+        ("left behind", ""),
     ] {
         assert_eq!(seen.get(step), Some(&expected), "{step}: {}", all());
     }

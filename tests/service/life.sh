@@ -25,7 +25,11 @@ class Hook(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.end_headers()
     def log_message(self, *_): pass
 http.server.HTTPServer(("127.0.0.1", 8099), Hook).serve_forever()' &
-# As the documents say.
+# As the documents say. No package is known here: ours needs none.
+mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates
+touch /var/lib/dpkg/status
+dpkg --install /packages/idlewise_1.0_*.deb
+tell installed "$(idlewise --version | cut -d ' ' -f 1)"
 systemctl enable --now idlewised
 until_it running is_state running
 tell "page before it is wanted" "$(page / | grep -c 'class="disks"')"
@@ -73,4 +77,15 @@ until_it "started again" is_state complete
 tell "page again" "$(page / | grep -c 'class="disks"')"
 systemctl stop idlewised
 tell result "$(systemctl show -P Result idlewised)"
+# Another version goes on where this one is.
+systemctl start idlewised
+until_it "ready for another version" is_state complete
+before=$(main)
+dpkg --install /packages/idlewise_1.1_*.deb
+is_new() { now=$(main); [ "$now" != 0 ] && [ "$now" != "$before" ] && is_state complete; }
+until_it "upgraded" is_new
+tell "passes kept" "$(idlewise history "$disk" --json | grep -c completed_unix_s)"
+dpkg --purge idlewise
+tell "left running after the purge" "$(pgrep -c -x idlewise)"
+tell "left behind" "$(find /etc /run /usr/bin /usr/lib/systemd /usr/share /var -name '*idlewise*' -not -path '/etc/systemd/system/idlewised.service.d*' | tr '\n' ' ')"
 systemctl exit 0
