@@ -90,6 +90,11 @@ fn each_command_set_finds_exactly_the_bad_blocks() {
     assert_eq!(many[1]["failure"], "the device is gone");
     assert_eq!((bad(&many[0]), bad(&many[1]), bad(&many[2])), (vec![], vec![], vec![(9, 1)]));
 
+    // Both sleep on, until a pass of one is wanted.
+    let said = &steps["sleepers-said"].output;
+    assert_eq!((steps["asleep"].exit, steps["asleep"].output.split_whitespace().count()), (0, 2), "{said}");
+    assert_eq!(steps["woken"].output.trim(), "/tmp/scsi-sleeps", "{said}");
+
     let testing = &steps["self-test"].json();
     assert!(testing["elapsed_s"].as_f64().unwrap() > 6.0, "{testing}");
     let during = steps["self-test-during"].json();

@@ -79,3 +79,38 @@ fault_disk testing --self-test /tmp/testing
 (sleep 6; idlewise status "$disk" --state-dir /tmp/states --json > /tmp/during; rm /tmp/testing) &
 scrub self-test "$disk"
 step self-test-during cat /tmp/during
+
+# Disks that sleep are not woken up before somebody wants it.
+touch /tmp/sata-sleeps /tmp/scsi-sleeps
+fault_disk sata-sleeper --ata --asleep /tmp/sata-sleeps
+sata=$disk
+fault_disk scsi-sleeper --asleep /tmp/scsi-sleeps
+scsi=$disk
+# The kernel has looked for partitions.
+touch /tmp/sata-sleeps /tmp/scsi-sleeps
+cat > /tmp/sleepers.toml <<END
+[[disk]]
+match = "$sata"
+[[disk]]
+match = "$scsi"
+[[disk]]
+match = "*"
+ignore = true
+END
+idlewise daemon --config /tmp/sleepers.toml --state-dir /tmp/sleepers --socket /tmp/control --look-every 1s 2> /tmp/sleepers.said &
+daemon=$!
+for _ in $(seq 600); do
+    [ "$(grep -c 'sleeps, and there is time' /tmp/sleepers.said)" = 2 ] && break
+    sleep 0.1
+done
+sleep 5
+step asleep ls /tmp/sata-sleeps /tmp/scsi-sleeps
+idlewise start "$sata" --socket /tmp/control > /dev/null
+for _ in $(seq 600); do
+    [ -e /tmp/sata-sleeps ] || break
+    sleep 0.1
+done
+step woken ls /tmp/sata-sleeps /tmp/scsi-sleeps
+step sleepers-said cat /tmp/sleepers.said
+kill $daemon
+wait $daemon

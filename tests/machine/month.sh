@@ -31,7 +31,7 @@ held() {
     echo "$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$daemon/status)" \
         "$(find /proc/$daemon/fd -type l | wc -l)" "$(find /proc/$daemon/task -maxdepth 1 -mindepth 1 | wc -l)" \
         "$(awk '{ print $14 + $15 }' /proc/$daemon/stat)" "$(disks | wc -l)" \
-        "$(grep -c 'the next pass begins' /tmp/said)"
+        "$(grep -o '"completed_unix_s"' $states/schedule.state 2>/dev/null | wc -l)"
 }
 rescan() {
     for host in /sys/class/scsi_host/host*; do

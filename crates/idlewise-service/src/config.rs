@@ -32,6 +32,8 @@ pub struct Wish {
     pub order: String,
     /// What is done while the machine runs on its battery.
     pub on_battery: OnBattery,
+    /// What is done while it sleeps.
+    pub sleeping: Sleeping,
 }
 
 /// What is done where a pass will not be over in time.
@@ -54,6 +56,17 @@ pub enum OnBattery {
     Pause,
     /// As else.
     Run,
+}
+
+/// What is done with a disk that has stopped spinning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sleeping {
+    /// It is left asleep as long as its pass can still end in time.
+    #[default]
+    Skip,
+    /// As else.
+    Wake,
 }
 
 /// What is wished, disk by disk.
@@ -161,6 +174,7 @@ struct Section {
     #[serde(deserialize_with = "order")]
     order: Option<String>,
     on_battery: Option<OnBattery>,
+    sleeping: Option<Sleeping>,
 }
 
 fn above_zero<'de, D: serde::Deserializer<'de>>(text: D) -> Result<Option<Nanos>, D::Error> {
@@ -278,6 +292,7 @@ impl Config {
             windows: first(section, defaults, |of| &of.windows).unwrap_or_default(),
             order: first(section, defaults, |of| &of.order).unwrap_or_else(|| "staggered".into()),
             on_battery: first(section, defaults, |of| &of.on_battery).unwrap_or_default(),
+            sleeping: first(section, defaults, |of| &of.sleeping).unwrap_or_default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use idlewise_linux::Hold;
 use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
 
 use crate::control::{Asked, Control};
-use crate::decision::{Next, Reason, next};
+use crate::decision::{Next, Reason, next, wakes};
 use crate::disk::Disk;
 use crate::finder::Finder;
 use crate::machine::{Moment, on_battery};
@@ -208,9 +208,9 @@ impl Daemon {
             let mut next = next;
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
-                let answered = disk.ask_what_it_shares(now.unix_s);
+                let answered = disk.ask_what_it_shares(now.unix_s, wakes(&wish, known, outlook.standing));
                 match (answered, self.taken(&identity)) {
-                    (Err(since), _) => next = Next::Wait(Reason::Silent(since)),
+                    (Err(reason), _) => next = Next::Wait(reason),
                     (Ok(()), Some(taken)) => next = Next::Wait(Reason::Taken(taken)),
                     (Ok(()), None) => {}
                 }

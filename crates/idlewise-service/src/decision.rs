@@ -5,7 +5,7 @@ use idlewise::schedule::{Deadline, Forecast, Standing, forecast};
 
 use crate::machine::Moment;
 use crate::record::Known;
-use crate::{OnBattery, WhenBehind, Wish};
+use crate::{OnBattery, Sleeping, WhenBehind, Wish};
 
 /// A mean slowdown is another one where it differs by so much.
 pub const ANOTHER: f64 = 1.25;
@@ -57,6 +57,8 @@ pub enum Reason {
     Battery,
     /// What it shares with a disk that is being read.
     Taken(String),
+    /// It sleeps, and there is time.
+    Asleep,
     /// It has not answered since then, in seconds since 1970.
     Silent(f64),
     /// The last scrub failed; it is tried again then, in seconds since 1970.
@@ -109,6 +111,12 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
         },
     };
     (next, outlook)
+}
+
+/// Whether a disk that sleeps is woken up: somebody wants that, or its pass would not end in time.
+pub fn wakes(wish: &Wish, known: &Known, standing: Standing) -> bool {
+    let is_late = matches!(standing, Standing::Behind { .. } | Standing::Overdue);
+    wish.sleeping == Sleeping::Wake || known.wanted_unix_s.is_some() || is_late
 }
 
 /// Whether a mean slowdown is another one, so that a scrub that runs is begun anew for it.
@@ -239,6 +247,17 @@ mod tests {
     fn a_pass_that_somebody_wants_begins_at_once() {
         let wanted = Known { wanted_unix_s: Some(101.0 * DAY), ..known() };
         assert_eq!(next("x", &wish(), &wanted, &facts(101.0)).0, Next::Run(1e-3));
+    }
+
+    #[test]
+    fn a_disk_sleeps_as_long_as_there_is_time() {
+        let at = |wish: &Wish, known: &Known, standing| wakes(wish, known, standing);
+        let behind = Standing::Behind { lacks: 1.1 };
+        let all = [Standing::Unknown, Standing::InTime, behind, Standing::Overdue];
+        assert_eq!(all.map(|standing| at(&wish(), &known(), standing)), [false, false, true, true]);
+        let woken = Wish { sleeping: Sleeping::Wake, ..wish() };
+        let wanted = Known { wanted_unix_s: Some(1.0), ..known() };
+        assert!(at(&woken, &known(), Standing::InTime) && at(&wish(), &wanted, Standing::InTime));
     }
 
     #[test]

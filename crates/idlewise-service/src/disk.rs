@@ -35,7 +35,7 @@ pub struct Disk {
     /// What it shares with others, as of when its scrub was last begun.
     pub shares: Vec<String>,
     /// Where the answer to that comes from, and since when it is waited for, in seconds since 1970.
-    sharing: Option<(Receiver<Vec<String>>, f64)>,
+    sharing: Option<(Receiver<Option<Vec<String>>>, f64)>,
     /// What its checkpoint holds, if that is of this disk.
     pub pass: Option<Pass>,
     /// How its scrub goes, or how the last one went.
@@ -97,25 +97,29 @@ impl Disk {
         }
     }
 
-    /// Asks what it shares with others, beside whatever else is done; since when there is no answer, in seconds since 1970.
-    pub fn ask_what_it_shares(&mut self, now: f64) -> Result<(), f64> {
+    /// Asks what it shares with others, beside whatever else is done.
+    ///
+    /// # Errors
+    /// Why there is no answer: it is silent, or it sleeps and is not to be woken up.
+    pub fn ask_what_it_shares(&mut self, now: f64, wakes: bool) -> Result<(), Reason> {
         let path = &self.present.path;
         let (told, since) = self.sharing.take().unwrap_or_else(|| {
             let (tell, told) = channel();
             let path = path.clone();
             // Nobody may want it any more; and without a thread there is no answer.
-            let _ = thread::Builder::new().name("shares".into()).spawn(move || _ = tell.send(shares(&path)));
+            let _ = thread::Builder::new().name("shares".into()).spawn(move || _ = tell.send(shares(&path, wakes)));
             (told, now)
         });
         match told.recv_timeout(AT_ONCE) {
-            Ok(shares) => {
+            Ok(Some(shares)) => {
                 self.shares = shares;
                 return Ok(());
             }
+            Ok(None) => return Err(Reason::Asleep),
             Err(RecvTimeoutError::Timeout) => self.sharing = Some((told, since)),
             Err(RecvTimeoutError::Disconnected) => {}
         }
-        Err(since)
+        Err(Reason::Silent(since))
     }
 
     /// When its last whole pass ended, in seconds since 1970. What is to be later than now was seen with a clock that was wrong.
@@ -329,6 +333,7 @@ fn doing(next: &Next, now: f64) -> String {
         }
         Next::Wait(Reason::Battery) => "waits, as the machine runs on its battery".into(),
         Next::Wait(Reason::Taken(what)) => format!("waits for another part of {what}"),
+        Next::Wait(Reason::Asleep) => "sleeps, and there is time".into(),
         Next::Wait(Reason::Silent(since)) => format!("has not answered for {}", within(now - since)),
         Next::Wait(Reason::Failed(until)) => format!("its scrub failed, and is tried again in {}", within(until - now)),
     }

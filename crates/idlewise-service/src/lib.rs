@@ -28,7 +28,7 @@ mod told;
 mod web;
 mod worker;
 
-pub use config::{Config, ConfigError, Notify, OnBattery, Webhook, WhenBehind, Wish};
+pub use config::{Config, ConfigError, Notify, OnBattery, Sleeping, Webhook, WhenBehind, Wish};
 pub use control::Until;
 pub use daemon::{Daemon, Options};
 pub use decision::{Facts, Next, Reason, next};

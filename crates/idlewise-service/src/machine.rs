@@ -93,13 +93,17 @@ pub fn of(path: &Path) -> Result<(Present, Device), String> {
     Ok((Present { path: path.into(), identity, size, usual_mean_s, usual_max_s }, device))
 }
 
-/// What a device shares with others, of which one is read at a time: its disk, arrays and pools. To find pools, their labels are read from it.
-pub fn shares(path: &Path) -> Vec<String> {
-    let Ok(device) = Device::open(path) else { return Vec::new() };
+/// What a device shares with others, of which one is read at a time: its disk, arrays and pools. To find pools, their labels are read from
+/// it, so nothing is asked of one that sleeps where that is not to be woken up: nothing is told then.
+pub fn shares(path: &Path, wakes: bool) -> Option<Vec<String>> {
+    let Ok(device) = Device::open(path) else { return Some(Vec::new()) };
+    if !wakes && device.is_asleep() {
+        return None;
+    }
     let (major, minor) = device.disk_numbers();
     let mut shares = device.arrays();
     shares.push(format!("disk {major}:{minor}"));
-    shares
+    Some(shares)
 }
 
 /// Whether the machine runs on its battery: it has one of its own that is being discharged, and nothing feeds it.

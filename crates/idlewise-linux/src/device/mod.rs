@@ -7,6 +7,7 @@ pub(crate) mod mapper;
 mod member;
 mod node;
 pub(crate) mod occupied;
+mod power;
 pub(crate) mod read_cache;
 mod sg;
 pub(crate) mod stack;

@@ -126,6 +126,11 @@ impl Disk {
         if self.options.abort_every.is_some_and(|every| self.commands % every == every - 1) {
             return Err(Fault::Sense(sense::ABORTED, None));
         }
+        if about(cdb).is_some() && self.is_asleep() {
+            let file = self.options.asleep.as_ref().expect("it sleeps by this file");
+            // Another command may have done so.
+            let _ = std::fs::remove_file(file);
+        }
         if let Some((block, bytes)) = &self.options.sense
             && self.armed.load(Ordering::Acquire)
             && about(cdb).is_some_and(|blocks| blocks.contains(block))
@@ -134,6 +139,7 @@ impl Disk {
         }
         match cdb[0] {
             0x00 | 0x1b | 0x35 | 0x91 => Ok(Vec::new()), // ready, start/stop, caches
+            0x03 => Ok(sense::fixed(if self.is_asleep() { sense::LOW_POWER } else { Code(0, 0, 0) }, None)),
             0x12 => self.inquiry(cdb),
             0x15 => self.mode_select(data, 4),
             0x55 => self.mode_select(data, 8),
@@ -242,6 +248,11 @@ impl Disk {
                 self.set_caching(ata.features == ata::ENABLE_LOOK_AHEAD);
                 Ok(Vec::new())
             }
+            (ata::CHECK_POWER_MODE, ata::NON_DATA) if ata.check_condition => {
+                let mut ata = ata;
+                ata.count = if self.is_asleep() { ata::STANDBY } else { ata::ACTIVE };
+                Err(Fault::Raw(ata.sense(sense::RECOVERED_ATA_INFORMATION, ata::STATUS_GOOD, 0, 0)))
+            }
             (ata::READ_VERIFY_EXT, ata::NON_DATA) => match self.touch(ata.lba, ata.count) {
                 Ok(()) if ata.check_condition => {
                     let code = sense::RECOVERED_ATA_INFORMATION;
@@ -268,6 +279,10 @@ impl Disk {
     fn identify(&self) -> Vec<u8> {
         let name = &self.options.name;
         ata::identify(MODEL, REVISION, name, self.blocks, wwn(name), self.caching)
+    }
+
+    fn is_asleep(&self) -> bool {
+        self.options.asleep.as_ref().is_some_and(|file| file.exists())
     }
 
     fn testing(&self) -> bool {

@@ -67,6 +67,10 @@ pub struct Options {
     #[arg(long)]
     pub self_test: Option<PathBuf>,
 
+    /// It sleeps as long as this file exists, which a command that needs the medium removes
+    #[arg(long)]
+    pub asleep: Option<PathBuf>,
+
     /// A line for each command goes there: opcode (85/xx for ATA), first block, blocks
     #[arg(long)]
     pub log: Option<PathBuf>,

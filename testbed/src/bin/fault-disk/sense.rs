@@ -5,6 +5,7 @@
 pub struct Code(pub u8, pub u8, pub u8);
 
 pub const RECOVERED_ATA_INFORMATION: Code = Code(0x1, 0x00, 0x1d);
+pub const LOW_POWER: Code = Code(0x0, 0x5e, 0x00);
 pub const NOT_READY: Code = Code(0x2, 0x04, 0x03);
 pub const READ_ERROR: Code = Code(0x3, 0x11, 0x00);
 /// What libata makes of an uncorrectable error.

@@ -181,7 +181,7 @@ struct Busy {
     requests: u64,
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "files"))]
 mod tests {
     use proptest::prelude::*;
 
