@@ -1,6 +1,11 @@
 //! What the operator wishes for each disk: /etc/idlewise/idlewise.toml (docs/service.md). Without that file each disk of the machine is
 //! verified every 14 days.
 
+mod notify;
+mod pattern;
+
+pub use notify::{Notify, Webhook};
+
 use std::io;
 use std::path::Path;
 
@@ -9,7 +14,7 @@ use idlewise::order::Name;
 use idlewise::schedule::Windows;
 use serde::Deserialize;
 
-use crate::messages::Repeat;
+use pattern::matches;
 
 /// What is wished for a disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,49 +107,6 @@ struct File {
     disk: Vec<Section>,
     web: Web,
     notify: Notify,
-}
-
-/// `[notify]`: who is told.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Notify {
-    /// Addresses of mail, such as `root`.
-    pub mail: Vec<String>,
-    /// A command, and what is handed to it: it reads the message and gets the rest in its environment.
-    pub command: Vec<String>,
-    /// Where the message is posted as JSON.
-    pub webhook: Option<Webhook>,
-    /// When it is told again.
-    pub repeat: Repeat,
-}
-
-/// Where messages are posted.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Webhook {
-    /// A file that holds the address: whoever knows it may post there.
-    pub url_file: std::path::PathBuf,
-}
-
-impl Notify {
-    /// Whether anybody is.
-    pub fn is_wanted(&self) -> bool {
-        !self.mail.is_empty() || !self.command.is_empty() || self.webhook.is_some()
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let is_address =
-            |address: &&String| address.is_empty() || address.starts_with('-') || address.contains(char::is_control);
-        if let Some(address) = self.mail.iter().find(is_address) {
-            return Err(format!("[notify] mail: '{}' is no address", address.escape_default()));
-        }
-        match self.command.first() {
-            Some(command) if !command.starts_with('/') => {
-                Err(format!("[notify] command: '{command}' must be a whole path, such as \"/etc/idlewise/notify\""))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 /// `[web]`: the page.
@@ -315,29 +277,6 @@ impl Wish {
     }
 }
 
-/// Whether a text is as a pattern with `*` and `?` says.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // Where the last star was, and what it stands for ends: one is enough to go back to.
-    let (mut at, mut from, mut star) = (0, 0, None);
-    while from < text.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, from));
-                at += 1;
-            }
-            Some(wanted) if *wanted == b'?' || *wanted == text[from] => (at, from) = (at + 1, from + 1),
-            _ => match star {
-                Some((place, end)) => {
-                    star = Some((place, end + 1));
-                    (at, from) = (place + 1, end + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|byte| *byte == b'*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,22 +328,5 @@ mod tests {
             let error = Config::parse(text).unwrap_err();
             assert!(error.contains(problem), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn patterns_are_those_of_a_shell() {
-        for (pattern, text, fits) in [
-            ("*", "", true),
-            ("a*b*c", "axxbyyc", true),
-            ("a*b*c", "axxbyy", false),
-            ("/dev/sd?", "/dev/sda", true),
-            ("/dev/sd?", "/dev/sdab", false),
-            ("*aab", "aaaab", true),
-            ("", "x", false),
-        ] {
-            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), fits, "{pattern} {text}");
-        }
-        // However many stars there are, it ends.
-        assert!(!matches("*a".repeat(50).as_bytes(), "a".repeat(49).as_bytes()));
     }
 }
