@@ -155,7 +155,7 @@ class Partial:
     """Idle times of parts of a trace, put together exactly: those of a stream, of files, or of the tasks of a fleet.
 
     Times are on the source's clock. ``origin_ns`` is what counts as zero; give the first arrival of the whole trace for the hours
-    that one pass over it would count.
+    that one pass over it would count. Parts of which all requests arrived at the same moment are taken in the order in which they are given.
 
     Examples
     --------
@@ -176,6 +176,8 @@ class Partial:
         """These parts and those of others."""
     @property
     def volumes(self) -> list[str]: ...
+    def __getitem__(self, volume: str, /) -> Partial:
+        """The parts of one volume."""
     def to_bytes(self) -> bytes:
         """The parts as bytes: a cell of a table, a file, or a message. Disk and origin are not in them."""
     @staticmethod

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use idlewise::Nanos;
 use idlewise::disk::DiskModel;
-use idlewise::idle::Part;
+use idlewise::idle::{Part, Reducer};
+use idlewise::trace::{Columns, Provenance};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -13,8 +15,10 @@ use crate::disk::Disk;
 use crate::error::{Error, value_error};
 use crate::idle::{Idleness, of_parts};
 use crate::ordered::Ordered;
+use crate::reading::{Requests, Source};
 use crate::requests::Layout;
-use crate::running;
+use crate::running::{self, Watch};
+use crate::trace::Trace;
 
 /// The idle times of parts of a trace. They are put together when they are asked for, so that they may come in any order.
 #[pyclass(frozen, module = "idlewise")]
@@ -68,6 +72,33 @@ fn joined(parts: impl IntoIterator<Item = Arc<Part>>) -> Result<Vec<Part>, Error
     Ok(joined)
 }
 
+/// The parts of a trace, counted from `origin` on the source's clock; its own zero is its first arrival.
+fn of_trace(trace: &Requests, model: &DiskModel, origin: Nanos, watch: &Watch) -> Result<Vec<Part>, Error> {
+    let read = |zero: &dyn Fn(&Provenance) -> Nanos| {
+        let begin = |provenance: &Provenance| Ok((zero(provenance), Vec::new()));
+        let take = |(zero, parts): &mut (Nanos, Vec<Arc<Part>>), requests: &Columns| {
+            if *zero < origin {
+                return Err(Error::Value(format!("a request arrives before origin_ns, {}", origin.0)));
+            }
+            let mut requests = requests.clone();
+            requests.arrival.iter_mut().for_each(|at| *at = *at + zero.since(origin));
+            parts.extend(Part::of_requests(&requests, model)?.into_iter().map(Arc::new));
+            Ok(())
+        };
+        trace.each(watch, begin, take)
+    };
+    let ((_, parts), provenance) = match &trace.source {
+        // Where a table's clock begins is known only once it is read.
+        Source::Table(..) => {
+            let (_, provenance) = trace.each(watch, |_| Ok(()), |(), _| Ok(()))?;
+            read(&|_| provenance.origin)?
+        }
+        Source::Files(_) | Source::Memory(_) => read(&|provenance| provenance.origin)?,
+    };
+    Reducer::check(provenance.resolution)?;
+    joined(in_order(parts)?)
+}
+
 /// What another process makes a partial from.
 type Sent<'py> = (Bound<'py, PyBytes>, Disk, u64);
 
@@ -87,16 +118,25 @@ impl Partial {
         columns: Option<&Bound<PyDict>>,
         unit: Option<&str>,
     ) -> PyResult<()> {
-        let mut ordered = Ordered::from(capsule::batches(requests)?, Layout::new(columns, unit)?, self.origin);
-        let model = self.model.clone();
-        let pushed = running::run(py, None, move |watch| {
-            let mut all = Vec::new();
-            while let Some(requests) = ordered.next()? {
-                watch.go_on();
-                all.extend(Part::of_requests(&requests, &model)?.into_iter().map(Arc::new));
+        let (model, origin) = (self.model.clone(), self.origin);
+        let pushed = match requests.cast::<Trace>().ok().map(|trace| trace.get().inner()) {
+            // Its stream counts from its first arrival.
+            Some(_) if columns.is_some() || unit.is_some() => {
+                return Err(value_error("columns= and unit= are for tables: a trace was read with its own"));
             }
-            joined(in_order(all)?)
-        })?;
+            Some(trace) => running::run(py, None, move |watch| of_trace(&trace, &model, origin, watch))?,
+            None => {
+                let mut ordered = Ordered::from(capsule::batches(requests)?, Layout::new(columns, unit)?, origin);
+                running::run(py, None, move |watch| {
+                    let mut all = Vec::new();
+                    while let Some(requests) = ordered.next()? {
+                        watch.go_on();
+                        all.extend(Part::of_requests(&requests, &model)?.into_iter().map(Arc::new));
+                    }
+                    joined(in_order(all)?)
+                })?
+            }
+        };
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         *parts = in_order(parts.iter().cloned().chain(pushed.into_iter().map(Arc::new)).collect())?;
         Ok(())
@@ -112,6 +152,17 @@ impl Partial {
         let mut volumes: Vec<String> = self.parts().iter().map(|part| part.volume().to_owned()).collect();
         volumes.dedup();
         volumes
+    }
+
+    /// Those of one volume.
+    fn __getitem__(&self, volume: &str) -> PyResult<Self> {
+        let parts = self.parts();
+        let first = parts.partition_point(|part| part.volume() < volume);
+        let of_it = parts[first..].iter().take_while(|part| part.volume() == volume).cloned().collect::<Vec<_>>();
+        if of_it.is_empty() {
+            return Err(PyKeyError::new_err(volume.to_owned()));
+        }
+        Ok(Self { parts: Mutex::new(of_it), model: self.model.clone(), origin: self.origin })
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

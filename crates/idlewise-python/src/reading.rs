@@ -98,10 +98,13 @@ impl Requests {
             ..ReadOptions::default()
         };
         let mut reader = Reader::open(paths, &options)?;
+        // Where its clock begins is known with the first requests.
+        let mut next = reader.next()?;
         let mut taken = begin(&reader.provenance())?;
-        while let Some(columns) = reader.next()? {
+        while let Some(columns) = next {
             watch.go_on();
             take(&mut taken, &columns)?;
+            next = reader.next()?;
         }
         Ok((taken, reader.provenance()))
     }
