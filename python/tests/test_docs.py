@@ -18,9 +18,10 @@ def test_documents_run(document, made, tmp_path, monkeypatch):
     (tmp_path / "msr/two.csv.gz").write_bytes(made.read_bytes())
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)
     assert blocks
-    names = {}
+    names = {"__name__": "__main__"}
     for block in blocks:
         exec(compile(block, document, "exec"), names)
     assert (tmp_path / "plan.toml").read_text().startswith("version = 1")
     if len(blocks) > 1:
         assert pl.read_parquet("plans.parquet")["volume"].to_list() == ["host_0", "host_1"]
+        assert pl.read_parquet("fleet.parquet")["volume"].to_list() == ["host_0", "host_1"]

@@ -1,0 +1,163 @@
+"""Idle times and plans of a fleet: a row a volume, from as many files as there are, on one machine or a cluster.
+
+Examples
+--------
+>>> from idlewise import fleet
+>>> fleet.Fleet([{"volume": "hm_0", "error": None}], errors={})
+<idlewise.fleet.Fleet: 1 volumes>
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable
+from typing import Any
+
+from .. import _native
+from .._errors import IdlewiseError
+from .._types import DiskLike, Progress, Size, Time
+from ._engines import Dask, Engine, Processes, engine as _engine
+from ._steps import GROUPS, Job, Reduced, Row, reduce, splits, tune
+
+__all__ = ["Dask", "Engine", "Fleet", "Processes", "analyze"]
+
+
+class Fleet:
+    """The table of a fleet, and the files that could not be read."""
+
+    def __init__(self, rows: list[Row], errors: dict[str, str]) -> None:
+        #: A row a volume: the names of ``idle --by-volume --json`` and of ``tune --by-volume --json``, and ``error``. What is not known
+        #: of a volume is None.
+        self.rows = rows
+        #: Files that were left out, and why.
+        self.errors = errors
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """By column, as ``pl.DataFrame`` and ``pa.table`` take it."""
+        return {name: [row[name] for row in self.rows] for name in self.rows[0]} if self.rows else {}
+
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as Parquet. It needs pyarrow."""
+        try:
+            import pyarrow  # type: ignore[import-untyped, unused-ignore]
+            import pyarrow.parquet  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            raise ImportError("write_parquet needs the package pyarrow") from None
+        pyarrow.parquet.write_table(pyarrow.table(self.to_dict()), path)
+
+    def __repr__(self) -> str:
+        left_out = f", {len(self.errors)} files left out" if self.errors else ""
+        return f"<idlewise.fleet.Fleet: {len(self.rows)} volumes{left_out}>"
+
+
+def analyze(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    mean_slowdown: Time | None = None,
+    max_slowdown: Time | None = None,
+    finish_within: Time | None = None,
+    capacity: Size = "10TB",
+    any_moment: bool = True,
+    disk: DiskLike | None = None,
+    out: str | os.PathLike[str] | None = None,
+    engine: Any = None,
+    workers: int | None = None,
+    skip_bad_files: bool = False,
+    progress: Progress | None = None,
+    **read: Any,
+) -> Fleet:
+    """Reduce each file where it lies, put the parts of each volume together, and make its plan.
+
+    The numbers are those of ``tune_each(scan(paths).idle())``, whatever the engine. Files may be of any time and hold any volumes, but
+    two files must not hold the same time of one volume.
+
+    Parameters
+    ----------
+    paths
+        Files and globs.
+    mean_slowdown, max_slowdown, finish_within, capacity, any_moment
+        As in ``tune``. The plans are meant to be run, so they keep their goal at any moment unless told otherwise.
+    disk
+        The model that serves requests without a response, and that simulations take.
+    out
+        A folder that all workers see. What was done lies there, so a job that was stopped goes on, and another goal is tuned without
+        reading again. Without it a temporary folder is used.
+    engine
+        None for the cores of this machine, ``"dask"`` for a local Dask cluster, ``Dask(client)`` for another one, or an object with ``run``.
+    workers
+        How many processes, of this machine.
+    skip_bad_files
+        Leave out files that cannot be read, and tell them, instead of raising the first error.
+    progress
+        Called with the share done.
+    read
+        How files are read: other options of ``scan``, such as ``columns``.
+
+    Returns
+    -------
+    Fleet
+    """
+    files = _files(paths)
+    if not files:
+        raise IdlewiseError("there is nothing to read: no file was given")
+    goal = {"mean_slowdown": mean_slowdown, "max_slowdown": max_slowdown, "finish_within": finish_within}
+    goal |= {"capacity": capacity, "any_moment": any_moment}
+    model = _disk(disk)
+    run = _engine(engine, workers)
+    with tempfile.TemporaryDirectory(prefix="idlewise-fleet-") as folder:
+        job = Job(os.path.abspath(out or folder), model.to_toml(), read, goal, skip_bad_files)
+        todo = splits(job, files)
+        reduced: list[Reduced] = []
+        for one in run.run(functools.partial(reduce, job), todo):
+            reduced.append(one)
+            _tell(progress, 0.5 * len(reduced) / len(todo))
+        errors = {one.split.path: one.error for one in reduced if one.error is not None}
+        keys = sorted(one.split.key for one in reduced if one.error is None)
+        rows: list[Row] = []
+        for at, some in enumerate(run.run(functools.partial(tune, job, keys), range(GROUPS))):
+            rows += some
+            _tell(progress, 0.5 + 0.5 * (at + 1) / GROUPS)
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        rows = sorted(({name: row.get(name) for name in names} for row in rows), key=lambda row: str(row["volume"]))
+        if out is not None:
+            _save(pathlib.Path(out), rows, errors)
+    return Fleet(rows, errors)
+
+
+def _files(paths: Any) -> list[str]:
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files: list[str] = []
+    for path in (str(os.fspath(one)) for one in several):
+        found = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        if not found:
+            raise FileNotFoundError(f"no file fits {path!r}")
+        files += found
+    return files
+
+
+def _disk(given: DiskLike | None) -> _native.Disk:
+    if given is None:
+        return _native.Partial().idle().disk
+    if isinstance(given, _native.Disk):
+        return given
+    text = os.fspath(given)
+    presets = {name for name, _ in _native.Disk.presets()}
+    return _native.Disk.preset(text) if text in presets else _native.Disk.load(text)
+
+
+def _tell(progress: Progress | None, share: float) -> None:
+    if progress is not None:
+        progress(share)
+
+
+def _save(out: pathlib.Path, rows: list[Row], errors: dict[str, str]) -> None:
+    """The table and what is missing in it, beside the parts."""
+    text = json.dumps({"rows": rows, "errors": errors})
+    new = out / f".fleet.json.{os.getpid()}"
+    new.write_text(text)
+    os.replace(new, out / "fleet.json")

@@ -1,0 +1,91 @@
+"""What runs tasks: the cores of this machine, or Dask."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: So often in a row a task may take its worker with it.
+TRIES = 4
+
+
+class Engine(Protocol):
+    """Anything that can run tasks: an engine of your own has this one method."""
+
+    def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
+        """The results of ``task`` of each, in any order."""
+
+
+class Processes:
+    """The cores of this machine. A worker that dies, as for want of memory, is replaced, and what it did is done again."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or os.cpu_count() or 1
+
+    def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
+        """The results of ``task`` of each, in any order."""
+        left = list(range(len(of)))
+        tries = 0
+        # Threads do not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        while left:
+            done: list[int] = []
+            with ProcessPoolExecutor(self._workers, mp_context=context, initializer=_one_thread) as pool:
+                try:
+                    futures = {pool.submit(task, of[at]): at for at in left}
+                    for future in as_completed(futures):
+                        result = future.result()
+                        done.append(futures[future])
+                        yield result
+                except BrokenProcessPool:
+                    tries = 0 if done else tries + 1
+                    if tries == TRIES:
+                        raise
+                finally:
+                    pool.shutdown(wait=True, cancel_futures=True)
+            left = [at for at in left if at not in set(done)]
+
+
+def _one_thread() -> None:
+    """A worker a core: none of them has more to do at a time."""
+    os.environ["RAYON_NUM_THREADS"] = "1"
+
+
+class Dask:
+    """A Dask cluster: its client, the address of its scheduler, or nothing for workers on this machine."""
+
+    def __init__(self, client: Any = None) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise ImportError("engine='dask' needs idlewise[dask]") from None
+        client_of: Any = distributed.Client
+        self._client = client if isinstance(client, client_of) else client_of(client)
+
+    def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
+        """The results of ``task`` of each, in any order."""
+        import distributed
+
+        as_they_end: Any = distributed.as_completed
+        futures = self._client.map(task, of, pure=False, retries=TRIES)
+        for _, result in as_they_end(futures, with_results=True):
+            yield result
+
+
+def engine(of: Any, workers: int | None) -> Engine:
+    """By its name, or one that was given."""
+    if of is None:
+        return Processes(workers)
+    if of == "dask":
+        return Dask()
+    if hasattr(of, "run"):
+        found: Engine = of
+        return found
+    raise ValueError(f"no engine is called {of!r}: None for the cores of this machine, 'dask', or an object with run")

@@ -1,0 +1,123 @@
+"""Fleets: the same numbers by any engine, whatever happens to workers and files."""
+
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import polars as pl
+import pytest
+
+import idlewise as iw
+from idlewise import fleet
+
+GOAL = {"mean_slowdown": "2ms", "max_slowdown": "60ms"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A trace of five volumes, cut by time into six files with all of them; one volume has too few requests for a plan."""
+    folder = tmp_path_factory.mktemp("fleet")
+    rows, at = [], 128166372000000000
+    for k in range(12_000):
+        at += (k * k % 97) * 20_000 + (k % 50 == 0) * 30_000_000
+        host = "lonely" if k == 7000 else f"host{k * 7 % 4}"
+        rows.append(f"{at},{host},0,{'Read' if k % 4 else 'Write'},{k * 4096},4096,{40_000 + k % 7 * 9_000}")
+    paths = []
+    for number in range(6):
+        path = folder / f"{number}.csv"
+        path.write_text("\n".join(rows[number * 2000 : (number + 1) * 2000]) + "\n")
+        paths.append(path)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def expected(files):
+    """One pass over everything."""
+    idle = iw.scan(files).idle()
+    plans = {row["volume"]: row for row in iw.tune_each(idle, any_moment=True, **GOAL).rows()}
+    return [{**row, **plans[row["volume"]]} for row in sorted(idle.by_volume().rows(), key=lambda row: row["volume"])]
+
+
+def test_any_machine_gives_the_numbers_of_one_pass(files, expected, tmp_path):
+    shares = []
+    found = fleet.analyze([str(files[0].parent / "*.csv")], out=tmp_path, workers=2, progress=shares.append, **GOAL)
+    assert found.rows == expected and found.errors == {}
+    assert {row["volume"] for row in found.rows if row["error"]} == {"lonely_0"}
+    assert shares[-1] == 1.0 and shares == sorted(shares)
+    found.write_parquet(tmp_path / "fleet.parquet")
+    assert pl.read_parquet(tmp_path / "fleet.parquet")["requests"].sum() == 12_000
+    assert pl.DataFrame(found.to_dict()).height == 5
+
+    # It goes on with what is there: nothing is read again, for another goal neither.
+    told = {path: path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/*")}
+    assert fleet.analyze(files, out=tmp_path, workers=2, **GOAL).rows == expected
+    gentler = fleet.analyze(files, out=tmp_path, workers=2, mean_slowdown="500us", max_slowdown="60ms")
+    assert gentler.rows[0]["mean_slowdown_s"] <= 0.0005 < expected[0]["mean_slowdown_s"]
+    assert told == {path: path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/*")}
+
+
+def test_dask_gives_the_same(files, expected, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            assert fleet.analyze(files, out=tmp_path, engine=fleet.Dask(client), **GOAL).rows == expected
+
+
+def children():
+    """Workers of this process."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, rest = stat.read_text().split(" ", 1)
+            command = (stat.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(rest.rsplit(")", 1)[1].split()[1]) == os.getpid() and b"spawn_main" in command:
+            yield int(number)
+
+
+def test_workers_that_are_killed_change_nothing(files, expected, tmp_path):
+    killed = []
+    over = threading.Event()
+
+    def kill():
+        while not over.is_set() and len(killed) < 2:
+            for worker in list(children())[:1]:
+                time.sleep(0.3)
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
+            time.sleep(0.5)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        assert fleet.analyze(files, out=tmp_path, workers=2, **GOAL).rows == expected
+    finally:
+        over.set()
+        killer.join()
+    assert killed
+
+
+def test_a_bad_file_is_told(files, expected, tmp_path):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("128166372000000000,host9,0,Read,0,4096,40000\nnonsense\n")
+    with pytest.raises(iw.IdlewiseError, match="bad.csv"):
+        fleet.analyze([*files, bad], workers=1, **GOAL)
+    found = fleet.analyze([*files, bad], workers=1, skip_bad_files=True, **GOAL)
+    assert found.rows == expected and list(found.errors) == [str(bad)]
+
+
+def test_files_of_the_same_time_are_told_for_the_volume(files, tmp_path):
+    again = tmp_path / "again.csv"
+    again.write_text("".join(line for line in files[2].open() if ",host1," in line))
+    found = fleet.analyze([*files, again], workers=1, **GOAL)
+    wrong = {row["volume"]: row["error"] for row in found.rows if row["error"]}
+    assert "overlap" in wrong["host1_0"] and set(wrong) == {"host1_0", "lonely_0"}
+
+
+def test_what_cannot_be_asked_is_an_error():
+    with pytest.raises(FileNotFoundError, match="no file fits"):
+        fleet.analyze("/nowhere/*.csv", **GOAL)
+    with pytest.raises(ValueError, match="no engine is called 'ray'"):
+        fleet.analyze(__file__, engine="ray", **GOAL)
