@@ -84,10 +84,13 @@ def test_workers_that_are_killed_change_nothing(files, expected, tmp_path):
     def kill():
         while not over.is_set() and len(killed) < 2:
             for worker in list(children())[:1]:
-                time.sleep(0.3)
-                os.kill(worker, signal.SIGKILL)
+                try:
+                    os.kill(worker, signal.SIGKILL)
+                except ProcessLookupError:
+                    # It has ended meanwhile.
+                    continue
                 killed.append(worker)
-            time.sleep(0.5)
+            time.sleep(0.3 if killed else 0.01)
 
     killer = threading.Thread(target=kill)
     killer.start()
