@@ -1,5 +1,8 @@
 //! Makes docs/deadlines.md from the traces in the folder IDLEWISE_TRACES: `make deadlines`. The service is played on each of them.
 
+#[path = "tables/traces.rs"]
+mod traces;
+
 use std::fmt::Write;
 use std::path::Path;
 
@@ -10,19 +13,8 @@ use idlewise::{Bytes, Nanos};
 use idlewise_service::play::{Disk, Foreground, play};
 use idlewise_service::{Config, WhenBehind};
 
-/// Name for people, and file.
-const TRACES: [(&str, &str); 10] = [
-    ("hplajw", "hplajw.1week.srt"),
-    ("MySQL server", "blkreplay_linux-mysql.load.gz"),
-    ("MS SQL server", "blkreplay_windows-mssql.load.gz"),
-    ("shared server", "blkreplay_windows-shared-server.load.gz"),
-    ("cloudPhysics", "cloudPhysicsIO.vscsi"),
-    ("MSR wdev_1", "msr/wdev_1.csv"),
-    ("MSR wdev_3", "msr/wdev_3.csv"),
-    ("MSR web_3 (damaged)", "msr/web_3.damaged.txt.xz"),
-    ("MSR hm_0 (excerpt)", "msr/hm_0.excerpt.csv"),
-    ("Hadoop node", "blktrace-hadoop/e9.cpu0-3.tar.xz"),
-];
+/// So many of the traces are of disks of servers and workstations.
+const OF_MACHINES: usize = 10;
 const EVERY_DAYS: [u64; 3] = [14, 30, 90];
 const SIZE: Bytes = Bytes(30_000_000_000_000);
 const USUAL: (Nanos, Nanos) = (Nanos::from_millis(1), Nanos::from_millis(50));
@@ -44,9 +36,11 @@ fn main() {
          requests that came while the disk was verified. \"late\" is by how much the latest pass missed its deadline.\n\n\
          | Trace, disk | Behind | 14 days | 30 days | 90 days |\n|---|---|---|---|---|\n",
     );
-    for (name, file) in TRACES {
+    for &(name, file) in &traces::TRACES[..OF_MACHINES] {
         let trace = open(&[Path::new(&folder).join(file)], &options).expect("the trace is readable");
         let disks = Idleness::of_trace(&trace, &model).expect("the model has read and write times");
+        // "two disks" are told apart here.
+        let name = name.split(',').next().unwrap_or(name);
         let is_one = disks.len() == 1;
         for idleness in disks {
             let of = if is_one { name.to_string() } else { format!("{name}, {}", idleness.volume) };

@@ -5,6 +5,8 @@
 mod drives;
 #[path = "tables/dsn2008.rs"]
 mod dsn2008;
+#[path = "tables/traces.rs"]
+mod traces;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -19,31 +21,6 @@ use idlewise::trace::{ReadOptions, open};
 use idlewise::tune::{Arrivals, Goal, Question, baselines, heldout, tune};
 use idlewise::{Bytes, Nanos};
 
-/// Name for people, and file.
-const TRACES: [(&str, &str); 22] = [
-    ("hplajw, two disks", "hplajw.1week.srt"),
-    ("MySQL server", "blkreplay_linux-mysql.load.gz"),
-    ("MS SQL server", "blkreplay_windows-mssql.load.gz"),
-    ("shared server", "blkreplay_windows-shared-server.load.gz"),
-    ("cloudPhysics", "cloudPhysicsIO.vscsi"),
-    ("MSR wdev_1", "msr/wdev_1.csv"),
-    ("MSR wdev_3", "msr/wdev_3.csv"),
-    ("MSR web_3 (damaged)", "msr/web_3.damaged.txt.xz"),
-    ("MSR hm_0 (excerpt)", "msr/hm_0.excerpt.csv"),
-    ("Hadoop node", "blktrace-hadoop/e9.cpu0-3.tar.xz"),
-    ("phone, music", "nexus5/log131_music.txt.xz"),
-    ("phone, Twitter", "nexus5/log186_twitter.txt.xz"),
-    ("phone, download", "nexus5/log156_download.txt.xz"),
-    ("phone, Facebook", "nexus5/log191_facebook.txt.xz"),
-    ("phone, YouTube", "nexus5/log152_YouTube.txt.xz"),
-    ("phone, e-mail", "nexus5/log111_email.txt.xz"),
-    ("phone, calls", "nexus5/log146_callIn.txt.xz"),
-    ("phone, calls out", "nexus5/log147_callout.txt.xz"),
-    ("phone, booting (clock jumps)", "nexus5/log176_Booting.txt.xz"),
-    ("phone, game (UFS)", "pixel6a/genshin_impact_exec.csv.gz"),
-    ("phone, Telegram (UFS)", "pixel6a/telegram_exec.csv.gz"),
-    ("NVMe (0.7 s)", "blktrace-hadoop/nvme.blkparse.txt.xz"),
-];
 const TABLE_3: [&str; 4] = ["hplajw, two disks", "MySQL server", "MS SQL server", "cloudPhysics"];
 const GOALS_US: [u64; 5] = [250, 500, 1_000, 2_000, 4_000];
 const LONGEST: Nanos = Nanos::from_millis(50);
@@ -69,7 +46,7 @@ fn main() {
         let trace = open(&[Path::new(&folder).join(file)], &options).expect("the trace is readable");
         (name, Idleness::of_trace(&trace, &model).expect("the model has read and write times"))
     };
-    let traces: Vec<(&str, Vec<Idleness>)> = TRACES.into_iter().map(load).collect();
+    let traces: Vec<(&str, Vec<Idleness>)> = traces::TRACES.into_iter().map(load).collect();
     let mut text = String::from(
         "# Results\n\nMade by `make tables`. All but the last table is simulated, with the times of the Hitachi Ultrastar 15K450 of DSN 2012 \
          and a maximum slowdown of 50 ms. Traces: see the tests' folder; where a trace has no response times, that disk serves \
