@@ -8,7 +8,7 @@
 #                docs/commands.md; OPTIONS="--fs xfs --resume" adds another file system, "--seconds 10" takes a shorter time
 # make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
 # make deadlines   docs/deadlines.md, from real traces: whether disks are verified in time
-# make month   a month of the service on 40 disks in the emulated machine, with a clock that is sped up, in about an hour: what it holds
+# make month   a month of the service on 40 disks in the emulated machine, with a clock that is sped up, in about half an hour: what it holds
 # make deny    licences, sources and known faults of everything that is depended on
 # make publishable   each crate as a registry would get it
 # make bench-key-value   reads of a key-value store beside its compaction on the emulated disk, in about twenty minutes: docs/embedding.md

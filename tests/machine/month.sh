@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs in the emulated machine: a month of the service on 40 disks, with a clock that is sped up, while a disk is taken out and put back each
-# hour. A line for each day: what the service holds. `make month` runs it.
+# Runs in the emulated machine: a month of the service on 40 disks, with a clock that is sped up, while a disk is taken out and put back at each
+# step of it. A line for each day: what the service holds. `make month` runs it.
 STEP_MINUTES=50
 DAYS=${1:-30}
 DISKS=${2:-40}
