@@ -12,7 +12,7 @@ use idlewise::idle::Idleness;
 use idlewise::simulate::{Run, Summary, scrub};
 use idlewise::tune::{
     Arrivals, Baseline, FrontierPoint, Goal, PlanFile, Predicted, Schedule, Validation, baselines, baselines_of_plan,
-    frontier, mean_to_keep, shaped, tune, validate,
+    frontier, mean_to_keep, steps_or, tune,
 };
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
@@ -202,21 +202,12 @@ impl Arguments {
         let progress = Progress::new("tuning");
         let plan = tune(disks, &input.model, goal, self.arrivals(), &|done| progress.share(done))?;
         drop(progress);
-        let waiting = Chosen { schedule: Schedule::Waiting(plan.policy()), validation: None };
         if !self.shaped {
-            return Ok(waiting);
+            return Ok(Chosen { schedule: Schedule::Waiting(plan.policy()), validation: None });
         }
         let progress = Progress::new("validating");
-        let validation = validate(disks, &input.model, goal, &|done| progress.share(done));
-        drop(progress);
-        let steps = shaped(disks, &input.model, goal, validation.context);
-        let steps = steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > plan.outcome.scrubbed);
-        // Steps that win elsewhere but not here are not taken either.
-        let validation = Some(Validation { chosen: steps.is_some(), ..validation });
-        Ok(match steps {
-            Some((steps, _)) => Chosen { schedule: Schedule::Shaped(steps), validation },
-            None => Chosen { validation, ..waiting },
-        })
+        let (schedule, validation) = steps_or(&plan, disks, &input.model, goal, &|done| progress.share(done));
+        Ok(Chosen { schedule, validation: Some(validation) })
     }
 
     /// Tunes for some disks, writes the plan and the page.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use idlewise::disk::{DiskModel, LARGEST_REQUEST};
 use idlewise::idle;
 use idlewise::simulate::{Summary, scrub};
-use idlewise::tune::{Arrivals, Gentlest, Goal, PlanFile, Predicted, Schedule, gentlest, shaped, tune, validate};
+use idlewise::tune::{Arrivals, Gentlest, Goal, PlanFile, Predicted, Schedule, gentlest, steps_or, tune};
 use idlewise::{Bytes, Nanos};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -80,16 +80,10 @@ impl Aim {
     ) -> Result<(Plan, Map<String, Value>), Error> {
         let goal = self.goal(disks, model, watch)?;
         let plan = tune(disks, model, &goal, self.arrivals, &|done| watch.share(done))?;
-        let mut schedule = Schedule::Waiting(plan.policy());
-        if self.shaped {
-            let validation = validate(disks, model, &goal, &|done| watch.share(done));
-            let steps = shaped(disks, model, &goal, validation.context);
-            if let Some((steps, _)) =
-                steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > plan.outcome.scrubbed)
-            {
-                schedule = Schedule::Shaped(steps);
-            }
-        }
+        let schedule = match self.shaped {
+            true => steps_or(&plan, disks, model, &goal, &|done| watch.share(done)).0,
+            false => Schedule::Waiting(plan.policy()),
+        };
         let run = scrub(disks, model, goal.p99_slowdown, |_| schedule.policy());
         if run.outcome.background_requests == 0 {
             let mean = goal.mean_slowdown.max(LEAST);

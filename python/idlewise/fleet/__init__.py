@@ -107,7 +107,7 @@ def analyze(
         raise IdlewiseError("there is nothing to read: no file was given")
     goal = {"mean_slowdown": mean_slowdown, "max_slowdown": max_slowdown, "finish_within": finish_within}
     goal |= {"capacity": capacity, "any_moment": any_moment}
-    model = _disk(disk)
+    model = _native.Partial(disk=disk).idle().disk
     run = _engine(engine, workers)
     with tempfile.TemporaryDirectory(prefix="idlewise-fleet-") as folder:
         job = Job(os.path.abspath(out or folder), model.to_toml(), read, goal, skip_bad_files)
@@ -138,16 +138,6 @@ def _files(paths: Any) -> list[str]:
             raise FileNotFoundError(f"no file fits {path!r}")
         files += found
     return files
-
-
-def _disk(given: DiskLike | None) -> _native.Disk:
-    if given is None:
-        return _native.Partial().idle().disk
-    if isinstance(given, _native.Disk):
-        return given
-    text = os.fspath(given)
-    presets = {name for name, _ in _native.Disk.presets()}
-    return _native.Disk.preset(text) if text in presets else _native.Disk.load(text)
 
 
 def _tell(progress: Progress | None, share: float) -> None:

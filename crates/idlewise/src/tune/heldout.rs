@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::Goal;
 use super::waiting::Waits;
+use super::{Goal, Plan, Schedule};
 use crate::disk::DiskModel;
 use crate::idle::Idleness;
 use crate::policy::{Policy, Waiting};
@@ -69,6 +69,22 @@ pub struct Validation {
     pub context: bool,
     /// Whether that is enough to choose it.
     pub chosen: bool,
+}
+
+/// Steps instead of a plan, if they are worth their trouble on times held out, and scrub more on these disks as well; else the plan. And
+/// what was found on the times held out. `progress` is told the share done.
+pub fn steps_or(
+    plan: &Plan,
+    disks: &[Idleness],
+    model: &DiskModel,
+    goal: &Goal,
+    progress: &(dyn Fn(f64) + Sync),
+) -> (Schedule, Validation) {
+    let validation = validate(disks, model, goal, progress);
+    let steps = super::shaped(disks, model, goal, validation.context);
+    let steps = steps.filter(|(_, outcome)| validation.chosen && outcome.scrubbed > plan.outcome.scrubbed);
+    let validation = Validation { chosen: steps.is_some(), ..validation };
+    (steps.map_or(Schedule::Waiting(plan.policy()), |(steps, _)| Schedule::Shaped(steps)), validation)
 }
 
 /// Holds each quarter of the time out once, fits Waiting and both kinds of Shaped to the rest, and compares them on it.

@@ -25,7 +25,7 @@ pub use frontier::{FrontierPoint, frontier, upper_edge};
 pub use gentlest::{Gentlest, gentlest, smallest};
 pub use goal::{Allowed, Arrivals, Goal, RARE, TuneError};
 pub use grid::{Cell, grid};
-pub use heldout::{Validation, validate};
+pub use heldout::{Validation, steps_or, validate};
 pub use moments::mean_to_keep;
 pub use plan::{Plan, PlanError, PlanFile, Predicted, Schedule};
 pub use point::{OperatingPoint, Trained, best_within, chosen_within};
