@@ -4,9 +4,9 @@
 . /lib/layouts.sh
 
 export XDG_RUNTIME_DIR=/run
-fault_disk slow-0 --cache 1us
+fault_disk slow-0 --cache 3ms
 left=$disk
-fault_disk slow-1 --cache 1us
+fault_disk slow-1 --cache 3ms
 right=$disk
 for file in /tmp/slow-0.img /tmp/slow-1.img; do truncate -s 64M "$file"; done
 raid1 md0 32704 "$left" "$right"
@@ -150,14 +150,14 @@ step put-back cat /tmp/put-back
 step degraded cat /tmp/degraded
 step notes sh -c 'ls /run/idlewise/*.knobs 2>/dev/null'
 
-# Another array on the same disks: md would have it wait, so the check is ended, and not begun.
+# Another array on the same disks: md would have it wait, so the check is ended, and not begun. It looks once a second, and this takes longer.
 two_partitions() {
     partitions "/tmp/$1.img" '\000\010\000\000\000\000\001\000' '\000\010\001\000\000\200\000\000'
     fault_disk "$@"
 }
-two_partitions pair-0 --cache 1us
+two_partitions pair-0 --cache 20ms
 left=$disk
-two_partitions pair-1 --cache 1us
+two_partitions pair-1 --cache 20ms
 right=$disk
 raid1 md2 32704 "${left}1" "${right}1"
 raid1 md3 16320 "${left}2" "${right}2"

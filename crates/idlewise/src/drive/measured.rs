@@ -13,7 +13,7 @@ pub struct Measured {
     pub slowdown_sum: TotalTime,
     /// Longest slowdown.
     pub max_slowdown: Nanos,
-    /// Requests slowed by more than a limit, if one is set, and the sum of their slowdowns.
+    /// Requests slowed by more than a limit, if one is set, and the sum of their slowdowns; both with what comparing has shown.
     pub slowed: (u64, TotalTime),
     /// Sum of response times.
     pub response_sum: TotalTime,

@@ -162,11 +162,12 @@ impl SecondClock {
         // However requests were to be compared, a step delays none by more than it takes, and what moving the head back does.
         let most = response.since(slowdown).min(self.longest_step + self.displacement.cost());
         let unseen = self.experiment.served(arrival, response, slowdown).min(most);
-        self.measured.slowdown_sum += Nanos(slowdown.0.saturating_add(unseen.0));
+        let charged = Nanos(slowdown.0.saturating_add(unseen.0));
+        self.measured.slowdown_sum += charged;
         self.measured.max_slowdown = self.measured.max_slowdown.max(slowdown);
-        if self.limit.is_some_and(|limit| slowdown > limit) {
+        if self.limit.is_some_and(|limit| charged > limit) {
             self.measured.slowed.0 += 1;
-            self.measured.slowed.1 += slowdown;
+            self.measured.slowed.1 += charged;
         }
         self.measured.response_sum += response;
         (self.served, self.undisturbed, self.idle_since) = (at, undisturbed, at);

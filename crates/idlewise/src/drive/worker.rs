@@ -431,9 +431,9 @@ mod tests {
             };
             assert_eq!(size, SIZE);
         });
-        // It wakes no more often than it sleeps for a millisecond, however long a busy machine takes.
+        // It wakes no more often than it sleeps for a millisecond, however long a busy machine takes; that may be longer than its wait.
         let most = 20 + began.elapsed().as_millis();
-        assert!((2..most).contains(&sleeps), "{sleeps}");
+        assert!((1..most).contains(&sleeps), "{sleeps}");
     }
 
     /// As a runtime's, but that it is to be polled.
