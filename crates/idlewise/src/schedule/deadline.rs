@@ -4,8 +4,9 @@ use super::Forecast;
 
 /// A pass begins so many times as long before its deadline as it may take.
 const AHEAD: f64 = 3.0;
-/// And so much of the time between two deadlines at least.
+/// And so much of the time between two deadlines at least, and up to so much more.
 const LEAST_AHEAD: f64 = 0.25;
+const APART: f64 = 0.25;
 
 /// When a disk is to be verified: each pass is over so long after the one before. Times are seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,7 +17,7 @@ pub struct Deadline {
     pub last: Option<f64>,
     /// Since when the disk is known here.
     pub known_since: f64,
-    /// Between 0 and 1, another for each disk: the first deadlines of disks that came together are that far apart.
+    /// Between 0 and 1, another for each disk: passes of disks that are due together begin that far apart.
     pub spread: f64,
 }
 
@@ -37,12 +38,9 @@ pub enum Standing {
 }
 
 impl Deadline {
-    /// When the next pass has to be over. The first is due after half the time to all of it.
+    /// When the next pass has to be over.
     pub fn at(&self) -> f64 {
-        match self.last {
-            Some(last) => last + self.every_s,
-            None => self.known_since + self.every_s * (0.5 + 0.5 * self.spread.clamp(0.0, 1.0)),
-        }
+        self.last.unwrap_or(self.known_since) + self.every_s
     }
 
     /// When it begins; `whole` is how long all of it may take. What takes a short time rests before it, what takes long does not. Where
@@ -50,7 +48,8 @@ impl Deadline {
     pub fn begins(&self, whole: Option<Forecast>) -> f64 {
         let unknown = if self.last.is_some() { 0.5 * self.every_s } else { self.every_s };
         let ahead = whole.map_or(unknown, |forecast| AHEAD * forecast.late_s);
-        self.at() - ahead.clamp(LEAST_AHEAD * self.every_s, self.every_s)
+        let least = LEAST_AHEAD + APART * self.spread.clamp(0.0, 1.0);
+        self.at() - ahead.clamp(least * self.every_s, self.every_s)
     }
 
     /// How it stands at a moment, with what is expected of the rest of it.
@@ -101,14 +100,15 @@ mod tests {
     fn a_pass_begins_early_enough() {
         let deadline = Deadline { every_s: 14.0 * DAY, last: Some(100.0 * DAY), known_since: 0.0, spread: 0.3 };
         assert_eq!(deadline.at(), 114.0 * DAY);
-        // Short ones a quarter before; longer ones three times as long as they take; the longest at once.
-        assert_eq!(deadline.begins(takes(DAY)), 110.5 * DAY);
+        // Short ones a quarter before, or up to a half; longer ones three times as long as they take; the longest at once.
+        assert_eq!(Deadline { spread: 0.0, ..deadline }.begins(takes(DAY)), 110.5 * DAY);
+        assert_eq!(Deadline { spread: 1.0, ..deadline }.begins(takes(DAY)), 107.0 * DAY);
         assert_eq!(deadline.begins(takes(2.0 * DAY)), 108.0 * DAY);
         assert_eq!(deadline.begins(takes(10.0 * DAY)), 100.0 * DAY);
         assert_eq!(deadline.begins(takes(f64::INFINITY)), 100.0 * DAY);
         assert_eq!(deadline.begins(None), 107.0 * DAY);
         let first = Deadline { last: None, known_since: 100.0 * DAY, ..deadline };
-        assert_eq!((first.at() / DAY, first.begins(None) / DAY), (109.1, 95.1));
+        assert_eq!((first.at() / DAY, first.begins(None) / DAY), (114.0, 100.0));
     }
 
     #[test]
@@ -129,14 +129,14 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the clock shows: a pass is never begun before the one before was due to end, nor later than a quarter before it is due.
+        /// Whatever the clock shows: a pass is never begun before the one before has ended, nor later than a quarter before it is due.
         #[test]
         fn it_begins_between(every in 1.0..1e8f64, last in -1e10..1e10f64, long in 0.0..1e9f64, spread in -1.0..2.0f64) {
             let deadline = Deadline { every_s: every, last: Some(last), known_since: 0.0, spread };
             let begins = deadline.begins(takes(long));
             prop_assert!(begins >= last - 1e-3 && begins <= deadline.at() - 0.25 * every + 1e-3);
             let first = Deadline { last: None, ..deadline };
-            prop_assert!(first.at() >= 0.5 * every && first.at() <= every * 1.0001);
+            prop_assert_eq!(first.at(), every);
         }
     }
 }
