@@ -1,10 +1,11 @@
 //! Finds the disks of the machine. Each is opened on a thread of its own: one that does not answer holds up no other.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use idlewise_linux::scrub::{Pass, StateFolder};
 
@@ -20,10 +21,14 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 /// One that has not answered for so long is said not to.
 const SILENT: Duration = Duration::from_secs(10);
 
+/// What has not changed is asked again after so long.
+const AGAIN: Duration = Duration::from_secs(60);
+
 /// A disk that was away for so long is forgotten.
 const FORGOTTEN_S: f64 = 180.0 * 86_400.0;
 
 /// What was found at a path.
+#[derive(Clone)]
 pub enum Found {
     /// A disk, and what its checkpoint holds.
     There(Box<Present>, Option<Box<Pass>>),
@@ -33,26 +38,65 @@ pub enum Found {
     Silent(Option<String>),
 }
 
-/// Those that were asked and have not answered.
+/// Those that were asked and have not answered, and what the others were found to be.
 #[derive(Default)]
 pub struct Finder {
-    asked: BTreeMap<PathBuf, (Receiver<Found>, Instant)>,
+    asked: BTreeMap<PathBuf, Asked>,
+    known: BTreeMap<PathBuf, (Stamp, Instant, Found)>,
+}
+
+/// One that was asked: how it will answer, since when, and what it was then.
+struct Asked {
+    answer: Receiver<Found>,
+    since: Instant,
+    stamp: Option<Stamp>,
+}
+
+/// While these stay the same, so do a disk and its checkpoint.
+#[derive(Clone, PartialEq)]
+struct Stamp {
+    /// The kernel counts the disks that it has seen (since Linux 5.15).
+    sequence: String,
+    sectors: String,
+    /// When a checkpoint, of whichever disk, was last replaced.
+    saved: SystemTime,
+}
+
+impl Stamp {
+    /// That of a whole disk; nothing where the kernel does not tell.
+    fn of(path: &Path, states: &StateFolder) -> Option<Self> {
+        let folder = Path::new("/sys/class/block").join(path.file_name()?);
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let saved = fs::metadata(states.path()).ok()?.modified().ok()?;
+        Some(Self { sequence: read("diskseq")?, sectors: read("size")?, saved })
+    }
 }
 
 impl Finder {
     /// Looks at all disks, and devices that are named.
     pub fn look(&mut self, config: &Config, states: &StateFolder) -> Vec<(PathBuf, Found)> {
         let paths = paths(config);
-        for path in &paths {
-            self.asked.entry(path.clone()).or_insert_with(|| (ask(path, states), Instant::now()));
+        let mut stamps: BTreeMap<_, _> = paths.iter().map(|path| (path.clone(), Stamp::of(path, states))).collect();
+        self.known.retain(|path, (stamp, since, _)| {
+            since.elapsed() < AGAIN && stamps.get(path).is_some_and(|now| now.as_ref() == Some(stamp))
+        });
+        for path in paths.iter().filter(|path| !self.known.contains_key(*path)) {
+            let stamp = stamps.remove(path).flatten();
+            let begin = || Asked { answer: ask(path, states), since: Instant::now(), stamp };
+            self.asked.entry(path.clone()).or_insert_with(begin);
         }
         let until = Instant::now() + AT_ONCE;
         let mut all = Vec::new();
         for path in paths {
-            let Some((answer, since)) = self.asked.get(&path) else { continue };
-            let found = match answer.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            let Some(asked) = self.asked.get(&path) else {
+                all.extend(self.known.get(&path).map(|(.., found)| (path, found.clone())));
+                continue;
+            };
+            let since = asked.since;
+            let found = match asked.answer.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(found) => {
-                    self.asked.remove(&path);
+                    let stamp = self.asked.remove(&path).and_then(|asked| asked.stamp);
+                    self.known.extend(stamp.map(|stamp| (path.clone(), (stamp, since, found.clone()))));
                     found
                 }
                 Err(_) => {
