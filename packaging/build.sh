@@ -19,7 +19,7 @@ declare -A deb=([x86_64]=amd64 [aarch64]=arm64)
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export LIBBPF_SYS_LIBRARY_PATH=$libraries
 [ "$arch" = "$(uname -m)" ] || export AR=$arch-linux-gnu-ar
-RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --profile dist --workspace --bin idlewise --features static --target "$triple"
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --profile dist --workspace --exclude idlewise-python --bin idlewise --features static --target "$triple"
 built=$target/$triple/dist/idlewise
 
 rm -rf "$tree"
