@@ -60,6 +60,10 @@ fn root_the_page_can_be_read_by_everyone() {
             assert!(found.is_empty(), "{address} at {width}, {scheme}: {found:#?}");
         }
     }
+    // What is verified is all of it in the end, and nobody used it.
+    page.load(&format!("{home}/disks/{name}"));
+    let widths = "[...document.querySelectorAll('.map .done')].map(one => one.getAttribute('width') * one.getAttribute('fill-opacity'))";
+    assert_eq!(page.run(&format!("Math.round({widths}.reduce((sum, width) => sum + width, 0))")), json!(1000));
     // It follows what happens, and asks nobody else.
     page.load(&home);
     let before = page.run("document.body.innerText");

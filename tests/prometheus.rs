@@ -78,6 +78,14 @@ fn root_prometheus_reads_the_metrics() {
     let output = check.wait_with_output().unwrap();
     assert!(output.status.success() && common::stderr(&output).is_empty(), "{}", common::stderr(&output));
 
+    // The same in a file, for who opens no port.
+    let output = common::run(&["metrics", "--output", &at("idlewise.prom"), "--socket", &at("control")]);
+    assert!(output.status.success(), "{}", common::stderr(&output));
+    let names =
+        |text: &str| text.lines().filter_map(|line| Some(line.split_once(' ')?.0.to_string())).collect::<Vec<_>>();
+    assert_eq!(names(&fs::read_to_string(at("idlewise.prom")).unwrap()), names(&metrics));
+    assert!(metrics.contains("le=\"+Inf\"") && metrics.contains("slowdown_seconds_bucket"), "{metrics}");
+
     // From the network it is only read, and by the names of this machine.
     let status = |request: &str, host: &str| ask(request, host).map(|(status, _)| status);
     assert_eq!((status("GET /", "127.0.0.1"), status("GET /", "store1:9927")), (Some(200), Some(200)));

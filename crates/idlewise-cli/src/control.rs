@@ -169,8 +169,17 @@ pub fn looked_after() -> BTreeMap<String, (String, f64)> {
     status["disks"].as_array().into_iter().flatten().filter_map(of).collect()
 }
 
-/// What the daemon answers.
+/// What a daemon answers to a question, as a text.
+pub fn asked(to: &To, path: &str) -> anyhow::Result<String> {
+    answer(&to.socket, "GET", path, b"")
+}
+
+/// What the daemon answers, which is JSON.
 fn ask(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<serde_json::Value> {
+    serde_json::from_str(&answer(socket, method, path, body)?).context("the daemon's answer is no JSON")
+}
+
+fn answer(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<String> {
     let shown = socket.display();
     let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
@@ -192,5 +201,5 @@ fn ask(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<s
     if head.split(' ').nth(1) != Some("200") {
         bail!("{}", text.trim());
     }
-    serde_json::from_str(text).context("the daemon's answer is no JSON")
+    Ok(text.into())
 }

@@ -70,6 +70,16 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         ],
     ),
     (
+        &["metrics"],
+        &[
+            ("idlewise metrics", "What Prometheus would be told"),
+            (
+                "idlewise metrics --output /var/lib/prometheus/node-exporter/idlewise.prom",
+                "The same for the textfile collector of node_exporter, every minute by a timer",
+            ),
+        ],
+    ),
+    (
         &["notify"],
         &[
             ("idlewise notify --test", "Whether messages arrive, by what the configuration says"),

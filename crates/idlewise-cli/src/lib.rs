@@ -21,6 +21,7 @@ mod input;
 mod live;
 mod made;
 mod memory;
+mod metrics;
 mod notify;
 mod output;
 mod overview;
@@ -77,6 +78,7 @@ enum Command {
     Start(control::StartArguments),
     Acknowledge(control::AcknowledgeArguments),
     History(history::Arguments),
+    Metrics(metrics::Arguments),
     Notify(notify::Arguments),
     Run(Box<run::Arguments>),
     /// Let go what `run` holds, when that is gone
@@ -174,6 +176,7 @@ fn whole() -> ExitCode {
         Command::Start(arguments) => control::start(&arguments),
         Command::Acknowledge(arguments) => control::acknowledge(&arguments),
         Command::History(arguments) => history::run(&arguments),
+        Command::Metrics(arguments) => metrics::run(&arguments),
         Command::Notify(arguments) => notify::run(&arguments),
         Command::Reliability(arguments) => reliability::run(&arguments),
         Command::OwnerScrub(arguments) => owner_scrub::run(&arguments),

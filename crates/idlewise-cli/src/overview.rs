@@ -32,6 +32,7 @@ const GROUPS: &[Group] = &[
             ("start", "Have the daemon begin a pass now"),
             ("acknowledge", "Tell the daemon that bad blocks are known"),
             ("history", "Show the passes of a disk"),
+            ("metrics", "Print the metrics of the daemon for Prometheus"),
             ("notify", "Send the messages of the daemon"),
         ],
     ),

@@ -195,6 +195,7 @@ impl Daemon {
             let goal_s = wish.mean_slowdown.map_or(disk.present.usual_mean_s, |mean| mean.as_secs_f64());
             let (gave, cost) = (disk.account(now, passed, goal_s), disk.cost());
             known.cost.add(cost);
+            known.recent.add(now.unix_s, cost);
             if let Some((minute, wanted_s, bytes)) = gave {
                 known.week.add(minute, wanted_s, bytes);
             }

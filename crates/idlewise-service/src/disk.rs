@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use idlewise::drive::Slowdowns;
 use idlewise::schedule::{Standing, Week};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::scrub::{Pass, RunSoFar, in_words};
@@ -44,15 +45,15 @@ pub struct Disk {
     pub worker: Option<Worker>,
     /// What was to be done with it at the last look, and how it stood.
     pub last: Option<(Next, Outlook)>,
-    /// What its scrubs have cost, and how much they have verified, since the service was started.
-    pub so_far: (Cost, Bytes),
+    /// What its scrubs have cost, whom, and how much they have verified, since the service was started.
+    pub so_far: (Cost, Slowdowns, Bytes),
     /// Whether its scrub has ended.
     is_over: bool,
     /// What the present hour gives.
     hour: Gives,
     /// How much was verified at the last look, and how its run stood.
     verified: Option<Bytes>,
-    seen: Option<(f64, Cost)>,
+    seen: Option<(f64, Cost, Slowdowns)>,
     failures: u32,
     retry: Option<f64>,
     said: Said,
@@ -86,7 +87,7 @@ impl Disk {
             run: None,
             worker: None,
             last: None,
-            so_far: (Cost::default(), Bytes(0)),
+            so_far: (Cost::default(), Slowdowns::default(), Bytes(0)),
             is_over: false,
             hour: Gives::default(),
             verified: None,
@@ -148,7 +149,7 @@ impl Disk {
             let before = self.verified.filter(|before| Some(*before) <= verified).unwrap_or_default();
             let bytes = verified.unwrap_or_default().0 - before.0;
             self.hour.bytes += if is_learned { bytes } else { 0 };
-            self.so_far.1.0 += bytes;
+            self.so_far.2.0 += bytes;
         }
         self.verified = verified;
         // What a scrub gave in a part of an hour tells of it as well.
@@ -162,16 +163,20 @@ impl Disk {
 
     /// What its scrub has cost since the last look. What was there when it was first looked at is nobody's.
     pub fn cost(&mut self) -> Cost {
-        let now = self.run.as_ref().map_or((0.0, Cost::default()), |run| {
+        let now = self.run.as_ref().map_or((0.0, Cost::default(), Slowdowns::default()), |run| {
             let slowdown_s = run.mean_slowdown_s * run.foreground_requests as f64;
-            (run.elapsed_s, Cost { requests: run.foreground_requests, slowdown_s })
+            let cost = Cost { requests: run.foreground_requests, slowdown_s };
+            (run.elapsed_s, cost, Slowdowns::of(&run.slowdowns))
         });
-        let Some((elapsed, before)) = self.seen.replace(now) else { return Cost::default() };
+        let Some(mut before) = self.seen.replace(now) else { return Cost::default() };
         // Another run counts from its beginning.
-        let before = if now.0 < elapsed || now.1.requests < before.requests { Cost::default() } else { before };
+        if now.0 < before.0 || now.1.requests < before.1.requests {
+            before = (0.0, Cost::default(), Slowdowns::default());
+        }
         let since =
-            Cost { requests: now.1.requests - before.requests, slowdown_s: now.1.slowdown_s - before.slowdown_s };
+            Cost { requests: now.1.requests - before.1.requests, slowdown_s: now.1.slowdown_s - before.1.slowdown_s };
         self.so_far.0.add(since);
+        self.so_far.1.merge(&now.2.since(&before.2));
         since
     }
 

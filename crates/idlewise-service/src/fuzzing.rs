@@ -132,16 +132,14 @@ fn seen() -> Seen {
         standing: "behind",
         goal_mean_slowdown_s: 1e-3,
         goal_max_slowdown_s: 5e-2,
-        run: None,
-        foreground_requests: 0,
         foreground_slowdown_s: -1.0,
-        verified_since_start_bytes: 0,
+        slowdowns: (0..14).map(|place| u64::MAX >> place).collect(),
+        shares: vec![0.5, f64::NAN, 2.0],
         bad_blocks: [(HOSTILE.to_string(), 1)].into_iter().collect(),
         acknowledged_blocks: 5,
         errors: vec![idlewise_linux::scrub::BadBlocks { lba: u64::MAX, blocks: 1, kind: HOSTILE.into() }],
         block_bytes: Some(512),
-        paused: None,
         hours_bytes_per_s: (0..168).map(|hour| (hour % 2 == 0).then_some(f64::from(hour))).collect(),
-        passes: Vec::new(),
+        ..Seen::default()
     }
 }

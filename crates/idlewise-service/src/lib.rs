@@ -23,6 +23,7 @@ mod messages;
 mod orders;
 mod overview;
 pub mod play;
+mod recent;
 mod record;
 mod told;
 mod web;

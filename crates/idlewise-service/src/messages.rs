@@ -240,29 +240,12 @@ mod tests {
         Seen {
             device: "/dev/sda".into(),
             identity: "wwn-1".into(),
-            device_bytes: 1,
             state,
-            why: String::new(),
-            verified_bytes: 0,
-            started_unix_s: None,
-            completed_unix_s: None,
-            due_unix_s: 0.0,
-            begins_unix_s: 0.0,
-            expected_end_unix_s: None,
             standing,
             goal_mean_slowdown_s: 0.001,
-            goal_max_slowdown_s: 0.05,
-            run: None,
-            foreground_requests: 0,
-            foreground_slowdown_s: 0.0,
-            verified_since_start_bytes: 0,
             bad_blocks: [("medium".to_string(), bad)].into_iter().collect(),
             acknowledged_blocks: acknowledged,
-            errors: Vec::new(),
-            block_bytes: None,
-            paused: None,
-            hours_bytes_per_s: Vec::new(),
-            passes: Vec::new(),
+            ..Seen::default()
         }
     }
 

@@ -15,6 +15,8 @@ use crate::web::page;
 
 /// No reason is longer, in characters.
 const LONGEST: usize = 300;
+/// The page shows what is verified of a disk in so many parts.
+const PARTS: u64 = 250;
 
 /// What somebody wrote, as others may see it.
 fn shown(text: &str) -> String {
@@ -158,7 +160,11 @@ impl Daemon {
             run: disk.run.clone(),
             foreground_requests: disk.so_far.0.requests,
             foreground_slowdown_s: disk.so_far.0.slowdown_s,
-            verified_since_start_bytes: disk.so_far.1.0,
+            slowdowns: disk.so_far.1.counts().to_vec(),
+            last_day: known.recent.of_the_last(24, now),
+            last_week: known.recent.of_the_last(168, now),
+            verified_since_start_bytes: disk.so_far.2.0,
+            shares: pass.map(|pass| pass.shares(PARTS)).unwrap_or_default(),
             bad_blocks,
             acknowledged_blocks: known.acknowledged_blocks,
             errors,

@@ -6,7 +6,7 @@ use idlewise::schedule::Standing;
 use idlewise_linux::scrub::{BadBlocks, RunSoFar};
 use serde::Serialize;
 
-use crate::record::{Done, Paused};
+use crate::record::{Cost, Done, Paused};
 
 /// The service, and each of its disks.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -39,7 +39,7 @@ pub struct Loaded {
 }
 
 /// A disk.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Seen {
     /// Where it is.
     pub device: String,
@@ -79,8 +79,17 @@ pub struct Seen {
     pub foreground_requests: u64,
     /// See `foreground_requests`.
     pub foreground_slowdown_s: f64,
+    /// These requests by how much they were slowed: at most 100 us, 200 us, 500 us, and so on to 1 s, and more.
+    pub slowdowns: Vec<u64>,
+    /// What scrubs cost in the last 24 hours, and in the last 168.
+    pub last_day: Cost,
+    /// See `last_day`.
+    pub last_week: Cost,
     /// See `foreground_requests`.
     pub verified_since_start_bytes: u64,
+    /// Which share of each of so many equal parts is verified in this pass; for the page.
+    #[serde(skip)]
+    pub shares: Vec<f64>,
     /// Blocks that cannot be read, or are wrong, by kind.
     pub bad_blocks: BTreeMap<String, u64>,
     /// As many of these somebody has acknowledged.

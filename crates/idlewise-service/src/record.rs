@@ -10,9 +10,10 @@ use idlewise_linux::replace_file;
 use serde::{Deserialize, Serialize};
 
 use crate::messages::Kind;
+use crate::recent::Recent;
 
-/// Version 1 knew of no pauses and kept no passes.
-const VERSION: u32 = 2;
+/// Version 1 knew of no pauses and kept no passes, version 2 did not know what the hours of the last week had cost.
+const VERSION: u32 = 3;
 /// So many passes of a disk are remembered.
 const PASSES: usize = 100;
 
@@ -38,6 +39,9 @@ pub struct Known {
     /// What the pass that is not over has cost so far.
     #[serde(default)]
     pub cost: Cost,
+    /// What scrubs have cost in the hours of the last week.
+    #[serde(default, skip_serializing_if = "Recent::is_empty")]
+    pub recent: Recent,
     /// The passes that are over, the latest last.
     #[serde(default)]
     pub passes: Vec<Done>,
@@ -224,7 +228,7 @@ mod tests {
         let old = r#"{"version":1,"disks":{"a":{"since_unix_s":1.5,"seen_unix_s":2.0,"week":[]}}}"#;
         std::fs::write(folder.path().join("schedule.state"), old).unwrap();
         assert_eq!(Record::read(folder.path()).0.disks["a"].since_unix_s, 1.5);
-        for text in ["", "{}", r#"{"version":3,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
+        for text in ["", "{}", r#"{"version":4,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
             std::fs::write(folder.path().join("schedule.state"), text).unwrap();
             let (record, wrong) = Record::read(folder.path());
             assert!(record.disks.is_empty() && wrong.is_some_and(|wrong| wrong.contains("schedule.state")), "{text}");

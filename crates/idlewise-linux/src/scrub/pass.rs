@@ -167,6 +167,26 @@ impl Pass {
         Bytes(self.place.visited.saturating_sub(self.left.bytes()))
     }
 
+    /// Which share of each of so many equal parts of the device is settled in this pass, from its first byte to its last.
+    pub fn shares(&self, parts: u64) -> Vec<f64> {
+        /// With more regions each part has some of many, and about the same share as all.
+        const MOST_REGIONS: u64 = 1 << 20;
+        let all = self.verified().0 as f64 / self.device_bytes.max(1) as f64;
+        let surface = Surface { size: Bytes(self.device_bytes), block: self.block_bytes };
+        let order = self.order.make(surface, &self.place).ok();
+        let order = order.filter(|_| self.order.regions.unwrap_or(0) <= MOST_REGIONS && !self.over());
+        let Some(order) = order else { return vec![all; parts as usize] };
+        let edge = |part: u64| (u128::from(self.device_bytes) * u128::from(part) / u128::from(parts.max(1))) as u64;
+        let share = |part: u64| {
+            let (begin, end) = (edge(part), edge(part + 1));
+            let left = self.left.narrowing.iter().chain(&self.left.skipped);
+            let left: u64 = left.map(|&(from, to)| end.min(to).saturating_sub(begin.max(from))).sum();
+            let behind = order.behind(Extent { offset: Bytes(begin), length: Bytes(end - begin) }).0;
+            behind.saturating_sub(left) as f64 / (end - begin).max(1) as f64
+        };
+        (0..parts).map(share).collect()
+    }
+
     /// Unreadable blocks found in this pass, and before it where it has not been yet.
     pub fn known_errors(&self) -> Vec<BadBlocks> {
         let mut known = self.errors.clone();
@@ -256,6 +276,12 @@ mod tests {
         let pass = Pass::parse(VALID.as_bytes()).unwrap();
         assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
         assert_eq!(pass.verified(), Bytes(65_536 - 8_192));
+        let shares = pass.shares(16);
+        assert_eq!((shares.len(), shares.iter().sum::<f64>() * 65_536.0), (16, pass.verified().0 as f64));
+        assert_eq!(
+            Pass { state: State::Complete, ..pass.clone() }.shares(2),
+            [pass.verified().0 as f64 / 1_048_576.0; 2]
+        );
         assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
         let error = Pass::parse(VALID.replace("\"version\":7", "\"version\":8").as_bytes()).unwrap_err();
         assert!(error.contains("version 8, newer than 7"), "{error}");

@@ -29,6 +29,10 @@ pub struct RunSoFar {
     /// Of them, those slowed by more than the 99th percentile to keep, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowed_requests: Option<u64>,
+    /// They, by their slowdown: how many were slowed by at most each of [`Slowdowns::LIMITS`](drive::Slowdowns::LIMITS) and more than the one
+    /// before, then how many by more than all of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowdowns: Vec<u64>,
     /// Request size in use.
     pub request_size_bytes: u64,
     /// Idle wait in use.
@@ -210,6 +214,7 @@ impl From<&Progress> for RunSoFar {
             mean_slowdown_s: measured.mean_slowdown().as_secs_f64(),
             max_slowdown_s: measured.max_slowdown.as_secs_f64(),
             slowed_requests: progress.account.and_then(|account| account.tail).map(|_| measured.slowed.0),
+            slowdowns: measured.slowdowns.counts().to_vec(),
             request_size_bytes: size.0,
             idle_wait_s: wait.as_secs_f64(),
             account: progress.account.as_ref().map(AccountSoFar::from),

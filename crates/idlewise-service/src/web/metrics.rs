@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use idlewise::drive::Slowdowns;
+
 use crate::overview::{Overview, STATES, Seen};
 
 /// Its media type: Prometheus 3 takes no other for it.
@@ -10,7 +12,7 @@ pub const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// A metric of each disk: name, kind, what it is, and its value.
 type OfDisk = (&'static str, &'static str, &'static str, fn(&Seen) -> f64);
 
-const OF_DISK: [OfDisk; 14] = [
+const OF_DISK: [OfDisk; 12] = [
     ("disk_size_bytes", "gauge", "Size of the disk.", |disk| disk.device_bytes as f64),
     ("pass_verified_bytes", "gauge", "Bytes verified in this pass.", |disk| disk.verified_bytes as f64),
     ("pass_started_timestamp_seconds", "gauge", "When this pass began; 0 before the first.", |disk| {
@@ -32,15 +34,6 @@ const OF_DISK: [OfDisk; 14] = [
     ("unreadable_blocks_acknowledged", "gauge", "Known bad blocks that somebody has acknowledged.", |disk| {
         disk.acknowledged_blocks as f64
     }),
-    ("foreground_requests_total", "counter", "Foreground requests seen while a scrub ran.", |disk| {
-        disk.foreground_requests as f64
-    }),
-    (
-        "foreground_slowdown_seconds_total",
-        "counter",
-        "How long scrubs made foreground requests wait, all together, by the account of the scrub.",
-        |disk| disk.foreground_slowdown_s.max(0.0),
-    ),
     ("goal_mean_slowdown_seconds", "gauge", "Mean slowdown that is allowed now.", |disk| disk.goal_mean_slowdown_s),
     ("goal_max_slowdown_seconds", "gauge", "Largest slowdown that is allowed.", |disk| disk.goal_max_slowdown_s),
     ("request_size_bytes", "gauge", "Size of a verify request; 0 before the first scrub.", |disk| {
@@ -91,6 +84,12 @@ pub fn text(overview: &Overview) -> String {
             let _ = writeln!(text, "idlewise_{name}{{device=\"{}\"}} {value}", escaped(disk.name()));
         }
     }
+    text += &head(
+        "foreground_slowdown_seconds",
+        "histogram",
+        "How long a scrub made a foreground request wait, of those seen while one ran, by the account of the scrub.",
+    );
+    overview.disks.iter().for_each(|disk| text += &slowdowns(disk));
     let is_well = u8::from(overview.config.problem.is_none());
     for (name, help, value) in [
         ("disks_refused", "Devices that cannot be looked after.", overview.refused.len() as f64),
@@ -103,6 +102,20 @@ pub fn text(overview: &Overview) -> String {
     ] {
         let _ = writeln!(text, "{}idlewise_{name} {}", head(name, "gauge", help), number(value));
     }
+    text
+}
+
+/// The histogram of a disk's slowdowns.
+fn slowdowns(disk: &Seen) -> String {
+    let (mut text, mut sum, device) = (String::new(), 0, escaped(disk.name()));
+    let name = "idlewise_foreground_slowdown_seconds";
+    let limits = Slowdowns::LIMITS.map(|limit| number(limit.as_secs_f64()));
+    for (count, limit) in disk.slowdowns.iter().zip(limits.iter().map(String::as_str).chain(["+Inf"])) {
+        sum += count;
+        let _ = writeln!(text, "{name}_bucket{{device=\"{device}\",le=\"{limit}\"}} {sum}");
+    }
+    let all = number(disk.foreground_slowdown_s.max(0.0));
+    let _ = writeln!(text, "{name}_sum{{device=\"{device}\"}} {all}\n{name}_count{{device=\"{device}\"}} {sum}");
     text
 }
 

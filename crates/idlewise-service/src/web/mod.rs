@@ -1,5 +1,6 @@
 //! What the service shows, and how it is reached.
 
+mod charts;
 pub mod http;
 pub mod listen;
 pub mod metrics;

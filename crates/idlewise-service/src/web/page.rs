@@ -1,14 +1,15 @@
 //! The page: all disks at a glance, and one disk.
 
 use askama::Template;
+use idlewise::Bytes;
 use idlewise::report::printable::one_line;
-use idlewise::{Bytes, Nanos};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::charts::{self, Ahead, Cell, Slowed, Week, time};
 use super::http::{Response, escaped};
 use crate::overview::{Overview, Seen};
-use crate::record::{Done, Paused};
+use crate::record::{Cost, Done, Paused};
 
 /// What the page looks like.
 pub const STYLE: &str = include_str!("../../templates/style.css");
@@ -38,9 +39,10 @@ struct One {
     /// Of these, in thousandths of the disk.
     places: Vec<u64>,
     more: usize,
-    hours: Vec<Hour>,
-    labels: Vec<(u32, u32, String)>,
-    fastest: String,
+    map: Vec<Cell>,
+    ahead: Option<Ahead>,
+    slowed: Option<Slowed>,
+    week: Option<Week>,
     passes: Vec<Pass>,
 }
 
@@ -61,14 +63,8 @@ struct Card {
     due: String,
     expected: String,
     slowdown: String,
+    last: String,
     bad: String,
-}
-
-struct Hour {
-    x: u32,
-    y: u32,
-    share: String,
-    title: String,
 }
 
 struct Pass {
@@ -101,41 +97,19 @@ pub fn one(overview: &Overview, name: &str) -> Response {
     let place = |lba: u64| (u128::from(lba) * 1000 / u128::from(blocks)).min(997) as u64;
     let mut places: Vec<u64> = disk.errors.iter().map(|run| place(run.lba)).collect();
     places.dedup();
-    let fastest = disk.hours_bytes_per_s.iter().flatten().copied().fold(0.0, f64::max);
     html(&One {
         version: overview.version,
         now: date(overview.unix_s),
         errors: disk.errors.iter().take(PLACES).map(|run| (run.lba, run.blocks, run.kind.to_string())).collect(),
         places,
         more: disk.errors.len().saturating_sub(PLACES),
-        hours: if fastest > 0.0 { hours(&disk.hours_bytes_per_s, fastest) } else { Vec::new() },
-        labels: labels(),
-        fastest: Bytes(fastest as u64).to_string(),
+        map: charts::map(&disk.shares),
+        ahead: charts::ahead(disk, overview.unix_s, date),
+        slowed: charts::slowed(disk),
+        week: charts::week(&disk.hours_bytes_per_s),
         passes: disk.passes.iter().rev().map(Pass::of).collect(),
         disk: Card::of(disk, overview.unix_s),
     })
-}
-
-const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-
-fn hours(rates: &[Option<f64>], fastest: f64) -> Vec<Hour> {
-    let hour = |(place, rate): (u32, &Option<f64>)| {
-        let (day, hour) = (place / 24, place % 24);
-        let told = rate.map_or("nothing is known".into(), |rate| format!("{}/s", Bytes(rate as u64)));
-        Hour {
-            x: 60 + hour * 41,
-            y: 30 + day * 39,
-            share: format!("{:.2}", rate.unwrap_or(0.0) / fastest),
-            title: format!("{} {hour}:00: {told}", DAYS[day as usize % 7]),
-        }
-    };
-    (0..).zip(rates).map(hour).collect()
-}
-
-fn labels() -> Vec<(u32, u32, String)> {
-    let days = (0..7u32).map(|day| (0, 55 + day * 39, DAYS[day as usize].to_string()));
-    let hours = (0..24u32).step_by(3).map(|hour| (62 + hour * 41, 20, format!("{hour}:00")));
-    days.chain(hours).collect()
 }
 
 impl Pass {
@@ -191,6 +165,9 @@ impl Card {
                 Some(run) => format!("{} mean, {goal} allowed", time(run.mean_slowdown_s)),
                 None => format!("{goal} mean allowed"),
             },
+            last: [("day", disk.last_day), ("week", disk.last_week)]
+                .map(|(time, cost)| in_the_last(time, cost))
+                .join(", "),
             bad: match (bad, new) {
                 (0, _) => "0".into(),
                 (bad, 0) => format!("{bad}, acknowledged"),
@@ -198,6 +175,11 @@ impl Card {
             },
         }
     }
+}
+
+/// The mean slowdown in a time.
+fn in_the_last(word: &str, cost: Cost) -> String {
+    if cost.requests == 0 { format!("no requests last {word}") } else { format!("{} last {word}", time(cost.mean_s())) }
 }
 
 /// That something is paused, until when, and why.
@@ -213,10 +195,6 @@ fn html(page: &impl Template) -> Response {
         Ok(text) => Response::ok(HTML, text),
         Err(error) => Response::error(500, error),
     }
-}
-
-fn time(seconds: f64) -> String {
-    if seconds < 0.0 { format!("-{}", time(-seconds)) } else { Nanos((seconds * 1e9) as u64).to_string() }
 }
 
 /// How far away a moment is.

@@ -1,5 +1,6 @@
 //! What foreground requests suffered, as measured.
 
+use super::Slowdowns;
 use crate::{Bytes, Nanos, TotalTime};
 
 /// What foreground requests suffered, and what was done meanwhile.
@@ -11,6 +12,8 @@ pub struct Measured {
     pub collisions: u64,
     /// Sum of slowdowns, with what comparing has shown to come on top ([`super::Driver::compare`]).
     pub slowdown_sum: TotalTime,
+    /// The requests by their slowdowns, as these are summed.
+    pub slowdowns: Slowdowns,
     /// Longest slowdown.
     pub max_slowdown: Nanos,
     /// Requests slowed by more than a limit, if one is set, and the sum of their slowdowns; both with what comparing has shown.

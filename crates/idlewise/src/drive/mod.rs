@@ -40,6 +40,7 @@ mod learnt;
 mod measured;
 mod second_clock;
 mod shared;
+mod slowdowns;
 mod worker;
 
 pub use displacement::LEFT_ALONE;
@@ -49,4 +50,5 @@ pub use learnt::Learnt;
 pub use measured::Measured;
 pub use second_clock::SecondClock;
 pub use shared::{Foreground, Request, shared};
+pub use slowdowns::Slowdowns;
 pub use worker::{Step, Worker};

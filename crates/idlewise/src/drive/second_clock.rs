@@ -141,6 +141,7 @@ impl SecondClock {
     pub fn completed_with(&mut self, at: Nanos, arrival: Nanos, others: u64, responses: Nanos) {
         if others > 0 {
             self.measured.foreground_requests += others;
+            self.measured.slowdowns.add(others, Nanos::ZERO);
             self.measured.response_sum += responses;
             self.intervals.requests(self.busy_since.min(arrival), at, others, responses);
         }
@@ -164,6 +165,7 @@ impl SecondClock {
         let unseen = self.experiment.served(arrival, response, slowdown).min(most);
         let charged = Nanos(slowdown.0.saturating_add(unseen.0));
         self.measured.slowdown_sum += charged;
+        self.measured.slowdowns.add(1, charged);
         self.measured.max_slowdown = self.measured.max_slowdown.max(slowdown);
         if self.limit.is_some_and(|limit| charged > limit) {
             self.measured.slowed.0 += 1;
@@ -393,6 +395,7 @@ mod tests {
         // 60 + 5 for 45, and from 80 to 110 again: 115 for 105.
         assert_eq!((measured.slowdown_sum, measured.max_slowdown), (TotalTime(20 + 10), Nanos(20)));
         assert_eq!((measured.slowed, measured.slowed_share()), ((1, TotalTime(20)), 1.0 / 3.0));
+        assert_eq!(measured.slowdowns.counts()[0], 3);
         assert_eq!(measured.since(&Measured::default()), [(2, TotalTime(10)), (1, TotalTime(20))]);
         let lengths: Vec<u64> = clock.undisturbed().intervals.iter().map(|i| i.length.0).collect();
         assert_eq!(lengths, [25, 55]);

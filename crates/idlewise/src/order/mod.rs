@@ -36,6 +36,8 @@ pub trait ScanOrder: Send {
     fn unreadable(&mut self, _offset: Bytes) {}
     /// Where it stands: everything handed out so far is behind it.
     fn place(&self) -> Place;
+    /// How much of a stretch of the device was handed out.
+    fn behind(&self, stretch: Extent) -> Bytes;
 }
 
 /// Where an order stands, as kept in a checkpoint.
@@ -57,6 +59,11 @@ pub struct Place {
     /// What is left of what is visited once more, as an error was found near it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<(u64, u64)>,
+}
+
+/// How much two stretches have in common, as first byte and end.
+fn common((begin, end): (u64, u64), (from, to): (u64, u64)) -> u64 {
+    end.min(to).saturating_sub(begin.max(from))
 }
 
 impl Place {

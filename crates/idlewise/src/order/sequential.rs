@@ -1,6 +1,6 @@
 //! From the first byte to the last (DSN 2012, section II).
 
-use super::{Extent, Order, Place, ScanOrder, Surface};
+use super::{Extent, Order, Place, ScanOrder, Surface, common};
 use crate::Bytes;
 
 /// The sequential order.
@@ -35,6 +35,10 @@ impl ScanOrder for Sequential {
     fn place(&self) -> Place {
         Place::after(self.position)
     }
+
+    fn behind(&self, stretch: Extent) -> Bytes {
+        Bytes(common((stretch.offset.0, stretch.end().0), (0, self.position)))
+    }
 }
 
 #[cfg(test)]
@@ -48,6 +52,8 @@ mod tests {
         while let Some(extent) = order.next(Bytes(300)) {
             assert_eq!(extent.offset.0, seen);
             seen = extent.end().0;
+            let around = Extent { offset: Bytes(seen - 100), length: Bytes(300) };
+            assert_eq!(order.behind(around), Bytes(100));
             order = Sequential::new(Bytes(1_000), Bytes(order.place().course));
         }
         assert_eq!(seen, 1_000);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Extent, Order, Place, ScanOrder, Surface};
+use super::{Extent, Order, Place, ScanOrder, Surface, common};
 use crate::Bytes;
 
 /// The staggered order.
@@ -96,6 +96,25 @@ impl Staggered {
     }
 }
 
+impl Staggered {
+    /// How much of a region the rounds have behind them: up to where they stand in it, or in those before and after.
+    fn behind_in(&self, region: u64) -> u64 {
+        let (_, length) = self.bounds(region);
+        let behind = match self.locate(self.course) {
+            None => length,
+            Some((at, reached, left)) => {
+                let round = (reached + left - 1) / self.visit;
+                match region.cmp(&at) {
+                    std::cmp::Ordering::Equal => reached,
+                    std::cmp::Ordering::Less => (round + 1) * self.visit,
+                    std::cmp::Ordering::Greater => round * self.visit,
+                }
+            }
+        };
+        behind.min(length)
+    }
+}
+
 impl ScanOrder for Staggered {
     fn next(&mut self, size: Bytes) -> Option<Extent> {
         if size.0 == 0 {
@@ -126,20 +145,7 @@ impl ScanOrder for Staggered {
         if region >= self.regions || !self.ahead.insert(region) {
             return;
         }
-        // How much of it the rounds have behind them: up to where they stand in this region, or in those before and after.
-        let (begin, length) = self.bounds(region);
-        let behind = match self.locate(self.course) {
-            None => length,
-            Some((at, reached, left)) => {
-                let round = (reached + left - 1) / self.visit;
-                match region.cmp(&at) {
-                    std::cmp::Ordering::Equal => reached,
-                    std::cmp::Ordering::Less => (round + 1) * self.visit,
-                    std::cmp::Ordering::Greater => round * self.visit,
-                }
-            }
-        };
-        let behind = behind.min(length);
+        let ((begin, length), behind) = (self.bounds(region), self.behind_in(region));
         if behind < length {
             self.detour.push((begin + behind, begin + length));
         }
@@ -158,6 +164,19 @@ impl ScanOrder for Staggered {
             detour: self.detour.clone(),
             again: self.again.clone(),
         }
+    }
+
+    fn behind(&self, stretch: Extent) -> Bytes {
+        let stretch = (stretch.offset.0, stretch.end().0.min(self.size));
+        let regions = stretch.0 / self.region..stretch.1.div_ceil(self.region).min(self.regions);
+        let of_region = |region: u64| {
+            let (begin, length) = self.bounds(region);
+            let behind = if self.ahead.contains(&region) { length } else { self.behind_in(region) };
+            common(stretch, (begin, begin + behind))
+        };
+        let behind: u64 = regions.map(of_region).sum();
+        let still: u64 = self.detour.iter().map(|left| common(stretch, *left)).sum();
+        Bytes(behind.saturating_sub(still))
     }
 }
 
@@ -225,6 +244,11 @@ mod tests {
             for turn in 0.. {
                 let place = order.place();
                 prop_assert_eq!(place.visited, visits.iter().filter(|&&count| count > 0).count() as u64 * unit);
+                let from = turn as u64 * 7 % blocks;
+                let to = (from + 1 + turn as u64 * 13 % 50).min(blocks);
+                let stretch = Extent { offset: Bytes(from * unit), length: Bytes((to - from) * unit) };
+                let behind = visits[from as usize..to as usize].iter().filter(|&&count| count > 0).count();
+                prop_assert_eq!(order.behind(stretch), Bytes(behind as u64 * unit));
                 let text = toml::to_string(&place).unwrap();
                 order = kind.make(device, &toml::from_str(&text).unwrap()).unwrap();
                 let Some(extent) = order.next(Bytes(sizes[turn % sizes.len()] * unit)) else { break };
