@@ -298,7 +298,7 @@ impl Disk {
         let late = outlook.rest.filter(|rest| rest.expected_s.is_finite());
         let (level, standing) = match outlook.standing {
             Standing::Unknown | Standing::InTime => (Level::Notice, String::new()),
-            Standing::Behind { .. } => {
+            Standing::Behind => {
                 let late = late.map_or("never".into(), |rest| {
                     format!("{} late", within(now + rest.expected_s - outlook.deadline))
                 });

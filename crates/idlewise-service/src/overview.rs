@@ -133,7 +133,7 @@ pub fn word(standing: Standing) -> &'static str {
     match standing {
         Standing::Unknown => "unknown",
         Standing::InTime => "in-time",
-        Standing::Behind { .. } => "behind",
+        Standing::Behind => "behind",
         Standing::Overdue => "overdue",
     }
 }

@@ -7,6 +7,8 @@ const AHEAD: f64 = 3.0;
 /// And so much of the time between two deadlines at least, and up to so much more.
 const LEAST_AHEAD: f64 = 0.25;
 const APART: f64 = 0.25;
+/// Where more may be spent, a pass is to end by so much of that time before its deadline: what is expected is missed half of the times.
+const SPARE: f64 = 0.02;
 
 /// When a disk is to be verified: each pass is over so long after the one before. Times are seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,11 +30,8 @@ pub enum Standing {
     Unknown,
     /// It is expected to end in time.
     InTime,
-    /// It is expected to end after its deadline: so many times as much would have to be verified in the time that is left.
-    Behind {
-        /// More than 1.
-        lacks: f64,
-    },
+    /// It is expected to end after its deadline.
+    Behind,
     /// The deadline has passed.
     Overdue,
 }
@@ -61,26 +60,27 @@ impl Deadline {
         match rest {
             None => Standing::Unknown,
             Some(rest) if rest.expected_s <= left => Standing::InTime,
-            Some(rest) => Standing::Behind { lacks: rest.expected_s / left },
+            Some(_) => Standing::Behind,
+        }
+    }
+
+    /// The mean slowdown that may be spent: the goal's times the square of how many times as much would have to be verified to end a little
+    /// before the deadline, up to `most`; all of that when it is overdue. What is verified grows more slowly than what it costs: with
+    /// the lack alone, played disks were later (docs/deadlines.md).
+    pub fn spend(&self, now: f64, rest: Option<Forecast>, goal: f64, most: f64) -> f64 {
+        let most = most.max(goal);
+        let left = self.at() - now;
+        let aim = (left - SPARE * self.every_s).max(left / 2.0);
+        match (self.standing(now, rest), rest) {
+            (Standing::Unknown, _) | (_, None) => goal,
+            (Standing::Overdue, _) => most,
+            (_, Some(rest)) => (goal * (rest.expected_s / aim).powi(2)).clamp(goal, most),
         }
     }
 
     /// The share of the time between two deadlines by which the end is expected to be late; below zero where it is in time.
     pub fn late_by(&self, now: f64, rest: Forecast) -> f64 {
         (now + rest.expected_s - self.at()) / self.every_s
-    }
-}
-
-impl Standing {
-    /// The mean slowdown that may be spent: the goal's times the square of what it lacks, up to `most`; all of that when it is overdue.
-    /// What is verified grows more slowly than what it costs: with the lack alone, played disks were later (docs/deadlines.md).
-    pub fn spend(self, goal: f64, most: f64) -> f64 {
-        let most = most.max(goal);
-        match self {
-            Self::Unknown | Self::InTime => goal,
-            Self::Behind { lacks } => (goal * lacks * lacks).clamp(goal, most),
-            Self::Overdue => most,
-        }
     }
 }
 
@@ -116,15 +116,14 @@ mod tests {
         let deadline = Deadline { every_s: 10.0 * DAY, last: Some(0.0), known_since: 0.0, spread: 0.0 };
         let at = |day: f64, takes_days: f64| deadline.standing(day * DAY, takes(takes_days * DAY));
         assert_eq!(at(4.0, 6.0), Standing::InTime);
-        assert_eq!(at(4.0, 12.0), Standing::Behind { lacks: 2.0 });
-        assert_eq!(at(10.0, 0.1), Standing::Overdue);
+        assert_eq!((at(4.0, 12.0), at(10.0, 0.1)), (Standing::Behind, Standing::Overdue));
         assert_eq!(deadline.standing(4.0 * DAY, None), Standing::Unknown);
-        let spent = |standing: Standing| standing.spend(1.0, 3.0);
-        assert_eq!(
-            [spent(at(4.0, 6.0)), spent(at(4.0, 9.0)), spent(at(4.0, 60.0)), spent(at(11.0, 1.0))],
-            [1.0, 2.25, 3.0, 3.0]
-        );
-        assert_eq!(at(4.0, 12.0).spend(2.0, 1.0), 2.0, "never less than the goal");
+        let spent = |day: f64, takes_days: f64| deadline.spend(day * DAY, takes(takes_days * DAY), 1.0, 3.0);
+        // 5.8 days are left until a fifth of a day before the deadline.
+        let all = [spent(4.0, 5.8), spent(4.0, 8.7), spent(4.0, 60.0), spent(11.0, 1.0)];
+        assert_eq!(all.map(|mean| (mean * 1e9).round() / 1e9), [1.0, 2.25, 3.0, 3.0]);
+        assert_eq!((spent(9.9, 0.04), deadline.spend(4.0 * DAY, None, 1.0, 3.0)), (1.0, 1.0));
+        assert_eq!(deadline.spend(4.0 * DAY, takes(12.0 * DAY), 2.0, 1.0), 2.0, "never less than the goal");
         assert_eq!(deadline.late_by(4.0 * DAY, takes(8.0 * DAY).unwrap()), 0.2);
     }
 
