@@ -178,6 +178,7 @@ impl Daemon {
     fn look(&mut self) {
         let now = Moment::now();
         let passed = self.follow_the_clock(now.unix_s);
+        self.config.follow_links();
         // Before their checkpoints are read: those of scrubs that are over are final.
         self.disks.values_mut().for_each(Disk::look_for_the_end);
         self.find_disks(now.unix_s);

@@ -68,7 +68,7 @@ pub fn present(config: &Config) -> Vec<Result<(Present, Device), String>> {
 /// Where they are, each once, whatever links were named.
 pub fn paths(config: &Config) -> Vec<PathBuf> {
     let mut paths = Device::all();
-    paths.extend(config.named().filter_map(|path| path.canonicalize().ok()));
+    paths.extend(config.named().map(Path::to_path_buf));
     paths.sort();
     paths.dedup();
     paths

@@ -7,7 +7,7 @@ mod pattern;
 pub use notify::{Notify, Webhook};
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use idlewise::Nanos;
 use idlewise::order::Name;
@@ -121,6 +121,9 @@ struct Web {
 #[serde(deny_unknown_fields, default)]
 struct Section {
     r#match: Option<String>,
+    /// Where that leads, if it is the path of something that is there.
+    #[serde(skip)]
+    leads_to: Option<PathBuf>,
     ignore: Option<bool>,
     #[serde(deserialize_with = "a_day_at_least")]
     verify_every: Option<Nanos>,
@@ -194,7 +197,8 @@ impl Config {
             }
         }
         notify.check()?;
-        let config = Self { defaults, disks: disk, web, notify };
+        let mut config = Self { defaults, disks: disk, web, notify };
+        config.follow_links();
         for section in &config.disks {
             let of = section.r#match.as_deref().unwrap_or_default();
             config.with(Some(section)).check().map_err(|problem| format!("the disks of '{of}': {problem}"))?;
@@ -208,14 +212,20 @@ impl Config {
         let (here, path) = (path, path.to_string_lossy());
         let fits = |section: &&Section| {
             let pattern = section.r#match.as_deref().unwrap_or_default();
-            // A link, such as one of /dev/disk/by-id, means what it leads to.
-            let leads_to = || pattern.starts_with('/') && Path::new(pattern).canonicalize().is_ok_and(|to| to == here);
             matches(pattern.as_bytes(), identity.as_bytes())
                 || matches(pattern.as_bytes(), path.as_bytes())
-                || leads_to()
+                || section.leads_to.as_deref() == Some(here)
         };
         let section = self.disks.iter().find(fits);
         (self.with(section), section.and_then(|section| section.r#match.as_deref()))
+    }
+
+    /// Looks where the paths lead that are named: a link, such as one of /dev/disk/by-id, means what it leads to now.
+    pub fn follow_links(&mut self) {
+        for section in &mut self.disks {
+            let path = section.r#match.as_deref().filter(|path| path.starts_with('/') && !path.contains(['*', '?']));
+            section.leads_to = path.and_then(|path| Path::new(path).canonicalize().ok());
+        }
     }
 
     /// Names under which browsers may ask for the page, beside those of the machine itself.
@@ -223,14 +233,12 @@ impl Config {
         &self.web.hosts
     }
 
-    /// Devices that are named by their whole path: they are looked after though they may be no disks, such as an array.
+    /// Where devices are that are named by their whole path: they are looked after though they may be no disks, such as an array.
     pub fn named(&self) -> impl Iterator<Item = &Path> {
-        let patterns = self
-            .disks
+        self.disks
             .iter()
             .filter(|section| section.ignore != Some(true))
-            .filter_map(|section| section.r#match.as_deref());
-        patterns.filter(|pattern| pattern.starts_with('/') && !pattern.contains(['*', '?'])).map(Path::new)
+            .filter_map(|section| section.leads_to.as_deref())
     }
 
     fn with(&self, section: Option<&Section>) -> Wish {
@@ -305,6 +313,24 @@ mod tests {
         let nothing = Config::default();
         let (wish, by) = nothing.of("x", Path::new("/dev/sda"));
         assert_eq!((wish.verify_every, by), (Nanos::from_secs(14 * 86_400), None));
+    }
+
+    #[test]
+    fn a_link_means_what_it_leads_to_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, one, two] = ["link", "one", "two"].map(|name| folder.path().canonicalize().unwrap().join(name));
+        [&one, &two].map(|file| std::fs::write(file, "").unwrap());
+        std::os::unix::fs::symlink(&one, &link).unwrap();
+        let mut config = Config::parse(&format!("[[disk]]\nmatch = \"{}\"\n", link.display())).unwrap();
+        let is_meant = |config: &Config, path: &Path| config.of("x", path).1.is_some();
+        assert!(is_meant(&config, &one) && !is_meant(&config, &two) && config.named().eq([&one]));
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(&two, &link).unwrap();
+        config.follow_links();
+        assert!(is_meant(&config, &two) && !is_meant(&config, &one) && config.named().eq([&two]));
+        std::fs::remove_file(&link).unwrap();
+        config.follow_links();
+        assert_eq!(config.named().count(), 0);
     }
 
     #[test]
