@@ -64,6 +64,7 @@ fn root_the_service_lives_under_systemd() {
         return;
     }
     let Some(bench) = Bench::new(64 * MIB, std::slice::from_ref(&(5000..5002)), true) else { return };
+    let Some(used) = Bench::new(64 * MIB, &[], true) else { return };
     let folder = tempfile::tempdir().unwrap();
     let (files, out) = (folder.path().join("files"), folder.path().join("out.txt"));
     let put = |path: &str, text: &str| {
@@ -79,7 +80,7 @@ fn root_the_service_lives_under_systemd() {
         "[Unit]\nConditionVirtualization=\n[Service]\nRestartSec=1s\nExecStart=\nExecStart=/usr/bin/idlewise daemon --look-every 200ms\n",
     );
     unit("itest.target", "[Unit]\nWants=life.service\n");
-    unit("life.service", &format!("[Service]\nType=oneshot\nExecStart=/life.sh {}\n", bench.path()));
+    unit("life.service", &format!("[Service]\nType=oneshot\nExecStart=/life.sh {} {}\n", bench.path(), used.path()));
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/service");
     put("life.sh", &fs::read_to_string(here.join("life.sh")).unwrap());
     // As a mailer and a chat would take it.
@@ -92,13 +93,15 @@ fn root_the_service_lives_under_systemd() {
     put("etc/idlewise/url", "http://127.0.0.1:8099/hook\n");
     let config = told.to_string()
         + &format!(
-            "[defaults]\nverify_every = \"1d\"\n[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n",
-            bench.path()
+            "[defaults]\nverify_every = \"1d\"\n[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n",
+            bench.path(),
+            used.path()
         );
     put("etc/idlewise/idlewise.toml", &config);
     packages(folder.path(), &files.join("packages"));
     let began = Instant::now();
-    let output = Command::new(here.join("boot.sh")).args([&files, &out]).arg(bench.path()).output().unwrap();
+    let output =
+        Command::new(here.join("boot.sh")).args([&files, &out]).args([bench.path(), used.path()]).output().unwrap();
     let told = fs::read_to_string(&out).unwrap_or_default();
     if told.is_empty() && began.elapsed() < Duration::from_secs(10) {
         eprintln!("SKIPPED: no container can be made here: {}", stderr(&output));
@@ -119,6 +122,7 @@ fn root_the_service_lives_under_systemd() {
         ("file read again", "yes"),
         ("goes on after a kill", "yes"),
         ("complete", "yes"),
+        ("complete beside a load", "yes"),
         ("found", "\"lba\":5000,\"blocks\":2"),
         ("history", "1"),
         ("mailed", "yes"),
@@ -140,5 +144,9 @@ fn root_the_service_lives_under_systemd() {
     ] {
         assert_eq!(seen.get(step), Some(&expected), "{step}: {}", all());
     }
+    let cost = seen["what it cost"].trim_start_matches("\"foreground_requests\":").split_once(",\"mean_slowdown_s\":");
+    let (requests, mean_s) = cost.unwrap_or_else(|| panic!("{}", all()));
+    // As many are seen first, so the goal is one of hundreds.
+    assert!(requests.parse::<u32>().unwrap() > 300 && mean_s.parse::<f64>().unwrap() <= 1e-3, "{}", all());
     assert!(seen["metrics"].parse::<u32>().unwrap() >= 5, "{}", all());
 }

@@ -2,10 +2,11 @@
 # Runs under the systemd of boot.sh: the life of idlewised, step by step. Each line of /out.txt is a step and what was seen.
 exec > /out.txt 2>&1
 disk=$1
+used=$2
 tell() { echo "$1: $2"; }
 page() { curl -s --max-time 10 "http://127.0.0.1:9927$1"; }
-# What the service says of the disk: a field of its status.
-said() { curl -s --max-time 10 --unix-socket /run/idlewise/control.sock "http://localhost/v1/status" | grep -o "\"$1\": \"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
+# What the service says of a disk: a field of its status.
+said() { curl -s --max-time 10 --unix-socket /run/idlewise/control.sock "http://localhost/v1/disks/$(basename "${2:-$disk}")" | grep -o "\"$1\": \"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
 until_it() {
     for _ in $(seq 1200); do
         "${@:2}" && { tell "$1" yes; return; }
@@ -13,7 +14,7 @@ until_it() {
     done
     tell "$1" "no: $(systemctl status idlewised --no-pager 2>&1 | tail -n 20; idlewise status "$disk"; said why)"
 }
-is_state() { [ "$(said state)" = "$1" ]; }
+is_state() { [ "$(said state "${2:-}")" = "$1" ]; }
 main() { systemctl show -P MainPID idlewised; }
 
 # Takes what is posted to it, one message after the other.
@@ -25,6 +26,13 @@ class Hook(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.end_headers()
     def log_message(self, *_): pass
 http.server.HTTPServer(("127.0.0.1", 8099), Hook).serve_forever()' &
+# Somebody uses the other disk until it is verified.
+python3 -c '
+import mmap, os, random, sys, time
+disk, buffer = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
+while not os.path.exists("/tmp/enough"):
+    os.preadv(disk, [buffer], random.randrange(4096) * 4096)
+    time.sleep(random.expovariate(20))' "$used" &
 # As the documents say. No package is known here: ours needs none.
 mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates
 touch /var/lib/dpkg/status
@@ -57,8 +65,11 @@ kill -9 "$before"
 is_another() { now=$(main); [ "$now" != 0 ] && [ "$now" != "$before" ] && is_state running; }
 until_it "goes on after a kill" is_another
 until_it complete is_state complete
+until_it "complete beside a load" is_state complete "$used"
+touch /tmp/enough
+tell "what it cost" "$(idlewise history "$used" --json | tr -d ' \n' | grep -o '"foreground_requests":[0-9]*,"mean_slowdown_s":[-0-9.e]*')"
 tell found "$(idlewise status "$disk" --json | tr -d ' \n' | grep -o '"lba":[0-9]*,"blocks":[0-9]*' | head -n 1)"
-tell status "$(idlewise status | grep -c "daemon: verified; the next pass begins in .*; due 20")"
+tell status "$(idlewise status | grep -c "$disk.*daemon: verified; the next pass begins in .*; due 20")"
 tell history "$(idlewise history "$disk" --json | grep -c completed_unix_s)"
 until_it mailed grep -qs "Subject: idlewise on .*: $disk: 2 blocks cannot be read, or are wrong" /tmp/mail
 tell "mail says" "$(grep -c "idlewise acknowledge" /tmp/mail)"
