@@ -7,7 +7,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::bench::{Loop, MIB};
+use common::bench::{Bench, Loop, MIB};
 use common::held::{PATIENCE, count, counting, in_memory, signal, until};
 use common::{ends_within, idlewise, json, run, stderr, stdout};
 use rustix::process::Signal;
@@ -102,6 +102,31 @@ fn who_ignores_the_end_of_children_gets_the_exit_code() {
     let mask = told.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(|mask| mask.trim().to_string());
     let mask = u64::from_str_radix(&mask.unwrap(), 16).unwrap();
     assert!(told.ends_with("code 7\n") && mask >> 16 & 1 == 1, "{told} {}", stderr(&output));
+}
+
+/// Two works of idlewise on one disk are nobody's foreground: each would earn what others then pay.
+#[test]
+fn root_works_on_one_disk_do_not_count_each_other() {
+    let Some(bench) = Bench::new(1024 * MIB, &[], true) else { return };
+    let pace = ["--request-size", "64KiB", "--idle-wait", "2ms", "--mean-slowdown", "100ms", "--for", "12s"];
+    let scrub = bench.start(&[&pace[..], &["--max-slowdown", "1s"]].concat());
+    let told = bench.folder.path().join("told.json");
+    let read = format!("timeout 10 dd if={} of=/dev/null bs=64k iflag=direct", bench.path());
+    let limits = ["run", "--quiet", "--mean-slowdown", "100ms", "--max-slowdown", "1s", "--json"];
+    let output = run(&[&limits[..], &[told.to_str().unwrap(), "--", "sh", "-c", &read]].concat());
+    let scrubbed: Value = serde_json::from_slice(&scrub.end().stdout).unwrap();
+    let ran: Value = serde_json::from_str(&fs::read_to_string(&told).unwrap()).unwrap();
+    let all = || format!("{scrubbed:#} {ran:#} {}", stderr(&output));
+    if ran["held_by"] != "group" {
+        eprintln!("SKIPPED: it needs control groups, version 2");
+        return;
+    }
+    // Until they hear of each other, which takes a second or two.
+    let (scrub, command) = (&scrubbed["measured"]["foreground_requests"], &ran["disks"][0]["foreground_requests"]);
+    let [scrub, command] = [scrub, command].map(|count| count.as_u64().unwrap());
+    let moved = ran["disks"][0]["moved_bytes"].as_u64().unwrap() / 65_536;
+    let verified = scrubbed["verified_bytes"].as_u64().unwrap() / 65_536;
+    assert!(moved > 200 && verified > 200 && 3 * scrub < moved && 3 * command < verified, "{}", all());
 }
 
 /// What the kernel writes later holds a command back that fills pages, and is said to be in no account; a disk that was named holds it back

@@ -143,7 +143,8 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
         }
     }
     paced.begin(child.as_ref().map(Child::id).or(arguments.pid));
-    let mut shown = (Line::new(arguments.quiet, &arguments.name()), Noted::begin(&arguments.name()));
+    let group = paced.held().group().and_then(|group| group.number().ok());
+    let mut shown = (Line::new(arguments.quiet, &arguments.name()), Noted::begin(&arguments.name(), group));
     let ended = until_over(&mut paced, child.as_mut(), &signals, &mut shown);
     let progress = paced.progress();
     drop(shown);

@@ -7,7 +7,7 @@ use idlewise::drive::Driver;
 use idlewise::policy::Policy;
 use idlewise::{Bytes, Nanos};
 
-use crate::monitor::{Event, EventKind, Monitor, MonitorError, Untold, now};
+use crate::monitor::{Event, EventKind, Monitor, MonitorError, Origin, Untold, now};
 
 /// One disk.
 pub struct Watched {
@@ -34,12 +34,14 @@ impl Watched {
         self.events.clear();
         self.monitor.poll(wait, &mut self.events)?;
         for event in &self.events {
-            match (event.own, event.kind) {
-                (true, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(event.length.into())),
-                (true, EventKind::Completion) => self.driver.step_ended(event.at),
+            match (event.origin, event.kind) {
+                (Origin::Own, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(event.length.into())),
+                // What it costs is charged to both, so that together they keep what each of them promises.
+                (Origin::Another, EventKind::Arrival) => self.driver.step_began(event.at, Bytes(0)),
+                (Origin::Own | Origin::Another, EventKind::Completion) => self.driver.step_ended(event.at),
                 // It may have waited for a place in the queue.
-                (false, EventKind::Arrival) => self.driver.arrived(event.arrival),
-                (false, EventKind::Completion) => completed(&mut self.driver, event),
+                (Origin::Foreground, EventKind::Arrival) => self.driver.arrived(event.arrival),
+                (Origin::Foreground, EventKind::Completion) => completed(&mut self.driver, event),
             }
         }
         self.monitor.tell_each(self.driver.clock().wants_each());
@@ -104,7 +106,7 @@ mod tests {
                 length: 512,
                 kind,
                 op: EventOp::Read,
-                own: false,
+                origin: Origin::Foreground,
                 untold: Untold::default(),
             };
             events.extend(kinds.into_iter().map(event));

@@ -18,6 +18,12 @@ static __always_inline int in_group(struct cgroup_subsys_state *css)
 	return 0;
 }
 
+// The group that the kernel charges a request to, if it says so.
+static __always_inline struct cgroup_subsys_state *charged_to(struct bio *bio)
+{
+	return bio && bpf_core_field_exists(bio->bi_blkg) ? &bio->bi_blkg->blkcg->css : 0;
+}
+
 static __always_inline int of_group(struct bio *bio)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
@@ -26,9 +32,7 @@ static __always_inline int of_group(struct bio *bio)
 
 	if (!(task->flags & PF_KTHREAD) && in_group(&cgroup->self))
 		return 1;
-	if (!bio || !bpf_core_field_exists(bio->bi_blkg))
-		return 0;
-	css = &bio->bi_blkg->blkcg->css;
+	css = charged_to(bio);
 	// Numbers of groups in a hierarchy of version 1 mean others.
-	return css->cgroup->root == cgroup->root && in_group(css);
+	return css && css->cgroup->root == cgroup->root && in_group(css);
 }

@@ -38,6 +38,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum kind { ARRIVAL = 0, COMPLETION = 1 };
 
+// Whose a request is: the foreground's, ours, or that of another work of idlewise.
+enum whose { FOREGROUND = 0, OWN = 1, ANOTHER = 2 };
+
 // What user space reads from the ring.
 struct event {
 	__u64 time;    // CLOCK_MONOTONIC, ns
@@ -49,7 +52,7 @@ struct event {
 	__u32 bytes;
 	__u8 kind;
 	__u8 op; // REQ_OP_*
-	__u8 own;
+	__u8 own; // enum whose
 	__u8 others; // enum others
 	__u32 pad;
 };
@@ -64,7 +67,7 @@ struct open_request {
 	__u64 sector;
 	__u32 bytes;
 	__u8 op;
-	__u8 own;
+	__u8 own; // enum whose
 	__u8 pad[2];
 };
 
@@ -131,7 +134,9 @@ struct {
 	__u32 crowd_seen;
 	// Written by user space: its process looks things up on this disk, so that each read of it is its own.
 	__u32 own_lookups;
-	__u32 pad[2];
+	// Written by user space: how many other works of idlewise there are.
+	__u32 works;
+	__u32 pad;
 	// Read by user space.
 	__s64 foreground_open;
 	// Foreground requests that completed and were not told of yet, and their response times together, in one word.
@@ -230,6 +235,8 @@ static __always_inline int ours(const struct open_request *open)
 	}
 	return named && !from_another();
 }
+
+#include "works.bpf.h"
 
 static __always_inline int excepted(const struct open_request *open)
 {
@@ -336,7 +343,7 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.bytes = rq->__data_len;
 	if (excepted(&open))
 		return 0;
-	open.own = settings.group ? of_group(rq->bio) : ours(&open);
+	open.own = whose(&open, rq->bio);
 	return came(bucket, free, address, &open, now);
 }
 

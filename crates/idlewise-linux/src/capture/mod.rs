@@ -8,7 +8,7 @@ use idlewise::Nanos;
 use idlewise::trace::{Columns, Op, Request};
 
 use crate::device::Device;
-use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, now};
+use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, now};
 
 /// How often the recorder wakes up: seldom, to cost little, and far more often than the monitor's buffer is full.
 const TICK: Duration = Duration::from_millis(100);
@@ -66,7 +66,9 @@ pub fn capture(
         std::thread::sleep(TICK.min(Duration::from_nanos(time.since(elapsed).0)));
         events.clear();
         monitor.poll(Duration::ZERO, &mut events)?;
-        for event in events.iter().filter(|event| event.kind == EventKind::Completion && !event.own) {
+        for event in
+            events.iter().filter(|event| event.kind == EventKind::Completion && event.origin == Origin::Foreground)
+        {
             match request(event, began) {
                 Some(request) => held.push(request),
                 None => captured.without_data += 1,

@@ -9,7 +9,7 @@ use idlewise::tune::{Goal, TuneError};
 use idlewise::{Bytes, Cdh, Nanos};
 
 use crate::device::WholeDisk;
-use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, now};
+use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, now};
 use crate::scrub::retune::Retune;
 use crate::watched::Watched;
 
@@ -168,10 +168,11 @@ impl Lane {
     pub fn poll(&mut self, wait: Duration, ran: Nanos) -> Result<(), MonitorError> {
         for event in self.watched.poll(wait)? {
             tally(event, &mut self.own_open, &mut self.awaited, &mut self.overruns);
-            if event.own {
-                (self.used_at, self.own_seen) = (Some(ran), event.at);
-            } else if event.op == EventOp::Write {
-                self.others_wrote_at = Some(ran);
+            match event.origin {
+                Origin::Own => (self.used_at, self.own_seen) = (Some(ran), event.at),
+                Origin::Another => self.own_seen = event.at,
+                Origin::Foreground if event.op == EventOp::Write => self.others_wrote_at = Some(ran),
+                Origin::Foreground => {}
             }
         }
         if !self.watched.driver.clock().is_stepping() {
@@ -249,16 +250,16 @@ impl Lane {
 
 /// Follows the command's own requests, and how long the foreground waits for them.
 fn tally(event: &Event, open: &mut u64, awaited: &mut Option<Nanos>, overruns: &mut Overruns) {
-    match (event.own, event.kind) {
-        (true, EventKind::Arrival) => *open += 1,
-        (true, EventKind::Completion) => {
+    match (event.origin, event.kind) {
+        (Origin::Own, EventKind::Arrival) => *open += 1,
+        (Origin::Own, EventKind::Completion) => {
             *open = open.saturating_sub(1);
             if let Some(since) = awaited.take_if(|_| *open == 0) {
                 overruns.add(event.at.since(since));
             }
         }
-        (false, EventKind::Arrival) if *open > 0 => drop(awaited.get_or_insert(event.arrival)),
-        (false, _) => {}
+        (Origin::Foreground, EventKind::Arrival) if *open > 0 => drop(awaited.get_or_insert(event.arrival)),
+        (Origin::Foreground | Origin::Another, _) => {}
     }
 }
 
@@ -297,28 +298,28 @@ mod tests {
         assert_eq!(overruns.mean(), UNKNOWN_OVERRUN);
         overruns.assume_less();
         assert_eq!(overruns.mean(), Nanos(UNKNOWN_OVERRUN.0 / 4));
-        let mut tell = |at: u64, kind, own| {
+        let mut tell = |at: u64, kind, origin| {
             let (at, op, untold) = (Nanos(at), EventOp::Read, Untold::default());
-            let event = Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 512, op, own, untold };
+            let event = Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 512, op, origin, untold };
             tally(&event, &mut open, &mut awaited, &mut overruns);
         };
         // The foreground alone; ours alone; two of ours that it comes to, twice; ours that come behind it.
-        for (at, kind, own) in [
-            (5, Arrival, false),
-            (6, Completion, false),
-            (10, Arrival, true),
-            (20, Completion, true),
-            (30, Arrival, true),
-            (31, Arrival, true),
-            (35, Arrival, false),
-            (36, Arrival, false),
-            (40, Completion, true),
-            (55, Completion, true),
-            (60, Completion, false),
-            (61, Arrival, true),
-            (62, Completion, true),
+        for (at, kind, origin) in [
+            (5, Arrival, Origin::Foreground),
+            (6, Completion, Origin::Foreground),
+            (10, Arrival, Origin::Own),
+            (20, Completion, Origin::Own),
+            (30, Arrival, Origin::Own),
+            (31, Arrival, Origin::Own),
+            (35, Arrival, Origin::Foreground),
+            (36, Arrival, Origin::Foreground),
+            (40, Completion, Origin::Own),
+            (55, Completion, Origin::Own),
+            (60, Completion, Origin::Foreground),
+            (61, Arrival, Origin::Own),
+            (62, Completion, Origin::Own),
         ] {
-            tell(at, kind, own);
+            tell(at, kind, origin);
         }
         assert_eq!((overruns.count(), overruns.mean(), overruns.longest()), (1, Nanos(20), Nanos(20)));
         assert_eq!(overruns.quantile(0.5), Nanos(20));
@@ -358,13 +359,17 @@ mod tests {
             return;
         };
         let began = now().0;
-        let event = |after: u64, kind, own| {
+        let event = |after: u64, kind, origin| {
             let (at, op, untold) = (Nanos(began + after), EventOp::Read, Untold::default());
-            Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 512, op, own, untold }
+            Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 512, op, origin, untold }
         };
         // The last first: ours, to which the foreground comes, and whose end is missed; much later another one of ours.
-        let later = vec![event(5_000_000_000, Arrival, true), event(5_000_001_000, Completion, true)];
-        let missed = vec![event(10, Arrival, true), event(20, Arrival, false), event(30, Completion, false)];
+        let later = vec![event(5_000_000_000, Arrival, Origin::Own), event(5_000_001_000, Completion, Origin::Own)];
+        let missed = vec![
+            event(10, Arrival, Origin::Own),
+            event(20, Arrival, Origin::Foreground),
+            event(30, Completion, Origin::Foreground),
+        ];
         let goal = Goal::new(Nanos::from_millis(1), Nanos::from_millis(50));
         let mut lane = Lane::new(disk, Box::new(Given(vec![later, missed])), goal, Some(Nanos(1)), true);
         lane.poll(Duration::ZERO, Nanos::ZERO).unwrap();

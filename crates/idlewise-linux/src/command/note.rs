@@ -29,6 +29,9 @@ pub struct RunNote {
     pub process: Process,
     /// What is run: the command, `process PID` or the unit.
     pub name: String,
+    /// The number of the control group by which it is held; none where it is held by signals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u64>,
     /// Whether it runs, or what keeps it from running: the name of a [`Why`](super::Why).
     pub doing: String,
     /// The disk that keeps it from running.
@@ -65,16 +68,17 @@ pub struct Noted {
     folder: Folder,
     file: OsString,
     name: String,
+    group: Option<u64>,
     told: Nanos,
 }
 
 impl Noted {
-    /// Of a run of this name; none where there is no folder for it, which is no loss.
-    pub fn begin(name: &str) -> Option<Self> {
+    /// Of a run of this name, held by the control group of this number; none where there is no folder for it, which is no loss.
+    pub fn begin(name: &str, group: Option<u64>) -> Option<Self> {
         let folder = Folder::own(&own_folder()?).ok()?;
         let process = Process::this();
         let file = format!("{}-{}.{END}", process.pid, process.start_ticks).into();
-        Some(Self { folder, file, name: name.into(), told: Nanos::ZERO })
+        Some(Self { folder, file, name: name.into(), group, told: Nanos::ZERO })
     }
 
     /// Says where it stands, now and then.
@@ -105,6 +109,7 @@ impl Noted {
             version: VERSION,
             process: Process::this(),
             name: self.name.clone(),
+            group: self.group,
             doing: progress.why.name().into(),
             disk: progress.disk.clone(),
             elapsed_s: progress.elapsed.as_secs_f64(),
@@ -124,12 +129,13 @@ impl Drop for Noted {
 pub fn running() -> Vec<RunNote> {
     let mut folders = vec![Path::new(SYSTEM).to_path_buf()];
     folders.extend(own_folder().filter(|own| own != Path::new(SYSTEM)));
-    let mut runs: Vec<RunNote> = folders.iter().flat_map(|folder| of_folder(folder)).collect();
+    let mut runs: Vec<RunNote> = folders.iter().flat_map(|folder| running_in(folder)).collect();
     runs.sort_by_key(|run| run.process.pid);
     runs
 }
 
-fn of_folder(folder: &Path) -> Vec<RunNote> {
+/// Those that have their notes in a folder.
+pub fn running_in(folder: &Path) -> Vec<RunNote> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let notes = entries.filter(|path| path.extension() == Some(OsStr::new(END)));
     let read = |path: &Path| serde_json::from_slice::<RunNote>(&read_file(path).ok()?).ok();
@@ -152,7 +158,8 @@ mod tests {
     fn a_note_is_there_while_the_run_is() {
         let folder = tempfile::tempdir().unwrap();
         let own = Folder::own(folder.path()).unwrap();
-        let mut noted = Noted { folder: own, file: "1-1.run".into(), name: "tar".into(), told: Nanos::ZERO };
+        let mut noted =
+            Noted { folder: own, file: "1-1.run".into(), name: "tar".into(), group: Some(7), told: Nanos::ZERO };
         let progress = Progress {
             why: Why::Foreground,
             disk: Some("sda".into()),
@@ -163,7 +170,7 @@ mod tests {
         };
         noted.tell(|| progress.clone());
         noted.tell(|| panic!("not twice in a moment"));
-        let runs = of_folder(folder.path());
+        let runs = running_in(folder.path());
         assert_eq!(runs, [noted.note(&progress)]);
         assert_eq!((&*runs[0].name, &*runs[0].doing, runs[0].ran_s), ("tar", "foreground-active", 2.0));
         // Of a process that is gone.
@@ -171,8 +178,8 @@ mod tests {
         let other = serde_json::to_vec(&RunNote { process: gone, ..runs[0].clone() }).unwrap();
         std::fs::write(folder.path().join("2-2.run"), other).unwrap();
         std::fs::write(folder.path().join("3-3.run"), "damage").unwrap();
-        assert_eq!(of_folder(folder.path()).len(), 1);
+        assert_eq!(running_in(folder.path()).len(), 1);
         drop(noted);
-        assert!(of_folder(folder.path()).is_empty());
+        assert!(running_in(folder.path()).is_empty());
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use idlewise::{Bytes, Nanos};
 
-use super::{Event, EventKind, EventOp, MonitorError, Untold};
+use super::{Event, EventKind, EventOp, MonitorError, Origin, Untold};
 use crate::device::WholeDisk;
 
 /// Sectors in sysfs are of 512 bytes, whatever the disk's blocks are.
@@ -87,7 +87,7 @@ impl Counters {
 
 /// Tells of so many foreground requests between two looks, and of our own work: in its middle they came, or else at the look before.
 pub fn tell(events: &mut Vec<Event>, looked: Nanos, at: Nanos, own: Option<OwnWork>, count: u64) {
-    let event = |kind, at, arrival, own| Event {
+    let event = |kind, at, arrival, origin| Event {
         at,
         arrival,
         issue: None,
@@ -95,20 +95,20 @@ pub fn tell(events: &mut Vec<Event>, looked: Nanos, at: Nanos, own: Option<OwnWo
         offset: Bytes(0),
         length: 0,
         op: EventOp::Other,
-        own,
+        origin,
         untold: Untold::default(),
     };
     let arrival = own.map_or(looked, |own| Nanos(own.began.0 + own.ended.since(own.began).0 / 2));
     if let Some(OwnWork { began, bytes, .. }) = own {
         let length = u32::try_from(bytes).unwrap_or(u32::MAX);
-        events.push(Event { length, ..event(EventKind::Arrival, began, began, true) });
+        events.push(Event { length, ..event(EventKind::Arrival, began, began, Origin::Own) });
     }
     let told = count.min(MOST);
-    events.extend((0..told).map(|_| event(EventKind::Arrival, arrival, arrival, false)));
+    events.extend((0..told).map(|_| event(EventKind::Arrival, arrival, arrival, Origin::Foreground)));
     if let Some(OwnWork { began, ended, .. }) = own {
-        events.push(event(EventKind::Completion, ended, began, true));
+        events.push(event(EventKind::Completion, ended, began, Origin::Own));
     }
-    events.extend((0..told).map(|_| event(EventKind::Completion, at, arrival, false)));
+    events.extend((0..told).map(|_| event(EventKind::Completion, at, arrival, Origin::Foreground)));
     if let Some(last) = events.last_mut().filter(|_| count > told) {
         let requests = u32::try_from(count - told).unwrap_or(u32::MAX);
         let responses = Nanos(at.since(arrival).0.saturating_mul(requests.into()));
@@ -141,10 +141,10 @@ mod tests {
     fn many_requests_are_told_of_together_and_come_in_the_middle_of_ours() {
         let (mut events, own) = (Vec::new(), OwnWork { began: Nanos(10), ended: Nanos(30), bytes: 4096 });
         tell(&mut events, Nanos(5), Nanos(40), Some(own), 2);
-        let told: Vec<_> = events.iter().map(|event| (event.own, event.kind, event.at.0, event.arrival.0)).collect();
+        let told: Vec<_> = events.iter().map(|event| (event.origin, event.kind, event.at.0, event.arrival.0)).collect();
         use EventKind::{Arrival, Completion};
-        let ours = |kind, at| (true, kind, at, 10);
-        let others = |kind, at| (false, kind, at, 20);
+        let ours = |kind, at| (Origin::Own, kind, at, 10);
+        let others = |kind, at| (Origin::Foreground, kind, at, 20);
         let [came, gone] = [others(Arrival, 20), others(Completion, 40)];
         assert_eq!(told, [ours(Arrival, 10), came, came, ours(Completion, 30), gone, gone]);
         assert_eq!(events[0].length, 4096);

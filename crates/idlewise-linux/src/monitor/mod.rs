@@ -15,6 +15,8 @@ mod diskstats;
 mod joined;
 mod shares;
 mod unwatched;
+#[cfg(feature = "bpf")]
+mod works;
 mod writes;
 
 use std::ops::Range;
@@ -59,8 +61,8 @@ pub struct Event {
     pub length: u32,
     /// Read, write, or neither (a flush or a discard).
     pub op: EventOp,
-    /// Whether it is one of ours rather than foreground.
-    pub own: bool,
+    /// Whose the request is.
+    pub origin: Origin,
     /// Of a completion of the foreground: what was not told of one by one.
     pub untold: Untold,
 }
@@ -83,6 +85,17 @@ pub enum EventKind {
     Arrival,
     /// Its last byte was served.
     Completion,
+}
+
+/// Whose a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Anyone's.
+    Foreground,
+    /// Ours.
+    Own,
+    /// That of another background work of idlewise, which earns nothing and is not slowed.
+    Another,
 }
 
 /// What a request does.

@@ -152,6 +152,11 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
     paths.filter_map(|path| live(&path)).collect()
 }
 
+/// The note of a scrub that is at the disk of these numbers, in a folder of claims.
+pub(crate) fn note_of(folder: &Path, (major, minor): (u32, u32)) -> Option<Note> {
+    note(folder, &format!("{major}-{minor}"))
+}
+
 /// The note of a scrub that is at a disk.
 fn note(folder: &Path, name: &str) -> Option<Note> {
     live(&folder.join(name).with_extension("note"))

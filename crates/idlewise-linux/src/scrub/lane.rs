@@ -332,7 +332,17 @@ mod tests {
             self.0 += 1;
             let (at, arrival, issue, length) = (now(), now(), None, 512);
             let (kind, op, untold) = (EventKind::Arrival, EventOp::Read, Untold::default());
-            let event = Event { at, arrival, issue, kind, offset: Bytes(0), length, op, own: false, untold };
+            let event = Event {
+                at,
+                arrival,
+                issue,
+                kind,
+                offset: Bytes(0),
+                length,
+                op,
+                origin: crate::monitor::Origin::Foreground,
+                untold,
+            };
             events.extend((self.0 == 2).then_some(event));
             Ok(())
         }

@@ -276,11 +276,13 @@ mod tests {
         let pass = Pass::parse(VALID.as_bytes()).unwrap();
         assert_eq!((pass.place.visited, pass.order.regions), (65_536, Some(7)));
         assert_eq!(pass.verified(), Bytes(65_536 - 8_192));
-        let shares = pass.shares(16);
-        assert_eq!((shares.len(), shares.iter().sum::<f64>() * 65_536.0), (16, pass.verified().0 as f64));
+        let left = Left { narrowing: vec![(4096, 20_480)], ..Left::default() };
+        let line = Pass { order: Order::SEQUENTIAL, place: Place::after(655_360), left, ..pass.clone() };
+        let shares = line.shares(16);
+        assert_eq!((shares[0], &shares[1..10], &shares[10..]), (0.75, &[1.0; 9][..], &[0.0; 6][..]));
         assert_eq!(
-            Pass { state: State::Complete, ..pass.clone() }.shares(2),
-            [pass.verified().0 as f64 / 1_048_576.0; 2]
+            Pass { state: State::Complete, ..line.clone() }.shares(2),
+            [line.verified().0 as f64 / 1_048_576.0; 2]
         );
         assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
         let error = Pass::parse(VALID.replace("\"version\":7", "\"version\":8").as_bytes()).unwrap_err();

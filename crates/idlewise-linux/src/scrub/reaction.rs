@@ -6,7 +6,7 @@
 use idlewise::{Cdh, Nanos};
 use serde::Serialize;
 
-use crate::monitor::{Event, EventKind};
+use crate::monitor::{Event, EventKind, Origin};
 
 /// What was seen so far.
 #[derive(Clone, Debug, Default)]
@@ -70,13 +70,13 @@ impl Reaction {
 
     /// The monitor told of an event.
     pub fn told(&mut self, event: &Event) {
-        match (event.own, event.kind) {
-            (false, _) => {
+        match (event.origin, event.kind) {
+            (Origin::Foreground | Origin::Another, _) => {
                 self.overtaken |= self.decided;
                 self.waits_until(None);
             }
-            (true, EventKind::Arrival) => self.issued(event.at),
-            (true, EventKind::Completion) => self.ended = Some(event.at),
+            (Origin::Own, EventKind::Arrival) => self.issued(event.at),
+            (Origin::Own, EventKind::Completion) => self.ended = Some(event.at),
         }
     }
 
@@ -109,6 +109,7 @@ mod tests {
     use crate::monitor::{EventOp, Untold};
 
     fn event(kind: EventKind, at: u64, own: bool) -> Event {
+        let origin = if own { Origin::Own } else { Origin::Foreground };
         let (offset, length, op) = (Bytes(0), 512, EventOp::Read);
         Event {
             at: Nanos(at),
@@ -118,7 +119,7 @@ mod tests {
             offset,
             length,
             op,
-            own,
+            origin,
             untold: Untold::default(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use idlewise::{Bytes, Nanos};
 
-use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Own, Untold};
+use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, Own, Untold};
 
 /// What is to be told of the scrub.
 #[derive(Clone, Default)]
@@ -16,7 +16,8 @@ impl Marks {
     /// It begins or ends to be at work.
     pub fn add(&self, at: Nanos, kind: EventKind) {
         let (op, untold) = (EventOp::Read, Untold::default());
-        let event = Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 0, op, own: true, untold };
+        let event =
+            Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 0, op, origin: Origin::Own, untold };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 }

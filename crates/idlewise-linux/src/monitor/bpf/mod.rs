@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use idlewise::Nanos;
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
+use super::works::Works;
 use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, Purpose, now};
 use crate::device::WholeDisk;
@@ -48,6 +49,8 @@ pub struct Bpf {
     requests: Mapped<[Bucket; BUCKETS]>,
     /// The threads that may be waiting for a place in the queue.
     waiters: MapHandle,
+    /// Other works of idlewise, and the program's table of them; none where all requests are recorded.
+    works: Option<(Works, MapHandle)>,
     /// Since when somebody has been waiting while nothing was in the queue.
     waiting_alone: Option<Nanos>,
     /// Readable when the ring has begun to fill since it was last asked.
@@ -107,6 +110,8 @@ impl Bpf {
         let _registration = Registration::new(disk.numbers(), Box::new(tell));
         let requests = Mapped::of(&map_of(&object, "requests")?)?;
         let waiters = map_of(&object, "waiters")?;
+        let works = (!settings.recording).then(|| map_of(&object, "works")).transpose()?;
+        let works = works.map(|map| (Works::at(disk.numbers()), map));
         // Told once of each time that the program wakes us, not for as long as there is something in the ring.
         let woken = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let edges = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -119,6 +124,7 @@ impl Bpf {
             shared,
             requests,
             waiters,
+            works,
             waiting_alone: None,
             woken,
             object,
@@ -174,6 +180,15 @@ impl Bpf {
             }
             self.healed += 1;
         }
+    }
+
+    /// Tells the program of other works that have come or gone.
+    fn tell_of_works(&mut self) {
+        let Some((works, map)) = &mut self.works else { return };
+        let Some((gone, come)) = works.changes() else { return };
+        gone.iter().for_each(|number| _ = map.delete(&number.to_ne_bytes()));
+        come.iter().for_each(|number| _ = map.update(&number.to_ne_bytes(), &[1], MapFlags::ANY));
+        self.shared.works.store(works.count(), Ordering::Relaxed);
     }
 
     /// Forgets who waits for something else than a place in the queue, as there is nothing in it, of ours neither: a limit that was set for a
@@ -253,6 +268,7 @@ impl Monitor for Bpf {
             self.forget_all_waiters();
         }
         self.forget_waiters();
+        self.tell_of_works();
         self.heal();
         Ok(())
     }

@@ -11,7 +11,7 @@ use libbpf_rs::{MapCore, MapHandle};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::device::WholeDisk;
-use crate::monitor::{Event, EventKind, EventOp, Purpose, Untold};
+use crate::monitor::{Event, EventKind, EventOp, Origin, Purpose, Untold};
 
 const SECTOR: u64 = 512;
 /// Size of the program's `struct event`.
@@ -86,7 +86,9 @@ pub struct Variables {
     pub crowd_seen: AtomicU32,
     /// Whether each read of this process is ours.
     pub own_lookups: AtomicU32,
-    _pad: [AtomicU32; 2],
+    /// How many other works of idlewise there are.
+    pub works: AtomicU32,
+    _pad: AtomicU32,
     pub foreground_open: AtomicI64,
     _untold: AtomicU64,
     _line: [AtomicU64; 6],
@@ -210,7 +212,11 @@ pub fn decode(record: &[u8]) -> Option<Event> {
             REQ_OP_WRITE => EventOp::Write,
             _ => EventOp::Other,
         },
-        own: own != 0,
+        origin: match own {
+            0 => Origin::Foreground,
+            1 => Origin::Own,
+            _ => Origin::Another,
+        },
         untold: Untold { requests: half(40), responses: Nanos(word(32)), others: (others > 0).then_some(others > 1) },
     })
 }
@@ -248,8 +254,10 @@ mod tests {
         assert_eq!(event.issue, Some(Nanos(450)));
         assert_eq!((event.length, event.kind, event.op), (4096, EventKind::Completion, EventOp::Write));
         assert_eq!(event.untold, Untold { requests: 70, responses: Nanos(9_000), others: Some(true) });
-        record[50] = 1;
-        assert!(decode(&record).unwrap().own);
+        for (own, origin) in [(0, Origin::Foreground), (1, Origin::Own), (2, Origin::Another)] {
+            record[50] = own;
+            assert_eq!(decode(&record).unwrap().origin, origin);
+        }
         assert_eq!(decode(&record[1..]), None);
     }
 }
