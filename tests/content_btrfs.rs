@@ -400,17 +400,55 @@ fn root_what_is_mounted_over_it_is_not_asked() {
             std::thread::sleep(Duration::from_millis(50));
         }
         let output = scrub.end();
-        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+        let result = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        (output.status.code(), result)
     };
-    let covered = scrub();
-    assert_eq!((&covered["state"], &covered["content"]), (&"complete".into(), &Value::Null), "{covered}");
-    assert_eq!(covered["not_asked"][0]["owner"], "btrfs", "{covered}");
+    let status = || {
+        let state = bench.folder.path().join("state");
+        run(&["status", bench.loops[0].path(), "--state-dir", state.to_str().unwrap()]).status.code()
+    };
+    // That is not as if nobody had checksums of it.
+    let (code, covered) = scrub();
+    assert_eq!((&covered["state"], code, status()), (&"complete".into(), Some(1), Some(1)), "{covered}");
+    assert_eq!(covered["content"]["unasked_bytes"], covered["verified_bytes"], "{covered}");
     // Where it can be seen elsewhere, it is asked there.
     let elsewhere = bench.folder.path().join("elsewhere");
     let other = Mounted::new(&[bench.loops[0].path()], &elsewhere);
-    let seen = scrub();
+    let (code, seen) = scrub();
     assert!(seen["content"]["judged_bytes"].as_u64() > Some(0) && seen["not_asked"].is_null(), "{seen}");
+    assert_eq!((&seen["content"]["unasked_bytes"], code, status()), (&0.into(), Some(0), Some(0)), "{seen}");
     drop((other, fuse, cover, mounted));
+}
+
+/// A copy of a file system that is mounted beside it is another one: the kernel calls it something else than its superblock says.
+#[test]
+fn root_a_copy_that_is_mounted_beside_its_original_is_asked() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.mount_point();
+    let mut random = Pcg64::seed_from_u64(31);
+    let place = {
+        let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+        fill(&folder, 1, 6 * MIB, &mut random);
+        bench.places(addresses(&folder.join("file0"))[9])[0].1
+    };
+    let copy = bench.folder.path().join("copy");
+    std::fs::copy(&bench.files[0], &copy).unwrap();
+    damage(&File::options().read(true).write(true).open(&copy).unwrap(), place, "bit", 0, &mut random);
+    let Some(second) = Loop::new(&copy, &[]) else { return };
+    let elsewhere = bench.folder.path().join("elsewhere");
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    std::fs::create_dir(&elsewhere).unwrap();
+    let beside = Command::new("mount").arg(second.path()).arg(&elsewhere).output().unwrap();
+    if !beside.status.success() {
+        eprintln!("SKIPPED: the kernel mounts no copy beside its original: {}", stderr(&beside));
+        return;
+    }
+    let state = bench.folder.path().join("state of the copy");
+    let arguments = ["scrub", second.path(), "--json", "--quiet", "--state-dir", state.to_str().unwrap()];
+    let output = run(&[&arguments[..], &PACE].concat());
+    system("umount", &[elsewhere.to_str().unwrap()]);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found(&result, "checksum"), BTreeSet::from([place]), "{result}");
 }
 
 /// A file without checksums is said to be one, and nothing is said of a file system that is not mounted.

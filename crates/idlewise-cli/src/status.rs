@@ -161,6 +161,8 @@ fn exit(all: &[Status]) -> Exit {
         // A disk that does not answer is as good as failed until it does.
         () if any(|one| one.state == "failed" || one.doing.as_deref() == Some(Doing::HUNG)) => Exit::CouldNotRun,
         () if any(|one| !one.errors.is_empty()) => Exit::ErrorsFound,
+        // What was not compared may be wrong.
+        () if any(|one| one.content.as_ref().and_then(Content::silent).is_some()) => Exit::CouldNotRun,
         () if any(|one| one.overdue == Some(true)) => Exit::Overdue,
         () => Exit::Clean,
     }

@@ -224,6 +224,10 @@ impl Disk {
             // One that could not compare all of it fails, and is over all the same.
             if went || self.pass.as_ref().is_some_and(Pass::over) {
                 (self.failures, self.retry) = (0, None);
+                let content = self.pass.as_ref().filter(|pass| pass.over()).and_then(|pass| pass.content.as_ref());
+                if let Some((bytes, why)) = content.and_then(|content| content.silent()) {
+                    say(Level::Error, &format!("{}: {bytes} were not compared: {why}", self.name()));
+                }
             } else {
                 let after = (FIRST_RETRY_S * 2f64.powi(self.failures.min(16) as i32)).min(LONGEST_RETRY_S);
                 (self.failures, self.retry) = (self.failures + 1, Some(now + after));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use idlewise::Nanos;
+use idlewise::{Bytes, Nanos};
 use idlewise_linux::replace_file;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,8 @@ pub enum Kind {
     Overdue,
     /// Its scrub fails.
     ScrubFailed,
+    /// A pass is over, and part of it was not compared with the checksums that are kept of it.
+    NotCompared,
     /// Others are slowed down by more than the goal.
     SlowdownAboveGoal,
     /// Something of these is over.
@@ -128,6 +130,10 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
         let next = "`journalctl -u idlewised` says why.";
         wrong.push((Kind::ScrubFailed, 0, ("its scrub fails".into(), next)));
     }
+    if let Some((bytes, why)) = &disk.not_compared {
+        let next = "Its pass counts as over, but wrong data there was not looked for. Mend what is in the way, and `idlewise start` it.";
+        wrong.push((Kind::NotCompared, *bytes, (format!("{} were not compared: {why}", Bytes(*bytes)), next)));
+    }
     let mean = disk.foreground_slowdown_s / disk.foreground_requests.max(1) as f64;
     if disk.foreground_requests >= ENOUGH && mean > ABOVE * disk.goal_mean_slowdown_s {
         let [mean, goal] = [mean, disk.goal_mean_slowdown_s].map(|seconds| Nanos((seconds * 1e9) as u64));
@@ -152,6 +158,7 @@ pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told
             Kind::UnreadableBlocks => "no blocks that nobody has acknowledged are unreadable or wrong any more",
             Kind::Behind | Kind::Overdue => "is expected to be verified in time again",
             Kind::ScrubFailed => "its scrub goes on",
+            Kind::NotCompared => "all of it that has checksums was compared with them",
             Kind::SlowdownAboveGoal => "scrubs slow other requests by no more than their goal again",
             Kind::Recovered | Kind::Test => continue,
         };

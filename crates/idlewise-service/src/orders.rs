@@ -168,6 +168,10 @@ impl Daemon {
             bad_blocks,
             acknowledged_blocks: known.acknowledged_blocks,
             errors,
+            not_compared: pass.filter(|pass| pass.over()).and_then(|pass| {
+                let (bytes, why) = pass.content.as_ref()?.silent()?;
+                Some((bytes.0, one_line(why).into_owned()))
+            }),
             block_bytes: pass.map(|pass| pass.block_bytes),
             paused: known.paused.clone(),
             hours_bytes_per_s: known.week.hours().iter().map(|hour| (hour.weight > 0.0).then_some(hour.rate)).collect(),

@@ -96,6 +96,10 @@ pub struct Seen {
     pub acknowledged_blocks: u64,
     /// Where they are.
     pub errors: Vec<BadBlocks>,
+    /// How much of the last whole pass was not compared with what the owners of the data keep of it, in bytes, as these could not be
+    /// asked, and why; absent where all was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_compared: Option<(u64, String)>,
     /// Logical block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u32>,

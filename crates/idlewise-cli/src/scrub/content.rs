@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use idlewise::Bytes;
 use idlewise::report::printable::one_line;
-use idlewise_linux::content::{self, Array, Found, Md, OWNERS};
+use idlewise_linux::content::{self, ALLOCATION, Array, Found, Md, OWNERS};
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::ContentSoFar;
 use serde::Serialize;
@@ -14,8 +14,6 @@ use crate::exit::UsageError;
 /// All that are found on the device.
 const AUTO: &str = "auto";
 const NONE: &str = "none";
-/// The owner that judges nothing.
-const ALLOCATION: &str = "allocation";
 /// The one way to verify that brings the data here.
 const READ: &str = "read";
 
@@ -137,6 +135,9 @@ pub struct Content {
     /// Why not, the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unasked: Option<String>,
+    /// How much was not compared though it should have been, and why.
+    #[serde(skip)]
+    silent: Option<(Bytes, String)>,
 }
 
 impl Content {
@@ -146,7 +147,18 @@ impl Content {
             so_far.clone();
         let known = judged_bytes.saturating_add(free_bytes).saturating_add(skipped_bytes);
         let unjudged_bytes = verified.0.saturating_sub(known);
-        Self { owners, judged_bytes, free_bytes, skipped_bytes, unjudged_bytes, transient, unasked_bytes, unasked }
+        let silent = so_far.silent().map(|(bytes, why)| (bytes, why.to_string()));
+        Self {
+            owners,
+            judged_bytes,
+            free_bytes,
+            skipped_bytes,
+            unjudged_bytes,
+            transient,
+            unasked_bytes,
+            unasked,
+            silent,
+        }
     }
 
     /// Whether anything was compared.
@@ -156,9 +168,7 @@ impl Content {
 
     /// How much was not compared as who could tell was silent at times, if any, and why.
     pub fn silent(&self) -> Option<(Bytes, &str)> {
-        let judges = self.owners.iter().any(|owner| owner != ALLOCATION);
-        let why = self.unasked.as_deref().unwrap_or_default();
-        (judges && self.unasked_bytes > 0).then_some((Bytes(self.unasked_bytes), why))
+        self.silent.as_ref().map(|(bytes, why)| (*bytes, why.as_str()))
     }
 
     /// For people.

@@ -21,6 +21,8 @@ pub use found::{Found, Part, find};
 pub use gate::Gate;
 pub use md::{Array, Fit, Md};
 
+/// The owner that judges nothing.
+pub const ALLOCATION: &str = "allocation";
 /// The kind of what can be read, and is not what its owner keeps a checksum of.
 pub const CHECKSUM: &str = "checksum";
 /// The same of a block of the owner's own trees, which also says what it is and when it was written.
@@ -113,7 +115,7 @@ pub type Open = fn(&Part) -> Result<Option<Box<dyn Content>>, String>;
 pub static OWNERS: Registry<Owner> = Registry::new(&[
     Owner { name: "btrfs", about: "checksums of data and tree blocks of a mounted btrfs", open: btrfs::open },
     Owner {
-        name: "allocation",
+        name: ALLOCATION,
         about: "what a mounted ext4 or XFS uses: it keeps no checksums, but names what lies in bad blocks, and knows what is free",
         open: allocation::open,
     },

@@ -1,12 +1,13 @@
 //! How a run stands, as a checkpoint, a note and `--json` say it.
 
-use idlewise::Nanos;
 use idlewise::drive::{self, Compared};
 use idlewise::policy::{Account, Delays, Terms};
 use idlewise::tune::Goal;
+use idlewise::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::Progress;
+use crate::content::ALLOCATION;
 
 /// The run that saved a checkpoint, as far as it had got.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,6 +76,15 @@ pub struct ContentSoFar {
     /// What lies in bad blocks: told in the end, and in no file, as anyone may read those and paths are not for everyone.
     #[serde(skip)]
     pub owned: Vec<Owned>,
+}
+
+impl ContentSoFar {
+    /// How much was not compared as who could tell was silent, if any, and why.
+    pub fn silent(&self) -> Option<(Bytes, &str)> {
+        let judges = self.owners.iter().any(|owner| owner != ALLOCATION);
+        let why = self.unasked.as_deref().unwrap_or_default();
+        (judges && self.unasked_bytes > 0).then_some((Bytes(self.unasked_bytes), why))
+    }
 }
 
 /// What lies in a run of bad blocks.

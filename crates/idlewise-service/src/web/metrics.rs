@@ -12,7 +12,7 @@ pub const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// A metric of each disk: name, kind, what it is, and its value.
 type OfDisk = (&'static str, &'static str, &'static str, fn(&Seen) -> f64);
 
-const OF_DISK: [OfDisk; 12] = [
+const OF_DISK: [OfDisk; 13] = [
     ("disk_size_bytes", "gauge", "Size of the disk.", |disk| disk.device_bytes as f64),
     ("pass_verified_bytes", "gauge", "Bytes verified in this pass.", |disk| disk.verified_bytes as f64),
     ("pass_started_timestamp_seconds", "gauge", "When this pass began; 0 before the first.", |disk| {
@@ -34,6 +34,12 @@ const OF_DISK: [OfDisk; 12] = [
     ("unreadable_blocks_acknowledged", "gauge", "Known bad blocks that somebody has acknowledged.", |disk| {
         disk.acknowledged_blocks as f64
     }),
+    (
+        "not_compared_bytes",
+        "gauge",
+        "Bytes of the last whole pass that were not compared with the checksums kept of them, as nobody could be asked.",
+        |disk| disk.not_compared.as_ref().map_or(0.0, |(bytes, _)| *bytes as f64),
+    ),
     ("goal_mean_slowdown_seconds", "gauge", "Mean slowdown that is allowed now.", |disk| disk.goal_mean_slowdown_s),
     ("goal_max_slowdown_seconds", "gauge", "Largest slowdown that is allowed.", |disk| disk.goal_max_slowdown_s),
     ("request_size_bytes", "gauge", "Size of a verify request; 0 before the first scrub.", |disk| {

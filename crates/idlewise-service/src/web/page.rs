@@ -39,6 +39,7 @@ struct One {
     /// Of these, in thousandths of the disk.
     places: Vec<u64>,
     more: usize,
+    not_compared: Option<String>,
     map: Vec<Cell>,
     ahead: Option<Ahead>,
     slowed: Option<Slowed>,
@@ -103,6 +104,10 @@ pub fn one(overview: &Overview, name: &str) -> Response {
         errors: disk.errors.iter().take(PLACES).map(|run| (run.lba, run.blocks, run.kind.to_string())).collect(),
         places,
         more: disk.errors.len().saturating_sub(PLACES),
+        not_compared: disk
+            .not_compared
+            .as_ref()
+            .map(|(bytes, why)| format!("{} were not compared in the last pass: {why}", Bytes(*bytes))),
         map: charts::map(&disk.shares),
         ahead: charts::ahead(disk, overview.unix_s, date),
         slowed: charts::slowed(disk),
@@ -132,7 +137,7 @@ impl Card {
         let is_late = ["behind", "overdue"].contains(&disk.standing);
         let level = match () {
             () if disk.state == "failed" || new > 0 || disk.standing == "overdue" => "bad",
-            () if is_late || disk.state == "paused" || bad > 0 => "warn",
+            () if is_late || disk.state == "paused" || bad > 0 || disk.not_compared.is_some() => "warn",
             () => "well",
         };
         let goal = time(disk.goal_mean_slowdown_s);

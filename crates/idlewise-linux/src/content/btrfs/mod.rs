@@ -54,6 +54,8 @@ struct Btrfs {
     begin: u64,
     length: u64,
     superblock: Superblock,
+    /// Under which unique name it is mounted.
+    id: [u8; 16],
     /// Where the kernel lists the device as one of the file system's.
     listed: PathBuf,
     mount: Option<Mount>,
@@ -122,10 +124,7 @@ impl OwnDevice {
 impl Btrfs {
     fn of(part: &Part) -> Result<Option<Self>, String> {
         let Some(superblock) = superblock_of(part)? else { return Ok(None) };
-        let listed = Path::new("/sys/fs/btrfs").join(superblock.name()).join("devices").join(&part.name);
-        if !listed.exists() {
-            return Err("it is not mounted".into());
-        }
+        let (id, listed) = listed(Path::new("/sys/fs/btrfs"), &part.name).ok_or("it is not mounted")?;
         let disk = part.disk.try_clone().map_err(|error| error.to_string())?;
         let mut found = Btrfs {
             disk,
@@ -133,6 +132,7 @@ impl Btrfs {
             listed,
             length: part.range.end - part.range.start,
             superblock,
+            id,
             mount: None,
             gate: part.gate.clone(),
             chunks: Vec::new(),
@@ -140,10 +140,23 @@ impl Btrfs {
             window: Window::default(),
             mended: BTreeSet::new(),
         };
-        let mounted = found.mounted().map_err(|problem| problem.0)?;
-        found.ask(&mounted).map_err(|error| why(&error))?;
-        Ok(Some(found))
+        // What is mounted and cannot be reached may be by who has mounted something else over it: that is not as if nobody had checksums.
+        match found.mounted().map(|mounted| found.ask(&mounted)) {
+            Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(why(&error)),
+            _ => Ok(Some(found)),
+        }
     }
+}
+
+/// Under which unique name a device is mounted, and where the kernel lists it. A copy of a file system that is mounted beside it is called
+/// something else than its superblock says (since Linux 6.7).
+fn listed(file_systems: &Path, device: &str) -> Option<([u8; 16], PathBuf)> {
+    std::fs::read_dir(file_systems).ok()?.flatten().find_map(|entry| {
+        let listed = entry.path().join("devices").join(device);
+        let digits: String = entry.file_name().to_str()?.chars().filter(|letter| *letter != '-').collect();
+        let id = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?.to_be_bytes();
+        listed.exists().then_some((id, listed))
+    })
 }
 
 /// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past.
@@ -169,7 +182,7 @@ impl Btrfs {
             return Err(Unasked("it is no longer mounted from this device".into()));
         }
         // Whoever has mounted something else over it is not asked.
-        let is_this = |file: &File| ioctl::file_system(file).is_ok_and(|id| id == self.superblock.id);
+        let is_this = |file: &File| ioctl::file_system(file).is_ok_and(|id| id == self.id);
         let open = |mount: &Mount| mount.open().ok().filter(is_this);
         let gate = self.gate.clone();
         if let Some(file) = self.mount.as_ref().and_then(open) {
