@@ -179,7 +179,9 @@ fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
         until("going on", || count(&file) > before + 2);
     }
     // Whoever owns it may take it out again, which is said.
-    let child = idlewise(&["run", "--pid", &shell.id().to_string()]).stderr(Stdio::piped()).spawn().unwrap();
+    let report = folder.path().join("report.json");
+    let mut command = idlewise(&["run", "--quiet", "--pid", &shell.id().to_string(), "--json"]);
+    let child = command.arg(&report).stderr(Stdio::piped()).spawn().unwrap();
     until("taken over", || groups(child.id()).first().is_some_and(|group| members(group).contains(&shell.id())));
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let root = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap().split(' ').nth(4).unwrap();
@@ -188,7 +190,9 @@ fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
     std::thread::sleep(Duration::from_secs(3));
     signal(&child, Signal::TERM);
     let told = stderr(&child.wait_with_output().unwrap());
-    assert!(told.contains(&format!("process {} is in another control group", shell.id())), "{told}");
+    let warning = format!("process {} is in another control group, and is not held", shell.id());
+    let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    assert!(told.contains(&warning) && report["warnings"][0].as_str().unwrap().contains(&warning), "{told} {report}");
     let unit = format!("idlewise-test-{}.service", std::process::id());
     let group = Path::new(root).join(&unit);
     fs::create_dir(&group).unwrap();

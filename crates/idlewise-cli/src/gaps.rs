@@ -76,8 +76,14 @@ impl Line {
 
     /// Says what is good to know.
     pub fn say(&self, text: &str) {
+        if !self.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// Says what must be known, whoever wants to see no progress.
+    pub fn warn(&self, text: &str) {
         match &self.bar {
-            _ if self.quiet => {}
             Some(bar) => bar.suspend(|| say!("idlewise: {}: {text}", self.name)),
             None => say!("idlewise: {}: {text}", self.name),
         }

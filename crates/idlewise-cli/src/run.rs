@@ -145,7 +145,8 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     paced.begin(child.as_ref().map(Child::id).or(arguments.pid));
     let group = paced.held().group().and_then(|group| group.number().ok());
     let mut shown = (Line::new(arguments.quiet, &arguments.name()), Noted::begin(&arguments.name(), group));
-    let ended = until_over(&mut paced, child.as_mut(), &signals, &mut shown);
+    let mut warnings = Vec::new();
+    let ended = until_over(&mut paced, child.as_mut(), &signals, &mut shown, &mut warnings);
     let progress = paced.progress();
     drop(shown);
     // From here on nobody is held.
@@ -167,7 +168,9 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     if let Some(path) = &arguments.json {
         // The exit code is the command's, whatever becomes of the file.
-        if let Err(error) = output::json_file(path, &Report::new(arguments, &progress, (by_group, has_writes), exit)) {
+        if let Err(error) =
+            output::json_file(path, &Report::new(arguments, &progress, (by_group, has_writes), warnings, exit))
+        {
             say!("idlewise: {error:#}");
         }
     }
@@ -180,6 +183,7 @@ fn until_over(
     mut child: Option<&mut Child>,
     signals: &Signals,
     (line, noted): &mut (Line, Option<Noted>),
+    warnings: &mut Vec<String>,
 ) -> anyhow::Result<u8> {
     loop {
         paced.turn()?;
@@ -187,7 +191,10 @@ fn until_over(
             let progress = paced.progress();
             (progress.disks.clone(), line::pieces(&progress))
         });
-        paced.warnings().iter().for_each(|warning| line.say(warning));
+        for warning in paced.warnings() {
+            line.warn(&warning);
+            warnings.push(warning);
+        }
         noted.iter_mut().for_each(|noted| noted.tell(|| paced.progress()));
         match &mut child {
             Some(child) => {

@@ -136,7 +136,7 @@ impl Daemon {
 
     /// Until the next look, or until there is something to do. Orders are obeyed at once.
     fn wait(&mut self, time: Duration) {
-        const STEP: Duration = Duration::from_millis(100);
+        const STEP: Duration = Duration::from_millis(250);
         let until = Instant::now() + time;
         let is_told =
             |options: &Options| options.stop.load(Ordering::Relaxed) || options.reload.load(Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Daemon {
             let mut next = next;
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
-                let answered = disk.ask_what_it_shares(now.unix_s, wakes(&wish, known, outlook.standing));
+                let answered = disk.ask_what_it_shares(now.unix_s, wakes(&wish, known, &outlook, now.unix_s));
                 match (answered, self.taken(&identity)) {
                     (Err(reason), _) => next = Next::Wait(reason),
                     (Ok(()), Some(taken)) => next = Next::Wait(Reason::Taken(taken)),

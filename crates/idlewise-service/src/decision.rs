@@ -10,6 +10,12 @@ use crate::{OnBattery, Sleeping, WhenBehind, Wish};
 /// A mean slowdown is another one where it differs by so much.
 pub const ANOTHER: f64 = 1.25;
 
+/// A disk that sleeps is woken up so many times as long before its deadline as its pass may take, and so much of the time between two
+/// deadlines at least; where it is not known how long it takes, so much.
+const WAKES: f64 = 2.0;
+const LEAST: f64 = 0.05;
+const UNKNOWN: f64 = 0.5;
+
 /// What is known of a disk now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
@@ -76,6 +82,8 @@ pub struct Outlook {
     pub rest: Option<Forecast>,
     /// Whether that is in time.
     pub standing: Standing,
+    /// A disk that sleeps is woken up then, in seconds since 1970, so that its pass can end in time.
+    pub wakes: f64,
 }
 
 /// What to do with a disk, and how it stands.
@@ -96,7 +104,9 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
         Standing::Behind if !is_due => Standing::InTime,
         standing => standing,
     };
-    let outlook = Outlook { deadline: deadline.at(), begins, rest, standing };
+    let needs = rest.map_or(UNKNOWN, |rest| (WAKES * rest.late_s / deadline.every_s).max(LEAST));
+    let wakes = deadline.at() - needs * deadline.every_s;
+    let outlook = Outlook { deadline: deadline.at(), begins, rest, standing, wakes };
     let spends = wish.when_behind == WhenBehind::Spend;
     let is_open = wish.windows.is_open(minute) || spends && standing == Standing::Overdue;
     let next = match () {
@@ -113,10 +123,9 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
     (next, outlook)
 }
 
-/// Whether a disk that sleeps is woken up: somebody wants that, or its pass would not end in time.
-pub fn wakes(wish: &Wish, known: &Known, standing: Standing) -> bool {
-    let is_late = matches!(standing, Standing::Behind | Standing::Overdue);
-    wish.sleeping == Sleeping::Wake || known.wanted_unix_s.is_some() || is_late
+/// Whether a disk that sleeps is woken up: somebody wants that, or its pass might not end in time.
+pub fn wakes(wish: &Wish, known: &Known, outlook: &Outlook, now: f64) -> bool {
+    wish.sleeping == Sleeping::Wake || known.wanted_unix_s.is_some() || now >= outlook.wakes
 }
 
 /// Whether a mean slowdown is another one, so that a scrub that runs is begun anew for it.
@@ -253,12 +262,21 @@ mod tests {
 
     #[test]
     fn a_disk_sleeps_as_long_as_there_is_time() {
-        let at = |wish: &Wish, known: &Known, standing| wakes(wish, known, standing);
-        let all = [Standing::Unknown, Standing::InTime, Standing::Behind, Standing::Overdue];
-        assert_eq!(all.map(|standing| at(&wish(), &known(), standing)), [false, false, true, true]);
+        let at = |day: f64, wish: &Wish, known: &Known| {
+            let facts = facts(day);
+            wakes(wish, known, &next("x", wish, known, &facts).1, facts.now.unix_s)
+        };
+        // Its pass takes 1.16 days, and is due on day 114.
+        assert_eq!([101.0, 111.0, 112.2, 113.5].map(|day| at(day, &wish(), &known())), [false, false, true, true]);
+        // What is short is not left until the last moment, and what is not known not either.
+        let mut week = Week::default();
+        (0..168).for_each(|hour| week.add(hour * 60, 3600.0, 1 << 50));
+        let fast = Known { week, ..Known::default() };
+        assert_eq!([112.0, 113.2, 113.4].map(|day| at(day, &wish(), &fast)), [false, false, true]);
+        assert_eq!([106.9, 107.1].map(|day| at(day, &wish(), &Known::default())), [false, true]);
         let woken = Wish { sleeping: Sleeping::Wake, ..wish() };
         let wanted = Known { wanted_unix_s: Some(1.0), ..known() };
-        assert!(at(&woken, &known(), Standing::InTime) && at(&wish(), &wanted, Standing::InTime));
+        assert!(at(101.0, &woken, &known()) && at(101.0, &wish(), &wanted));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 const SILENT: Duration = Duration::from_secs(10);
 
 /// What has not changed is asked again after so long.
-const AGAIN: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_secs(120);
 
 /// A disk that was away for so long is forgotten.
 const FORGOTTEN_S: f64 = 180.0 * 86_400.0;

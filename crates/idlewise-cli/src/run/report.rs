@@ -28,6 +28,9 @@ pub struct Report {
     held_by: &'static str,
     /// Whether what the kernel writes later for the command is known to be its own.
     writes_later_known: bool,
+    /// What was said that puts these numbers in doubt, such as that a process was not held.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// The disks that it used.
     disks: Vec<Disk>,
 }
@@ -86,6 +89,7 @@ impl Report {
         arguments: &Arguments,
         progress: &Progress,
         (by_group, has_writes): (bool, bool),
+        warnings: Vec<String>,
         exit_code: u8,
     ) -> Self {
         let seconds = |(name, time): (&&'static str, &idlewise::Nanos)| (*name, time.as_secs_f64());
@@ -98,6 +102,7 @@ impl Report {
             spent_s: progress.spent.iter().map(seconds).collect(),
             held_by: if by_group { "group" } else { "signals" },
             writes_later_known: has_writes,
+            warnings,
             disks: progress.disks.iter().map(Disk::from).collect(),
         }
     }

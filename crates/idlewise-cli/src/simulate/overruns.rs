@@ -63,7 +63,8 @@ fn times(given: &str) -> Option<Vec<Nanos>> {
 fn drawn(overruns: &Overruns) -> Option<Vec<Nanos>> {
     let Overruns { count, uses, percentiles_s } = overruns;
     let known = percentiles_s.iter().all(|time| time.is_finite() && (0.0..1e9).contains(time));
-    let late = (u128::from(DRAWS) * u128::from(*count) / u128::from(*uses.max(count))) as u64;
+    // Rounded up: what is rare is not never.
+    let late = (u128::from(DRAWS) * u128::from(*count)).div_ceil(u128::from(*uses.max(count)).max(1)) as u64;
     let time = |draw: u64| {
         let place = (draw as f64 + 0.5) / late as f64 * (percentiles_s.len() - 1) as f64;
         let (below, part) = (place as usize, place.fract());
@@ -90,6 +91,8 @@ mod tests {
         assert_eq!((drawn.len(), late.len()), (10_000, 7_500));
         let mean = late.iter().map(|time| time.0).sum::<u64>() as f64 / 7_500.0;
         assert!((mean - 5e6).abs() < 1e3 && late.is_sorted(), "{mean}");
+        let rare = Overruns { count: 1, uses: 20_001, percentiles_s: overruns.percentiles_s.clone() };
+        assert_eq!(super::drawn(&rare).unwrap().iter().filter(|time| **time > Nanos::ZERO).count(), 1);
         let wrong = Overruns { percentiles_s: vec![f64::NAN, 1.0], ..overruns };
         assert!(super::drawn(&wrong).is_none());
     }

@@ -182,12 +182,16 @@ impl Held {
         }
     }
 
-    /// Those of `all` that are in no group that is held: they have left it.
-    pub fn outside(&self, all: &mut Family) -> Vec<u32> {
-        let How::Group(group) = &self.how else { return Vec::new() };
-        let inside = group.processes();
-        let outside = all.members().into_iter().map(|member| member.process.pid);
-        outside.filter(|pid| !inside.contains(pid)).collect()
+    /// One of `all` that is not held, and why: it has left the group, or may not be stopped.
+    pub fn outside(&self, all: Option<&mut Family>) -> Option<(u32, &'static str)> {
+        match &self.how {
+            How::Group(group) => {
+                let inside = group.processes();
+                let mut all = all?.members().into_iter().map(|member| member.process.pid);
+                Some((all.find(|pid| !inside.contains(pid))?, "is in another control group"))
+            }
+            How::Tree(tree) => Some((tree.free()?, "is another user's")),
+        }
     }
 
     /// Whether a group has become empty, and nobody is left of a process and those that came from it.

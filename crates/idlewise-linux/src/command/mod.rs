@@ -30,6 +30,7 @@ pub use held::{Held, Whose};
 pub(crate) use lane::Lane;
 pub use lane::{Overruns, Why};
 pub use launch::launch;
+#[cfg(feature = "bpf")]
 pub(crate) use note::running_in;
 pub use note::{DiskNote, Noted, RunNote, running};
 pub use paced::{Paced, RunError, Settings};

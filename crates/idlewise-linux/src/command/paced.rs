@@ -224,11 +224,12 @@ impl Paced {
 
     /// Whether processes have left the group.
     fn look_outside(&mut self) {
-        let outside = self.all.as_mut().map_or(Vec::new(), |all| self.held.outside(all));
-        if let Some(pid) = outside.first()
+        if let Some((pid, why)) = self.held.outside(self.all.as_mut())
             && !std::mem::replace(&mut self.warned[1], true)
         {
-            self.warnings.push(format!("process {pid} is in another control group, and is not held there"));
+            self.warnings.push(format!(
+                "process {pid} {why}, and is not held: what it costs others is in no account, so the goal may be missed"
+            ));
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Tree {
     stopped: BTreeMap<u32, Process>,
     /// Those that the guard was told of.
     told: BTreeMap<u32, Process>,
+    /// One that could not be stopped, such as another user's.
+    free: Option<u32>,
     /// When there are so many, those that are gone are forgotten.
     most: usize,
     /// For whoever comes when the guard is gone as well.
@@ -31,7 +33,7 @@ pub struct Tree {
 impl Tree {
     /// None is stopped yet.
     pub fn new(family: Family, ledger: Option<Ledger<Process>>) -> Self {
-        Self { family, stopped: BTreeMap::new(), told: BTreeMap::new(), most: FEW, ledger }
+        Self { family, stopped: BTreeMap::new(), told: BTreeMap::new(), free: None, most: FEW, ledger }
     }
 
     /// Stops them all.
@@ -55,7 +57,11 @@ impl Tree {
                     let _ = self.ledger.as_mut().map(|ledger| ledger.add(process.clone()));
                     self.told.insert(pid, process.clone());
                 }
-                new |= process.signal(Signal::STOP);
+                let signalled = process.signal(Signal::STOP);
+                if !signalled && process.is_here() {
+                    self.free.get_or_insert(pid);
+                }
+                new |= signalled;
                 self.stopped.insert(pid, process);
             }
             if !new {
@@ -93,6 +99,11 @@ impl Tree {
     /// Whether none is left.
     pub fn is_over(&mut self) -> bool {
         self.family.members().is_empty()
+    }
+
+    /// One of them that could not be stopped.
+    pub fn free(&self) -> Option<u32> {
+        self.free
     }
 
     /// Who is meant.

@@ -153,6 +153,7 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
 }
 
 /// The note of a scrub that is at the disk of these numbers, in a folder of claims.
+#[cfg(feature = "bpf")]
 pub(crate) fn note_of(folder: &Path, (major, minor): (u32, u32)) -> Option<Note> {
     note(folder, &format!("{major}-{minor}"))
 }

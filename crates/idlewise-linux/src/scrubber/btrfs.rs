@@ -150,7 +150,10 @@ impl Chunks {
             Ok(()) => {
                 let Some(stretch) = self.next().cloned() else { return Ok(()) };
                 self.through = (self.through.0 + stretch.end - stretch.start, self.through.1 + took);
-                self.wrong = self.wrong.saturating_add(counted.wrong);
+                // Each call looks at all superblocks: they count once in a pass.
+                let is_first = self.stretches.first() == Some(&stretch);
+                let superblocks = if is_first { counted.superblocks } else { 0 };
+                self.wrong = self.wrong.saturating_add(counted.wrong).saturating_add(superblocks);
                 (self.done, self.cancels) = (stretch.end, 0);
                 Ok(())
             }

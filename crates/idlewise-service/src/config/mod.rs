@@ -319,7 +319,7 @@ mod tests {
     fn a_link_means_what_it_leads_to_now() {
         let folder = tempfile::tempdir().unwrap();
         let [link, one, two] = ["link", "one", "two"].map(|name| folder.path().canonicalize().unwrap().join(name));
-        [&one, &two].map(|file| std::fs::write(file, "").unwrap());
+        [&one, &two].iter().for_each(|file| std::fs::write(file, "").unwrap());
         std::os::unix::fs::symlink(&one, &link).unwrap();
         let mut config = Config::parse(&format!("[[disk]]\nmatch = \"{}\"\n", link.display())).unwrap();
         let is_meant = |config: &Config, path: &Path| config.of("x", path).1.is_some();

@@ -229,16 +229,18 @@ pub fn max_device(file: &File) -> io::Result<u64> {
 pub struct Counted {
     /// Bytes of data and of tree blocks that it has read.
     pub bytes: u64,
-    /// What could not be read, or held something else than it should, superblocks included.
+    /// What could not be read, or held something else than it should, but for superblocks.
     pub wrong: u64,
+    /// Superblocks of the device that did not, wherever the scrub was to read.
+    pub superblocks: u64,
 }
 
 impl Counted {
     /// The kernel's `struct btrfs_scrub_progress`.
     fn of(counts: &[u64; 15]) -> Self {
         let [_, _, data, trees, read, sums, verify, _, _, superblocks, ..] = *counts;
-        let wrong = [read, sums, verify, superblocks].into_iter().fold(0, u64::saturating_add);
-        Self { bytes: data.saturating_add(trees), wrong }
+        let wrong = [read, sums, verify].into_iter().fold(0, u64::saturating_add);
+        Self { bytes: data.saturating_add(trees), wrong, superblocks }
     }
 }
 
