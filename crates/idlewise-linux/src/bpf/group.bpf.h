@@ -5,7 +5,7 @@
 // itself is known to be its own.
 
 // Groups below each other, at most.
-#define LEVELS 16
+#define LEVELS 64
 
 // Whether a group is the one of the settings, or below it.
 static __always_inline int in_group(struct cgroup_subsys_state *css)
