@@ -98,6 +98,24 @@ def test_parts_must_be_alike():
     assert iw.Partial().idle().volumes == []
 
 
+def test_more_requests_than_can_be_counted_are_refused():
+    """Bytes may say what no trace has: here 2^63 requests, all in the same hour."""
+    one = iw.Partial()
+    one.push(frame([(5, 1, 1)], True))
+    numbers = bytearray(one.to_bytes())
+    for at in (2, 14):  # Behind the length and the version; and the count of the first hour.
+        assert int.from_bytes(numbers[8 * at : 8 * at + 8], "little") == 1
+        numbers[8 * at : 8 * at + 8] = (2**63).to_bytes(8, "little")
+    huge = iw.Partial.from_bytes(bytes(numbers))
+    assert huge.idle().by_volume()["requests"] == [2**63]
+    with pytest.raises(iw.IdlewiseError, match="volume 'a': the parts have 2\\^64 requests or more together"):
+        huge.merge(huge).idle()
+    # Of another volume.
+    other = iw.Partial.from_bytes(bytes(numbers[:-1]) + b"b")
+    with pytest.raises(iw.IdlewiseError, match="the parts have 2\\^64 requests or more"):
+        iw.Idleness.merge([huge, other])
+
+
 def test_what_is_recorded_only_in_part_is_refused_where_it_matters():
     first, next_ = iw.Partial(), iw.Partial()
     first.push(frame([(0, 1, 5_000_000)], True))

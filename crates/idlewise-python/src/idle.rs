@@ -261,10 +261,13 @@ impl Idleness {
 }
 
 /// Parts that are whole, whose times count from `origin` on the source's clock.
-pub fn of_parts(parts: Vec<Part>, model: Arc<DiskModel>, origin: Nanos) -> Idleness {
-    let modelled = parts.iter().map(Part::modelled).sum();
+pub fn of_parts(parts: Vec<Part>, model: Arc<DiskModel>, origin: Nanos) -> Result<Idleness, Error> {
+    let modelled = parts.iter().map(|part| u128::from(part.modelled())).sum();
     let disks: Vec<_> = Part::finish(parts).into_iter().map(|disk| idle::Idleness { origin, ..disk }).collect();
-    let requests = disks.iter().map(|disk| disk.requests).sum();
-    let source = Source::of("parts", "arrow", &model, modelled, requests);
-    Idleness::new(disks, model, source)
+    let requests: u128 = disks.iter().map(|disk| u128::from(disk.requests)).sum();
+    // No more are modelled than there are.
+    let fits =
+        |count: u128| u64::try_from(count).map_err(|_| Error::Value("the parts have 2^64 requests or more".into()));
+    let source = Source::of("parts", "arrow", &model, fits(modelled)?, fits(requests)?);
+    Ok(Idleness::new(disks, model, source))
 }

@@ -205,7 +205,7 @@ impl Partial {
 
     pub fn idle(&self, py: Python) -> PyResult<Idleness> {
         let (parts, model, origin) = (self.parts(), self.model.clone(), self.origin);
-        running::run(py, None, move |_| Ok(of_parts(joined(parts)?, model, origin)))
+        running::run(py, None, move |_| of_parts(joined(parts)?, model, origin))
     }
 
     fn __repr__(&self) -> String {

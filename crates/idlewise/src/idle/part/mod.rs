@@ -40,6 +40,9 @@ pub enum PartError {
         "volume '{0}': response times are recorded for some requests only, and a busy period goes on from part to part: reduce both as one"
     )]
     PartlyRecorded(String),
+    /// Together they have more requests than can be counted: no trace has, but bytes may say so.
+    #[error("volume '{0}': the parts have 2^64 requests or more together")]
+    TooMany(String),
 }
 
 impl Part {
@@ -90,7 +93,9 @@ impl Part {
     /// [`PartError`]; then this part is as it was.
     pub fn append(&mut self, next: &Self) -> Result<(), PartError> {
         self.precedes(next)?;
-        let requests = self.disk.requests + next.disk.requests;
+        // No other count of a part is more than its requests.
+        let requests = self.disk.requests.checked_add(next.disk.requests);
+        let requests = requests.ok_or_else(|| PartError::TooMany(self.volume().into()))?;
         let waits = next.begin() < self.disk.end && self.modelled + next.modelled > 0;
         if waits && self.modelled + next.modelled < requests {
             return Err(PartError::PartlyRecorded(self.volume().into()));
@@ -295,6 +300,17 @@ mod tests {
         let refused = wrong.append(&first);
         assert!(matches!(refused, Err(PartError::Overlap { .. })), "{refused:?}");
         assert_eq!(wrong, next);
+    }
+
+    #[test]
+    fn more_requests_than_can_be_counted_are_refused() {
+        let mut huge = cut(&columns(&[(5, 3, 1)], true), &[])[0][0].clone();
+        huge.disk.requests = 1 << 63;
+        huge.disk.requests_per_hour[0].1 = 1 << 63;
+        let read = Part::from_bytes(&huge.to_bytes()).expect("its numbers agree");
+        let mut both = read.clone();
+        assert_eq!(both.append(&read), Err(PartError::TooMany("a".into())));
+        assert_eq!(both, read);
     }
 
     #[test]
