@@ -26,6 +26,7 @@ __all__ = [
     "frontier",
     "policies",
     "reliability",
+    "replace_file",
     "run_command",
     "sample",
     "simulate",
@@ -473,5 +474,8 @@ def policies() -> list[tuple[str, str]]:
 
 def formats() -> list[tuple[str, str]]:
     """Names of the formats that are read, and what they are."""
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, through no link of another user."""
 
 def run_command(program: Path, arguments: Sequence[str]) -> int: ...

@@ -1,15 +1,15 @@
 //! Models of disks: how long their requests take.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use idlewise::disk::{DiskModel, PRESETS, Preset};
 use idlewise::report::printable::one_line;
-use idlewise::trace::TraceError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::error::{Error, value_error};
+use crate::error::value_error;
+use crate::files::{text_of, write_text};
 use crate::units::Size;
 
 /// How long a disk takes for requests.
@@ -93,18 +93,4 @@ impl Disk {
     fn __reduce__(slf: &Bound<Self>) -> PyResult<(Py<PyAny>, (String,))> {
         Ok((slf.getattr("parse")?.unbind(), (slf.get().to_toml(),)))
     }
-}
-
-/// The text of a file, or the exception that names it.
-pub fn text_of(path: &Path) -> PyResult<String> {
-    Ok(std::fs::read_to_string(path).map_err(|error| named(path, error))?)
-}
-
-/// Writes a text into a file, or raises the exception that names it.
-pub fn write_text(path: &Path, text: &str) -> PyResult<()> {
-    Ok(std::fs::write(path, text).map_err(|error| named(path, error))?)
-}
-
-fn named(path: &Path, error: std::io::Error) -> Error {
-    Error::Trace(TraceError::Io { path: path.display().to_string(), error })
 }

@@ -1,5 +1,7 @@
 //! What goes wrong, as the exceptions that a Python user expects.
 
+use std::io::ErrorKind;
+
 use idlewise::idle::{IdleError, PartError};
 use idlewise::policy::ParameterError;
 use idlewise::trace::synth::SynthError;
@@ -74,7 +76,7 @@ impl From<Error> for PyErr {
 fn of_trace(error: &TraceError) -> PyErr {
     let message = in_our_words(error);
     match error {
-        TraceError::Io { path, error } => match error.raw_os_error() {
+        TraceError::Io { path, error } => match error.raw_os_error().or(number_of(error.kind())) {
             Some(number) => {
                 let text = error.to_string();
                 let text = text.split(" (os error").next().unwrap_or_default();
@@ -93,6 +95,16 @@ fn of_trace(error: &TraceError) -> PyErr {
             exception("IdlewiseError", &message, (Some(path), None, None))
         }
         _ => value_error(&message),
+    }
+}
+
+/// What the system would call an error of ours: Python makes the exception of its kind of that.
+fn number_of(kind: ErrorKind) -> Option<i32> {
+    match kind {
+        ErrorKind::NotFound => Some(2),
+        ErrorKind::PermissionDenied => Some(13),
+        ErrorKind::InvalidInput => Some(22),
+        _ => None,
     }
 }
 

@@ -15,8 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::capsule;
-use crate::disk::{Disk, write_text};
+use crate::disk::Disk;
 use crate::error::{Error, value_error};
+use crate::files::write_text;
 use crate::intervals::{intervals, schema};
 use crate::partial::Partial;
 use crate::reading::Requests;

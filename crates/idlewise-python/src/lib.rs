@@ -4,6 +4,7 @@
 mod capsule;
 mod disk;
 mod error;
+mod files;
 mod idle;
 mod intervals;
 mod ordered;
@@ -34,6 +35,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::disk::Disk;
+    #[pymodule_export]
+    use super::files::replace_file;
     #[pymodule_export]
     use super::idle::Idleness;
     #[pymodule_export]

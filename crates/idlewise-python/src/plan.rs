@@ -10,8 +10,8 @@ use idlewise::{Bytes, Nanos};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::disk::{text_of, write_text};
 use crate::error::{Error, value_error};
+use crate::files::{text_of, write_text};
 use crate::running::Watch;
 use crate::values::{members, to_python};
 

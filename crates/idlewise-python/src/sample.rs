@@ -8,8 +8,8 @@ use idlewise::trace::Columns;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::disk::{text_of, write_text};
 use crate::error::{Error, value_error};
+use crate::files::{text_of, write_text};
 use crate::running;
 use crate::table::Table;
 use crate::trace::Trace;

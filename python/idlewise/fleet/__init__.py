@@ -22,6 +22,7 @@ from .. import _native
 from .._errors import IdlewiseError
 from .._types import DiskLike, Progress, Size, Time
 from ._engines import Dask, Engine, Processes, engine as _engine
+from ._folder import folder as _folder
 from ._steps import GROUPS, Job, Reduced, Row, reduce, splits, tune
 
 __all__ = ["Dask", "Engine", "Fleet", "Processes", "analyze"]
@@ -48,7 +49,9 @@ class Fleet:
             import pyarrow.parquet  # type: ignore[import-untyped, unused-ignore]
         except ImportError:
             raise ImportError("write_parquet needs the package pyarrow") from None
-        pyarrow.parquet.write_table(pyarrow.table(self.to_dict()), path)
+        whole = pyarrow.BufferOutputStream()
+        pyarrow.parquet.write_table(pyarrow.table(self.to_dict()), whole)
+        _native.replace_file(path, whole.getvalue().to_pybytes())
 
     def __repr__(self) -> str:
         left_out = f", {len(self.errors)} files left out" if self.errors else ""
@@ -86,7 +89,7 @@ def analyze(
         The model that serves requests without a response, and that simulations take.
     out
         A folder that all workers see. What was done lies there, so a job that was stopped goes on, and another goal is tuned without
-        reading again. Without it a temporary folder is used.
+        reading again. Nobody but you or root may write to it, or it raises PermissionError. Without it a temporary folder is used.
     engine
         None for the cores of this machine, ``"dask"`` for a local Dask cluster, ``Dask(client)`` for another one, or an object with ``run``.
     workers
@@ -109,8 +112,10 @@ def analyze(
     goal |= {"capacity": capacity, "any_moment": any_moment}
     model = _native.Partial(disk=disk).idle().disk
     run = _engine(engine, workers)
-    with tempfile.TemporaryDirectory(prefix="idlewise-fleet-") as folder:
-        job = Job(os.path.abspath(out or folder), model.to_toml(), read, goal, skip_bad_files)
+    with tempfile.TemporaryDirectory(prefix="idlewise-fleet-") as temporary:
+        job = Job(os.path.abspath(out or temporary), model.to_toml(), read, goal, skip_bad_files)
+        for name in ("parts", "rows"):
+            _folder(job.out, name)
         todo = splits(job, files)
         reduced: list[Reduced] = []
         for one in run.run(functools.partial(reduce, job), todo):
@@ -125,7 +130,7 @@ def analyze(
         names = list(dict.fromkeys(name for row in rows for name in row))
         rows = sorted(({name: row.get(name) for name in names} for row in rows), key=lambda row: str(row["volume"]))
         if out is not None:
-            _save(pathlib.Path(out), rows, errors)
+            _save(_folder(job.out), rows, errors)
     return Fleet(rows, errors)
 
 
@@ -147,7 +152,4 @@ def _tell(progress: Progress | None, share: float) -> None:
 
 def _save(out: pathlib.Path, rows: list[Row], errors: dict[str, str]) -> None:
     """The table and what is missing in it, beside the parts."""
-    text = json.dumps({"rows": rows, "errors": errors})
-    new = out / f".fleet.json.{os.getpid()}"
-    new.write_text(text)
-    os.replace(new, out / "fleet.json")
+    _native.replace_file(out / "fleet.json", json.dumps({"rows": rows, "errors": errors}).encode())

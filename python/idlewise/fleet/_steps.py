@@ -18,6 +18,7 @@ from typing import Any
 from .. import _native
 from .._errors import IdlewiseError
 from .._scan import scan
+from ._folder import folder
 
 #: Volumes are put together in so many groups: one group's idle times must fit a worker's memory.
 GROUPS = 64
@@ -69,8 +70,8 @@ def splits(job: Job, paths: Iterable[str]) -> list[Split]:
 
 def reduce(job: Job, split: Split) -> Reduced:
     """Reduce a file to the parts of its volumes, in a file a group."""
-    folder = pathlib.Path(job.out, "parts", split.key)
-    told = folder / "done.json"
+    of_file = folder(job.out, "parts", split.key)
+    told = of_file / "done.json"
     if told.exists():
         return Reduced(split, json.loads(told.read_text())["volumes"])
     try:
@@ -84,31 +85,29 @@ def reduce(job: Job, split: Split) -> Reduced:
     groups: dict[int, list[bytes]] = {}
     for volume in volumes:
         groups.setdefault(group(volume), []).append(part[volume].to_bytes())
-    folder.mkdir(parents=True, exist_ok=True)
     for number, parts in groups.items():
-        _write(folder / str(number), b"".join(parts))
+        _native.replace_file(of_file / str(number), b"".join(parts))
     # The last: without it the file is read again.
-    _write(told, json.dumps({"path": split.path, "volumes": len(volumes)}).encode())
+    _native.replace_file(told, json.dumps({"path": split.path, "volumes": len(volumes)}).encode())
     return Reduced(split, len(volumes))
 
 
 def tune(job: Job, keys: list[str], number: int) -> list[Row]:
     """Put the parts of a group of volumes together, and make a row of each."""
-    file = pathlib.Path(job.out, "rows", f"{_key([job.goal, keys])}-{number}.json")
+    file = folder(job.out, "rows") / f"{_key([job.goal, keys])}-{number}.json"
     if file.exists():
         rows: list[Row] = json.loads(file.read_text())
         return rows
     disk = _native.Disk.parse(job.disk)
     by_volume: dict[str, list[_native.Partial]] = {}
     for key in keys:
-        part = pathlib.Path(job.out, "parts", key, str(number))
+        part = folder(job.out, "parts", key) / str(number)
         if part.exists():
             read = _native.Partial.from_bytes(part.read_bytes(), disk=disk)
             for volume in read.volumes:
                 by_volume.setdefault(volume, []).append(read[volume])
     rows = [_row(job, volume, by_volume.pop(volume)) for volume in sorted(by_volume)]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    _write(file, json.dumps(rows).encode())
+    _native.replace_file(file, json.dumps(rows).encode())
     return rows
 
 
@@ -128,10 +127,3 @@ def _row(job: Job, volume: str, parts: list[_native.Partial]) -> Row:
 
 def _key(of: Any) -> str:
     return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()[:24]
-
-
-def _write(file: pathlib.Path, data: bytes) -> None:
-    """The whole file, or none; two tasks that do the same do not disturb each other."""
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    new.write_bytes(data)
-    os.replace(new, file)
