@@ -1,4 +1,4 @@
-"""What lies in a fleet's folder: written through nobody's links, and only where nobody else may write."""
+"""What lies in a fleet's folder: taken again only where it is whole and of the same files, and written through nobody's links."""
 
 import json
 import os
@@ -46,6 +46,84 @@ def files(tmp_path):
 @pytest.fixture
 def out(tmp_path):
     return tmp_path / "out"
+
+
+def parts(out):
+    return sorted(path for path in out.glob("parts/*/*") if path.name != "done.json")
+
+
+def harm(how, path):
+    data = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "cut": data[: len(data) // 2], "flipped": data[:20] + bytes([data[20] ^ 1]) + data[21:]}[how])
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "cut", "flipped"])
+@pytest.mark.parametrize("rows", ["rows", "no rows"])
+def test_a_part_that_is_not_as_it_was_written_is_made_again(files, out, how, rows):
+    expected = analyze(files, out).rows
+    assert [row["requests"] for row in expected] == [4000] and len(parts(out)) == 2
+    harm(how, parts(out)[0])
+    if rows == "no rows":
+        for path in out.glob("rows/*"):
+            path.unlink()
+    assert analyze(files, out).rows == expected
+    whole = [path.read_bytes() for path in parts(out)]
+    assert all(whole) and analyze(files, out).rows == expected and [path.read_bytes() for path in parts(out)] == whole
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"parts": 1}', "\0\0\0\0"])
+@pytest.mark.parametrize("skip", [False, True])
+def test_what_cannot_be_read_is_not_done(files, out, text, skip):
+    expected = analyze(files, out).rows
+    for path in [*out.glob("parts/*/done.json"), *out.glob("rows/*")]:
+        path.write_text(text)
+    found = analyze(files, out, skip_bad_files=skip)
+    assert found.rows == expected and found.errors == {}
+    assert all(json.loads(path.read_text()) for path in out.glob("parts/*/done.json"))
+
+
+def test_a_part_that_goes_while_the_job_runs_is_an_error(files, out):
+    class Loses(Here):
+        def run(self, task, of):
+            results = list(map(task, of))
+            if out.exists() and parts(out):
+                parts(out)[0].write_bytes(b"")
+            return results
+
+    with pytest.raises(iw.IdlewiseError, match="changed while the job ran; run it again"):
+        fleet.analyze(files, out=out, engine=Loses(), **GOAL)
+    assert [row["requests"] for row in analyze(files, out).rows] == [4000]
+
+
+def test_a_file_that_changed_is_read_again_even_at_the_same_size_and_time(files, out):
+    analyze(files, out)
+    before = os.stat(files[1])
+    write(files[1], 1, host="host9")
+    os.utime(files[1], ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert os.stat(files[1]).st_size == before.st_size and os.stat(files[1]).st_mtime_ns == before.st_mtime_ns
+    assert {row["volume"]: row["requests"] for row in analyze(files, out).rows} == {"host0_0": 2000, "host9_0": 2000}
+
+
+def test_a_folder_is_read_again_where_one_of_its_files_changed(files, out):
+    folder = files[0].parent
+    assert [row["requests"] for row in analyze(folder, out).rows] == [4000]
+    once = parts(out)
+    assert [row["requests"] for row in analyze(folder, out).rows] == [4000] and parts(out) == once
+    write(folder / "2.csv", 2)
+    assert [row["requests"] for row in analyze(folder, out).rows] == [6000]
+    with files[1].open("a") as file:
+        file.write(f"{128166372000000000 + 100_000_000_000},host7,0,Read,0,4096,40000\n")
+    assert sum(row["requests"] for row in analyze(folder, out).rows) == 6001
+
+
+def test_another_version_reads_again(files, out, monkeypatch):
+    rows = analyze(files, out).rows
+    monkeypatch.setattr(_native, "__version__", "99.0")
+    assert analyze(files, out).rows == rows and len(parts(out)) == 4
+    assert len(list(out.glob("rows/*"))) == 2 * fleet._steps.GROUPS
 
 
 @pytest.mark.parametrize("name", [".", "parts", "rows"])

@@ -122,9 +122,9 @@ def analyze(
             reduced.append(one)
             _tell(progress, 0.5 * len(reduced) / len(todo))
         errors = {one.split.path: one.error for one in reduced if one.error is not None}
-        keys = sorted(one.split.key for one in reduced if one.error is None)
+        parts = sorted((one.split.key, one.checksum) for one in reduced if one.error is None)
         rows: list[Row] = []
-        for at, some in enumerate(run.run(functools.partial(tune, job, keys), range(GROUPS))):
+        for at, some in enumerate(run.run(functools.partial(tune, job, parts), range(GROUPS))):
             rows += some
             _tell(progress, 0.5 + 0.5 * (at + 1) / GROUPS)
         names = list(dict.fromkeys(name for row in rows for name in row))

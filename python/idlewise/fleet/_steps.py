@@ -2,6 +2,8 @@
 a finished file or none: an engine may run it anywhere that sees the folder, at any time, and again.
 
     files ── reduce, a task a file ──► parts of idle times, by group of volumes ── tune, a task a group ──► rows, one a volume
+
+What was done is taken again only where it is whole, and was made of the same files, in the same way, by the same version.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import hashlib
 import json
 import os
 import pathlib
+import stat
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +25,9 @@ from ._folder import folder
 
 #: Volumes are put together in so many groups: one group's idle times must fit a worker's memory.
 GROUPS = 64
+
+#: Tells the parts of a file, once they are all there.
+DONE = "done.json"
 
 Row = dict[str, Any]
 
@@ -44,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Split:
-    """A file, and what it is known by: its parts are not those of another file, nor of another model."""
+    """A file, and what it is known by: its parts are not those of another file, model or version."""
 
     path: str
     key: str
@@ -55,60 +61,115 @@ class Reduced:
     """What became of a file."""
 
     split: Split
-    volumes: int = 0
+    #: Of what tells its parts, with their checksums.
+    checksum: str = ""
     error: str | None = None
 
 
 def splits(job: Job, paths: Iterable[str]) -> list[Split]:
     """A split a file. What has changed since an earlier run is read again."""
-    found = []
-    for path in sorted({os.path.abspath(path) for path in paths}):
-        stat = os.stat(path)
-        found.append(Split(path, _key([path, stat.st_size, stat.st_mtime_ns, job.disk, job.read])))
-    return found
+    made = [_native.__version__, job.disk, job.read]
+    return [Split(path, _key([path, _state(path), *made])) for path in sorted({os.path.abspath(path) for path in paths})]
+
+
+def _state(path: str) -> list[Any]:
+    """What is another after each change of a file, or of any file in a folder."""
+    found = os.stat(path)
+    if stat.S_ISDIR(found.st_mode):
+        with os.scandir(path) as entries:
+            return [[name, _state(os.path.join(path, name))] for name in sorted(one.name for one in entries if one.is_file())]
+    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def reduce(job: Job, split: Split) -> Reduced:
     """Reduce a file to the parts of its volumes, in a file a group."""
     of_file = folder(job.out, "parts", split.key)
-    told = of_file / "done.json"
-    if told.exists():
-        return Reduced(split, json.loads(told.read_text())["volumes"])
+    told = _told(of_file)
+    if told is None:
+        try:
+            part = _native.Partial(disk=_native.Disk.parse(job.disk))
+            part.push(scan(split.path, **job.read))
+        except (IdlewiseError, OSError) as error:
+            if not job.skip_bad_files:
+                raise
+            return Reduced(split, error=str(error))
+        told = _write_parts(of_file, split, part)
+    return Reduced(split, _checksum(told))
+
+
+def _told(of_file: pathlib.Path) -> bytes | None:
+    """What tells the parts of a file, if each of them is as it was written."""
     try:
-        part = _native.Partial(disk=_native.Disk.parse(job.disk))
-        part.push(scan(split.path, **job.read))
-    except (IdlewiseError, OSError) as error:
-        if not job.skip_bad_files:
-            raise
-        return Reduced(split, error=str(error))
-    volumes = part.volumes
+        told = (of_file / DONE).read_bytes()
+        parts = json.loads(told)["parts"]
+        whole = all(_part(of_file, name, parts) is not None for name in parts)
+        return told if whole else None
+    except (FileNotFoundError, LookupError, TypeError, ValueError):
+        return None
+
+
+def _write_parts(of_file: pathlib.Path, split: Split, part: _native.Partial) -> bytes:
     groups: dict[int, list[bytes]] = {}
-    for volume in volumes:
+    for volume in part.volumes:
         groups.setdefault(group(volume), []).append(part[volume].to_bytes())
-    for number, parts in groups.items():
-        _native.replace_file(of_file / str(number), b"".join(parts))
+    parts = {}
+    for number, some in groups.items():
+        data = b"".join(some)
+        _native.replace_file(of_file / str(number), data)
+        parts[str(number)] = {"bytes": len(data), "sha256": _checksum(data)}
+    told = json.dumps({"path": split.path, "parts": parts}).encode()
     # The last: without it the file is read again.
-    _native.replace_file(told, json.dumps({"path": split.path, "volumes": len(volumes)}).encode())
-    return Reduced(split, len(volumes))
+    _native.replace_file(of_file / DONE, told)
+    return told
 
 
-def tune(job: Job, keys: list[str], number: int) -> list[Row]:
-    """Put the parts of a group of volumes together, and make a row of each."""
-    file = folder(job.out, "rows") / f"{_key([job.goal, keys])}-{number}.json"
-    if file.exists():
-        rows: list[Row] = json.loads(file.read_text())
+def _part(of_file: pathlib.Path, name: str, parts: dict[str, Any]) -> bytes | None:
+    """One of these parts, if it is as it was written."""
+    data = (of_file / name).read_bytes()
+    return data if {"bytes": len(data), "sha256": _checksum(data)} == parts[name] else None
+
+
+def tune(job: Job, reduced: list[tuple[str, str]], number: int) -> list[Row]:
+    """Put the parts of a group of volumes together, and make a row of each. Of each file there is its key and its checksum."""
+    file = folder(job.out, "rows") / f"{_key([_native.__version__, job.goal, reduced])}-{number}.json"
+    rows = _rows(file)
+    if rows is not None:
         return rows
     disk = _native.Disk.parse(job.disk)
     by_volume: dict[str, list[_native.Partial]] = {}
-    for key in keys:
-        part = folder(job.out, "parts", key) / str(number)
-        if part.exists():
-            read = _native.Partial.from_bytes(part.read_bytes(), disk=disk)
-            for volume in read.volumes:
-                by_volume.setdefault(volume, []).append(read[volume])
+    for key, checksum in reduced:
+        data = _part_of_group(folder(job.out, "parts", key), checksum, str(number))
+        read = _native.Partial.from_bytes(data, disk=disk)
+        for volume in read.volumes:
+            by_volume.setdefault(volume, []).append(read[volume])
     rows = [_row(job, volume, by_volume.pop(volume)) for volume in sorted(by_volume)]
-    _native.replace_file(file, json.dumps(rows).encode())
+    _native.replace_file(file, json.dumps({"rows": rows, "sha256": _checksum(json.dumps(rows).encode())}).encode())
     return rows
+
+
+def _rows(file: pathlib.Path) -> list[Row] | None:
+    """Rows of an earlier run, if they are as they were written."""
+    try:
+        told = json.loads(file.read_bytes())
+        rows: list[Row] = told["rows"]
+        return rows if told["sha256"] == _checksum(json.dumps(rows).encode()) else None
+    except (FileNotFoundError, LookupError, TypeError, ValueError):
+        return None
+
+
+def _part_of_group(of_file: pathlib.Path, checksum: str, number: str) -> bytes:
+    """The parts of a file for a group, which may be none."""
+    try:
+        told = (of_file / DONE).read_bytes()
+        if _checksum(told) == checksum:
+            parts = json.loads(told)["parts"]
+            data = _part(of_file, number, parts) if number in parts else b""
+            if data is not None:
+                return data
+    except FileNotFoundError:
+        pass
+    # They were whole when the other step ended.
+    raise IdlewiseError(f"{of_file}: changed while the job ran; run it again")
 
 
 def group(volume: str) -> int:
@@ -127,3 +188,7 @@ def _row(job: Job, volume: str, parts: list[_native.Partial]) -> Row:
 
 def _key(of: Any) -> str:
     return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()[:24]
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
