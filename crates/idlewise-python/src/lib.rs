@@ -2,6 +2,7 @@
 //! stubs and documents; here are the ways in and out.
 
 mod capsule;
+mod column;
 mod disk;
 mod error;
 mod files;

@@ -51,7 +51,7 @@ impl Ordered {
     /// The next requests; none at the end.
     pub fn next(&mut self) -> Result<Option<Columns>, Error> {
         let Some(batch) = self.batches.next() else { return Ok(None) };
-        let mut columns = self.layout.requests(&batch?, &self.known)?;
+        let mut columns = self.layout.requests(&batch?, &self.known, self.rows)?;
         self.known = columns.with_volumes_of();
         check_order(&columns, self.last, self.rows)?;
         self.rows += columns.len();

@@ -3,18 +3,16 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{DurationNanosecondType, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, DurationNanosecondArray, Int64Array, RecordBatch, StringArray};
-use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use idlewise::trace::{Columns, Op, Request};
 use idlewise::{Bytes, Nanos};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::column::{Column, scale};
 use crate::error::Error;
-
-const TIME: DataType = DataType::Duration(TimeUnit::Nanosecond);
+use crate::table::TIME;
 
 /// The columns of requests that go out, as in Parquet files.
 pub static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -56,8 +54,8 @@ pub fn to_batch(requests: &Columns) -> RecordBatch {
 pub struct Layout {
     /// What a column that we look for is called in the table.
     names: Vec<(String, String)>,
-    /// Nanoseconds in the unit.
-    unit: i64,
+    /// Of a number of nanoseconds in the unit, so many digits are zeros.
+    digits: u32,
 }
 
 /// Columns that are looked for.
@@ -66,11 +64,11 @@ const KNOWN: [&str; 8] = ["arrival", "issue", "completion", "response", "offset"
 impl Layout {
     /// From what `scan` was given.
     pub fn new(columns: Option<&Bound<PyDict>>, unit: Option<&str>) -> Result<Self, Error> {
-        let unit = match unit.unwrap_or("ns") {
-            "s" => 1_000_000_000,
-            "ms" => 1_000_000,
-            "us" => 1_000,
-            "ns" => 1,
+        let digits = match unit.unwrap_or("ns") {
+            "s" => 9,
+            "ms" => 6,
+            "us" => 3,
+            "ns" => 0,
             other => return Err(Error::Value(format!("unit='{other}': it is one of s, ms, us and ns"))),
         };
         let names: Vec<(String, String)> = columns
@@ -80,7 +78,7 @@ impl Layout {
         if let Some((name, _)) = names.iter().find(|(name, _)| !KNOWN.contains(&name.as_str())) {
             return Err(Error::Value(format!("columns: no '{name}' is looked for, only {}", KNOWN.join(", "))));
         }
-        Ok(Self { names, unit })
+        Ok(Self { names, digits })
     }
 
     fn column<'a>(&self, batch: &'a RecordBatch, name: &str) -> Result<Option<&'a ArrayRef>, Error> {
@@ -103,22 +101,39 @@ impl Layout {
     /// The finest difference that times of this column can have.
     pub fn resolution(&self, schema: &Schema) -> Nanos {
         let given = self.names.iter().find(|(one, _)| one == "arrival").map_or("arrival", |(_, given)| given.as_str());
-        match schema.field_with_name(given).map(Field::data_type) {
-            Ok(DataType::Timestamp(unit, _) | DataType::Duration(unit)) => Nanos(nanoseconds(*unit) as u64),
-            Ok(DataType::Float16 | DataType::Float32 | DataType::Float64) => Nanos(1),
-            _ => Nanos(self.unit as u64),
-        }
+        let kind = schema.field_with_name(given).map(Field::data_type).ok();
+        let digits = match kind.map(|kind| if let DataType::Dictionary(_, of) = kind { of } else { kind }) {
+            Some(
+                DataType::Timestamp(unit, _)
+                | DataType::Duration(unit)
+                | DataType::Time32(unit)
+                | DataType::Time64(unit),
+            ) => match unit {
+                TimeUnit::Second => 9,
+                TimeUnit::Millisecond => 6,
+                TimeUnit::Microsecond => 3,
+                TimeUnit::Nanosecond => 0,
+            },
+            Some(DataType::Interval(_)) => 0,
+            Some(kind) if kind.is_floating() => 0,
+            Some(kind) => self.digits.saturating_add_signed(-i32::from(scale(kind))),
+            None => self.digits,
+        };
+        Nanos(10_u64.saturating_pow(digits))
     }
 
-    /// The requests of a batch, whose volumes are added to those of `known`. Times are as they are.
-    pub fn requests(&self, batch: &RecordBatch, known: &Columns) -> Result<Columns, Error> {
-        let arrival = self.times(self.needed(batch, "arrival")?, "arrival")?;
-        let optional = |name| self.column(batch, name)?.map(|column| self.times(column, name)).transpose();
-        let (issue, completion, response) = (optional("issue")?, optional("completion")?, optional("response")?);
-        let offset = whole(self.needed(batch, "offset")?, "offset")?;
-        let length = whole(self.needed(batch, "length")?, "length")?;
-        let op = text(self.needed(batch, "op")?, "op")?;
-        let volume = self.column(batch, "volume")?.map(|column| text(column, "volume")).transpose()?;
+    /// The requests of a batch, before which came so many rows, whose volumes are added to those of `known`. Times are as they are.
+    pub fn requests(&self, batch: &RecordBatch, known: &Columns, before: usize) -> Result<Columns, Error> {
+        let named = |name: &'static str| move |array| Column { array, name, before };
+        let needed = |name| self.needed(batch, name).map(named(name));
+        let optional = |name| Ok::<_, Error>(self.column(batch, name)?.map(named(name)));
+        let arrival = needed("arrival")?.times(self.digits)?;
+        let times = |name| optional(name)?.map(|column| column.times(self.digits)).transpose();
+        let (issue, completion, response) = (times("issue")?, times("completion")?, times("response")?);
+        let (offset, length) = (needed("offset")?.whole()?, needed("length")?.whole()?);
+        let op = needed("op")?.text()?;
+        let volume = optional("volume")?.map(|column| column.text()).transpose()?;
+        let value = |column: &Int64Array, row, name| value(column, row, before, name);
         let mut requests = known.with_volumes_of();
         requests.reserve(batch.num_rows());
         // Of neighbours the volume is mostly the same.
@@ -150,8 +165,8 @@ impl Layout {
                 arrival: Nanos(at),
                 offset: Bytes(value(&offset, row, "offset")?),
                 length: u32::try_from(length)
-                    .map_err(|_| Error::Value(format!("row {row}: a length of 4 GiB or more")))?,
-                op: of_text(op.as_string::<i32>().value(row), row)?,
+                    .map_err(|_| Error::Value(format!("row {}: a length of 4 GiB or more", before + row)))?,
+                op: of_text(op.as_string::<i32>().value(row), before + row)?,
                 volume: id,
                 queued: since(later(&issue, "issue")?),
                 response,
@@ -159,66 +174,15 @@ impl Layout {
         }
         Ok(requests)
     }
-
-    /// Times in nanoseconds.
-    fn times(&self, column: &ArrayRef, name: &str) -> Result<Int64Array, Error> {
-        match column.data_type() {
-            DataType::Timestamp(_, zone) => {
-                let cast = cast(column, &DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()), name)?;
-                whole(&cast, name)
-            }
-            // DuckDB has intervals where others have durations.
-            DataType::Duration(_) | DataType::Interval(_) => {
-                let cast = cast(column, &TIME, name)?;
-                Ok(cast.as_primitive::<DurationNanosecondType>().reinterpret_cast::<Int64Type>())
-            }
-            kind if kind.is_floating() => {
-                let numbers = cast(column, &DataType::Float64, name)?;
-                let unit = self.unit as f64;
-                Ok(numbers.as_primitive::<Float64Type>().unary(|time| (time * unit).round() as i64))
-            }
-            _ => {
-                let times = whole(column, name)?;
-                let beyond = || Error::Value(format!("column '{name}': a time is beyond 292 years"));
-                let unit = self.unit;
-                let scaled = times.iter().map(|time| time.map(|time| time.checked_mul(unit).ok_or(())).transpose());
-                if unit == 1 { Ok(times) } else { scaled.collect::<Result<_, ()>>().map_err(|()| beyond()) }
-            }
-        }
-    }
 }
 
-fn nanoseconds(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1_000_000_000,
-        TimeUnit::Millisecond => 1_000_000,
-        TimeUnit::Microsecond => 1_000,
-        TimeUnit::Nanosecond => 1,
-    }
-}
-
-/// What cannot be cast is an error, and no null.
-fn cast(column: &ArrayRef, kind: &DataType, name: &str) -> Result<ArrayRef, Error> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(column, kind, &options).map_err(|error| Error::Value(format!("column '{name}': {error}")))
-}
-
-fn whole(column: &ArrayRef, name: &str) -> Result<Int64Array, Error> {
-    Ok(cast(column, &DataType::Int64, name)?.as_primitive::<Int64Type>().clone())
-}
-
-/// Any kind of text, numbers too.
-fn text(column: &ArrayRef, name: &str) -> Result<ArrayRef, Error> {
-    let text = cast(column, &DataType::Utf8, name)?;
-    if text.null_count() > 0 { Err(Error::Value(format!("column '{name}' has nulls"))) } else { Ok(text) }
-}
-
-fn value(column: &Int64Array, row: usize, name: &str) -> Result<u64, Error> {
+fn value(column: &Int64Array, row: usize, before: usize, name: &str) -> Result<u64, Error> {
     let value = column.is_valid(row).then(|| column.value(row));
-    let found = || value.map_or("null".into(), |value| value.to_string());
-    value
-        .and_then(|value| value.try_into().ok())
-        .ok_or_else(|| Error::Value(format!("row {row}: column '{name}' is {}, and no number from 0 on", found())))
+    let found = || value.map_or("null or NaN".into(), |value| value.to_string());
+    value.and_then(|value| value.try_into().ok()).ok_or_else(|| {
+        let row = before + row;
+        Error::Value(format!("row {row}: column '{name}' is {}, and no number from 0 on", found()))
+    })
 }
 
 fn of_text(op: &str, row: usize) -> Result<Op, Error> {

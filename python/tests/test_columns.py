@@ -1,0 +1,134 @@
+"""Columns of tables: each kind is read for what it is, or refused."""
+
+import decimal
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import idlewise as iw
+
+MS = 1_000_000
+
+
+def table(**columns):
+    """Three requests, 10 ms apart."""
+    usual = {
+        "arrival": pa.array([0, 10 * MS, 20 * MS]),
+        "offset": pa.array([0, 4096, 8192]),
+        "length": pa.array([4096] * 3),
+        "op": pa.array(["read"] * 3),
+        "volume": pa.array(["a"] * 3),
+    }
+    return pa.table(usual | columns)
+
+
+def arrivals(column, **scan):
+    """As they are read."""
+    requests = pl.DataFrame(iw.scan(table(arrival=column), **scan))
+    return requests["arrival"].cast(pl.Int64).to_list()
+
+
+def completions(column, **scan):
+    requests = pl.DataFrame(iw.scan(table(completion=column), **scan))
+    return requests["completion"].cast(pl.Int64).to_list()
+
+
+@pytest.mark.parametrize("of", [pl.DataFrame, pa.table, pd.DataFrame], ids=["polars", "pyarrow", "pandas"])
+@pytest.mark.parametrize("name", ["completion", "response", "issue"])
+def test_nan_is_not_known(of, name):
+    columns = table().to_pydict() | {name: np.array([math.nan, 15e6, math.nan])}
+    requests = pl.DataFrame(iw.scan(of(columns)))
+    got = requests["issue" if name == "issue" else "completion"].cast(pl.Int64).to_list()
+    assert got == [None, 25 * MS if name == "response" else 15 * MS, None]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, -1.0])
+def test_an_arrival_is_a_number_within_range(value):
+    requests = table(arrival=pa.array([0.0, 1.0, 2.0]))
+    second = table(arrival=pa.array([3.0, value, 5.0]))
+    with pytest.raises(ValueError, match="row 4: column 'arrival' is"):
+        iw.scan(pa.concat_tables([requests, second])).idle()
+
+
+@pytest.mark.parametrize("name", ["completion", "response", "issue", "offset", "length"])
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 2.0**63, -(2.0**70)])
+def test_what_no_column_can_hold_is_an_error(name, value):
+    with pytest.raises(ValueError, match=f"row 1: column '{name}' is .*more than 64 bits hold"):
+        iw.scan(table(**{name: pa.array([0.0, value, 0.0])})).idle()
+
+
+def test_whole_numbers_are_within_range():
+    with pytest.raises(ValueError, match="column 'completion'.*18446744073709551615"):
+        iw.scan(table(completion=pa.array([0, 2**64 - 1, 0], pa.uint64()))).idle()
+    with pytest.raises(ValueError, match="row 2: column 'arrival' is 9223372037, which is more than 64 bits hold"):
+        iw.Partial().push(table(arrival=pa.array([0, 1, 9_223_372_037])), unit="s")
+
+
+def test_sizes_are_whole():
+    assert iw.scan(table(offset=pa.array([0.0, 4096.0, 8192.0]))).idle().volumes == ["a"]
+    for half in [pa.array([0.0, 0.5, 1.0]), pa.array([0, decimal.Decimal("0.5"), 1], pa.decimal128(5, 1))]:
+        with pytest.raises(ValueError, match="row 1: column 'offset' is .*no whole number"):
+            iw.scan(table(offset=half)).idle()
+    with pytest.raises(ValueError, match="row 1: column 'offset' is null or NaN"):
+        iw.scan(table(offset=pa.array([0.0, math.nan, 1.0]))).idle()
+
+
+@pytest.mark.parametrize(
+    "kind, values",
+    [
+        (pa.time64("us"), [0, 10_000, 20_000]),
+        (pa.time64("ns"), [0, 10 * MS, 20 * MS]),
+        (pa.time32("ms"), [0, 10, 20]),
+        (pa.timestamp("us", "UTC"), [0, 10_000, 20_000]),
+        (pa.duration("ms"), [0, 10, 20]),
+    ],
+    ids=str,
+)
+def test_times_have_the_unit_of_their_type(kind, values):
+    integers = pa.array(values, pa.int32() if kind == pa.time32("ms") else pa.int64())
+    assert arrivals(integers.cast(kind), unit="s") == [0, 10 * MS, 20 * MS]
+
+
+def decimals(texts, kind):
+    return pa.array([decimal.Decimal(text) for text in texts], kind)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(5, 2), pa.decimal64(9, 2), pa.decimal128(20, 2), pa.decimal256(50, 2)], ids=str)
+def test_decimals_keep_what_is_behind_the_point(kind):
+    assert arrivals(decimals(["0", "0.9", "1.25"], kind), unit="ms") == [0, 900_000, 1_250_000]
+    requests = pl.DataFrame(iw.scan(table(response=decimals(["0.4", "10.5", "20.51"], kind))))
+    assert requests["completion"].cast(pl.Int64).to_list() == [0, 10 * MS + 11, 20 * MS + 21]
+
+
+def test_decimals_are_exact_to_the_last_digit():
+    late = ["1700000000.000000000", "1700000000.123456789", "1700000001.000000001"]
+    assert arrivals(decimals(late, pa.decimal128(38, 28)), unit="s") == [0, 123_456_789, 1_000_000_001]
+    assert arrivals(decimals(["0", "1000", "2000"], pa.decimal128(5, -3)), unit="us") == [0, MS, 2 * MS]
+    with pytest.raises(ValueError, match="row 2: column 'arrival'.*more than 64 bits hold"):
+        iw.scan(table(arrival=decimals(["0", "1", "9999999999"], pa.decimal128(22, 9))), unit="s").idle()
+
+
+@pytest.mark.parametrize(
+    "column, kind",
+    [
+        (pa.array([False, True, True]), "Boolean"),
+        (pa.array([0, 86_400_000, 172_800_000]).cast(pa.date64()), "Date64"),
+        (pa.array([0, 1, 2], pa.int32()).cast(pa.date32()), "Date32"),
+        (pa.array(["0", "1", "2"]), "Utf8"),
+        (pa.array([[0], [1], [2]]), "List"),
+    ],
+    ids=["bool", "date64", "date32", "text", "list"],
+)
+@pytest.mark.parametrize("name", ["arrival", "completion", "offset"])
+def test_what_is_no_time_or_number_is_refused(column, kind, name):
+    with pytest.raises(TypeError, match=f"column '{name}' is of type {kind}"):
+        iw.scan(table(**{name: column})).idle()
+
+
+def test_categories_of_numbers_are_numbers():
+    assert arrivals(pa.array([0, 10 * MS, 10 * MS]).dictionary_encode()) == [0, 10 * MS, 10 * MS]
+    assert completions(pa.nulls(3)) == [None] * 3
