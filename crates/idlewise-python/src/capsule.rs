@@ -2,12 +2,14 @@
 
 use arrow_array::RecordBatch;
 use arrow_array::RecordBatchReader;
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+
+use crate::batches::Batches;
 
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 const SCHEMA: &std::ffi::CStr = c"arrow_schema";
@@ -18,19 +20,21 @@ pub fn is_stream(object: &Bound<PyAny>) -> bool {
 }
 
 /// The batches of anything with `__arrow_c_stream__`.
-pub fn batches(object: &Bound<PyAny>) -> PyResult<ArrowArrayStreamReader> {
+pub fn batches(object: &Bound<PyAny>) -> PyResult<Batches> {
     if !is_stream(object) {
         return Err(PyTypeError::new_err(format!(
             "requests come as Arrow: anything with __arrow_c_stream__, not {}",
             object.get_type().name()?
         )));
     }
-    let given = object.call_method0("__arrow_c_stream__")?;
+    // How long buffers are is not told by the interface.
+    let checked = object.py().import("idlewise._arrow")?.call_method1("checked", (object,))?;
+    let given = checked.call_method0("__arrow_c_stream__")?;
     let capsule = given.cast::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of this name holds a stream by Arrow's C interface. It is moved out, which leaves a released one behind.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
-    ArrowArrayStreamReader::try_new(stream).map_err(|error| crate::error::value_error(&error.to_string()))
+    Batches::new(stream).map_err(|error| crate::error::value_error(&error.to_string()))
 }
 
 /// A capsule that gives these batches, once.

@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `idlewise`: the library as Python sees it. What each thing does is said in the package's
 //! stubs and documents; here are the ways in and out.
 
+mod batches;
 mod capsule;
 mod column;
 mod disk;

@@ -1,15 +1,15 @@
 //! The requests of a table, batch by batch, counted from the first arrival.
 
-use arrow_array::ffi_stream::ArrowArrayStreamReader;
 use idlewise::Nanos;
 use idlewise::trace::{Columns, volumes};
 
+use crate::batches::Batches;
 use crate::error::Error;
 use crate::requests::Layout;
 
 /// Requests that must come in order of arrival.
 pub struct Ordered {
-    batches: ArrowArrayStreamReader,
+    batches: Batches,
     layout: Layout,
     /// Only the volumes that fit one of these; without any, all.
     patterns: Vec<String>,
@@ -24,12 +24,12 @@ pub struct Ordered {
 
 impl Ordered {
     /// Those of these batches and of these volumes, counted from the first.
-    pub fn new(batches: ArrowArrayStreamReader, layout: Layout, patterns: Vec<String>) -> Self {
+    pub fn new(batches: Batches, layout: Layout, patterns: Vec<String>) -> Self {
         Self { batches, layout, patterns, known: Columns::default(), last: None, rows: 0, origin: None }
     }
 
     /// All of these batches, counted from `origin`.
-    pub fn from(batches: ArrowArrayStreamReader, layout: Layout, origin: Nanos) -> Self {
+    pub fn from(batches: Batches, layout: Layout, origin: Nanos) -> Self {
         Self { origin: Some(origin), ..Self::new(batches, layout, Vec::new()) }
     }
 

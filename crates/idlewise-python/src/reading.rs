@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::mpsc::SyncSender;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use idlewise::Bytes;
 use idlewise::trace::{Columns, CsvLayout, Provenance, ReadOptions, Reader, TraceError, volumes};
@@ -118,7 +118,7 @@ impl Requests {
         take: &mut impl FnMut(&mut T, &Columns) -> Result<(), Error>,
     ) -> Result<(T, Provenance), Error> {
         let batches = Python::attach(|py| capsule::batches(object.bind(py)))?;
-        let resolution = layout.resolution(&batches.schema());
+        let resolution = layout.resolution(batches.schema());
         let mut provenance = Provenance { format: "arrow", resolution, was_sorted: true, ..Provenance::default() };
         let mut taken = begin(&provenance)?;
         let mut ordered = Ordered::new(batches, layout.clone(), self.reading.volumes.clone());

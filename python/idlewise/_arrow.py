@@ -1,0 +1,34 @@
+"""Tables of pyarrow, checked: it takes what it reads of a file as it is, and only pyarrow itself knows where its buffers end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from ._errors import IdlewiseError
+
+
+def checked(table: Any) -> Any:
+    """The same table, or an error that says what is damaged in it; batches of a reader are checked when they come."""
+    pyarrow: Any = sys.modules.get("pyarrow")
+    if pyarrow is None:
+        return table
+    if isinstance(table, pyarrow.RecordBatchReader):
+        return pyarrow.RecordBatchReader.from_batches(table.schema, _each(table))
+    pandas: Any = sys.modules.get("pandas")
+    try:
+        # Its texts are columns of pyarrow.
+        if pandas is not None and isinstance(table, pandas.DataFrame):
+            table = pyarrow.Table.from_pandas(table)
+        if isinstance(table, (pyarrow.Table, pyarrow.RecordBatch)):
+            table.validate(full=True)
+    except pyarrow.ArrowInvalid as error:
+        raise IdlewiseError(f"the table is damaged: {error}") from None
+    return table
+
+
+def _each(batches: Any) -> Iterator[Any]:
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
