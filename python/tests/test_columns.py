@@ -132,3 +132,72 @@ def test_what_is_no_time_or_number_is_refused(column, kind, name):
 def test_categories_of_numbers_are_numbers():
     assert arrivals(pa.array([0, 10 * MS, 10 * MS]).dictionary_encode()) == [0, 10 * MS, 10 * MS]
     assert completions(pa.nulls(3)) == [None] * 3
+
+
+def damaged(name, offsets, data=b"aabbcc", within=lambda column: column):
+    """A table with a column of text whose offsets or bytes are wrong, as a file may have them: it was sound when it was made."""
+    at, letters = np.array([0, 2, 4, 6], np.int32), np.full(6, ord("r"), np.uint8)
+    column = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(at), pa.py_buffer(letters)], null_count=0)
+    made = table(**{name: within(column)})
+    at[:], letters[:] = offsets, np.frombuffer(data, np.uint8)
+    return made
+
+
+class Unchecked:
+    """A table that nothing checks before it comes."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def of_categories(names, keys=(0, 1, 2)):
+    return pa.DictionaryArray.from_arrays(pa.array(keys, pa.int8()), names, safe=False)
+
+
+def as_pandas(table):
+    """A frame that has the texts as they are."""
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+DAMAGED = {
+    "backwards": {"offsets": [0, -100, 4, 6]},
+    "below zero": {"offsets": [0, 2, 4, -6]},
+    "no utf-8": {"offsets": [0, 2, 4, 6], "data": b"\xff\xfe\xfd\xff\xff\xff"},
+    "within a letter": {"offsets": [0, 1, 4, 6], "data": "ééé".encode()},
+    "no category": {"offsets": [0, 2, 4, 6], "within": lambda names: of_categories(names, (0, 1, 7))},
+    "category below zero": {"offsets": [0, 2, 4, -6], "within": of_categories},
+}
+READ = [lambda table: table, Unchecked, lambda table: table.to_reader()]
+
+
+@pytest.mark.parametrize("given", READ, ids=["table", "unchecked", "reader"])
+@pytest.mark.parametrize("name", ["op", "volume"])
+@pytest.mark.parametrize("how", DAMAGED)
+def test_a_damaged_column_is_an_error(given, name, how):
+    harmed = damaged(name, **DAMAGED[how])
+    wrong = "is damaged|Invalid UTF8|Negative offsets|non-monotonic offset|out of bounds"
+    with pytest.raises(iw.IdlewiseError, match=wrong):
+        iw.scan(given(harmed)).idle()
+    with pytest.raises(iw.IdlewiseError, match=wrong):
+        iw.Partial().push(given(harmed))
+    with pytest.raises(Exception, match=wrong):
+        pa.table(iw.scan(given(harmed)))
+
+
+@pytest.mark.parametrize("given", [READ[0], READ[2], as_pandas], ids=["table", "reader", "pandas"])
+def test_buffers_that_are_too_short_are_an_error(given):
+    with pytest.raises(iw.IdlewiseError, match="offset.*(larger than values array|out of bounds)"):
+        iw.scan(given(damaged("volume", [0, 2, 4, 2_000_000_000]))).idle()
+
+
+def test_what_does_not_fit_going_out_is_an_error():
+    """A response of 292 years is a number, but the time of its completion is beyond what Arrow's durations hold."""
+    trace = iw.scan(table(response=pa.array([0, 2**63 - 1, 0])))
+    assert trace.requests == 3
+    with pytest.raises(Exception, match=f"completion: {2**63 - 1 + 10 * MS} is more than a column of Arrow holds"):
+        pl.DataFrame(trace)
+    fits = pl.DataFrame(iw.scan(table(response=pa.array([0, 2**63 - 1 - 10 * MS, 0]))))
+    assert fits["completion"].cast(pl.Int64).to_list() == [0, 2**63 - 1, 20 * MS]

@@ -257,7 +257,7 @@ impl Idleness {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        one_batch(py, intervals(&self.disks))
+        one_batch(py, intervals(&self.disks)?)
     }
 }
 

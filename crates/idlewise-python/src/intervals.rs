@@ -7,7 +7,8 @@ use arrow_array::{ArrayRef, DurationNanosecondArray, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use idlewise::idle::Idleness;
 
-use crate::table::TIME;
+use crate::error::Error;
+use crate::table::{TIME, signed};
 
 /// The columns.
 pub fn schema() -> Schema {
@@ -21,7 +22,7 @@ pub fn schema() -> Schema {
 }
 
 /// A row an interval. It begins where the busy period before it ends.
-pub fn intervals(disks: &[Idleness]) -> RecordBatch {
+pub fn intervals(disks: &[Idleness]) -> Result<RecordBatch, Error> {
     let count = disks.iter().map(|disk| disk.intervals.len()).sum();
     let mut names = StringBuilder::with_capacity(count, 8 * count);
     let [mut begins, mut lengths, mut followers, mut busy] = [(); 4].map(|()| Vec::with_capacity(count));
@@ -30,10 +31,10 @@ pub fn intervals(disks: &[Idleness]) -> RecordBatch {
         for interval in &disk.intervals {
             at += interval.busy_before.0;
             names.append_value(&disk.volume);
-            begins.push(at as i64);
-            lengths.push(interval.length.0 as i64);
-            followers.push(interval.followers as i64);
-            busy.push(interval.busy_before.0 as i64);
+            begins.push(signed("begin", at)?);
+            lengths.push(signed("length", interval.length.0)?);
+            followers.push(signed("followers", interval.followers)?);
+            busy.push(signed("busy_before", interval.busy_before.0)?);
             at += interval.length.0;
         }
     }
@@ -41,5 +42,5 @@ pub fn intervals(disks: &[Idleness]) -> RecordBatch {
     let followers = Arc::new(Int64Array::from(followers));
     let columns =
         vec![Arc::new(names.finish()) as ArrayRef, duration(begins), duration(lengths), followers, duration(busy)];
-    RecordBatch::try_new(Arc::new(schema()), columns).expect("the columns are those of the schema")
+    Ok(RecordBatch::try_new(Arc::new(schema()), columns).expect("the columns are those of the schema"))
 }

@@ -155,7 +155,7 @@ pub fn send_files(requests: &Requests, sender: &Sender) {
     let take = |(): &mut (), columns: &Columns| {
         sent.set(true);
         let gone = || Error::Value("nobody reads the stream any more".into());
-        sender.send(Ok(to_batch(columns))).map_err(|_| gone())
+        sender.send(Ok(to_batch(columns)?)).map_err(|_| gone())
     };
     if let Err(error) = requests.each(&Watch::default(), begin, take) {
         let _ = sender.send(Err(ArrowError::ExternalError(error.message().into())));

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 
 use crate::column::{Column, scale};
 use crate::error::Error;
-use crate::table::TIME;
+use crate::table::{TIME, signed};
 
 /// The columns of requests that go out, as in Parquet files.
 pub static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -27,26 +27,28 @@ pub static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// Requests as they go out.
-pub fn to_batch(requests: &Columns) -> RecordBatch {
-    let time = |of: &dyn Fn(Request) -> Option<Nanos>| {
-        let times = requests.requests().map(|request| of(request).map(|time| time.0 as i64));
-        Arc::new(DurationNanosecondArray::from_iter(times)) as ArrayRef
+/// Requests as they go out. A number that a column cannot hold is an error: as a null it would count as not recorded.
+pub fn to_batch(requests: &Columns) -> Result<RecordBatch, Error> {
+    let time = |name: &str, later: &dyn Fn(Request) -> Option<Nanos>| {
+        let at = |request: Request| later(request).map(|later| signed(name, (request.arrival + later).0)).transpose();
+        let times: Vec<Option<i64>> = requests.requests().map(at).collect::<Result<_, Error>>()?;
+        Ok::<ArrayRef, Error>(Arc::new(DurationNanosecondArray::from(times)))
     };
-    let after = |request: Request, later: Option<Nanos>| later.map(|later| request.arrival + later);
     let op = |request: Request| if request.op == Op::Read { "read" } else { "write" };
     let volume = |request: Request| &*requests.volumes[usize::from(request.volume)];
-    let arrivals: DurationNanosecondArray = requests.arrival.iter().map(|at| at.0 as i64).collect::<Vec<_>>().into();
+    let arrivals: Vec<i64> = requests.arrival.iter().map(|at| signed("arrival", at.0)).collect::<Result<_, _>>()?;
+    let offsets: Vec<i64> =
+        requests.offset.iter().map(|offset| signed("offset", offset.0)).collect::<Result<_, _>>()?;
     let columns: Vec<ArrayRef> = vec![
-        Arc::new(arrivals),
-        time(&|request| after(request, request.queued)),
-        time(&|request| after(request, request.response)),
-        Arc::new(requests.offset.iter().map(|offset| offset.0 as i64).collect::<Int64Array>()),
+        Arc::new(DurationNanosecondArray::from(arrivals)),
+        time("issue", &|request| request.queued)?,
+        time("completion", &|request| request.response)?,
+        Arc::new(Int64Array::from(offsets)),
         Arc::new(requests.length.iter().map(|&length| i64::from(length)).collect::<Int64Array>()),
         Arc::new(StringArray::from_iter_values(requests.requests().map(op))),
         Arc::new(StringArray::from_iter_values(requests.requests().map(volume))),
     ];
-    RecordBatch::try_new(SCHEMA.clone(), columns).expect("the columns are those of the schema")
+    Ok(RecordBatch::try_new(SCHEMA.clone(), columns).expect("the columns are those of the schema"))
 }
 
 /// Which columns of a table are which, and in what unit its plain numbers are times.

@@ -10,6 +10,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use serde_json::{Map, Value};
 
 use crate::capsule;
+use crate::error::Error;
 use crate::values::to_python;
 
 /// So many rows of a table are shown.
@@ -175,3 +176,9 @@ pub fn one_batch<'py>(py: Python<'py>, batch: RecordBatch) -> PyResult<Bound<'py
 
 /// The type of a column of times.
 pub const TIME: DataType = DataType::Duration(arrow_schema::TimeUnit::Nanosecond);
+
+/// A number for a column whose numbers have a sign.
+pub fn signed(name: &str, number: u64) -> Result<i64, Error> {
+    let beyond = |_| Error::Value(format!("{name}: {number} is more than a column of Arrow holds, 2^63 - 1"));
+    number.try_into().map_err(beyond)
+}

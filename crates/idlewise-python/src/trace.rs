@@ -179,12 +179,12 @@ impl Trace {
                 let mut ordered = Ordered::new(batches, layout.clone(), inner.reading.volumes.clone());
                 let next = move || {
                     let columns = ordered.next().transpose()?;
-                    let batch = columns.map(|columns| requests::to_batch(&columns));
+                    let batch = columns.and_then(|columns| requests::to_batch(&columns));
                     Some(batch.map_err(|error| ArrowError::ExternalError(error.message().into())))
                 };
                 capsule::stream(py, Box::new(Made { schema, next }))
             }
-            Source::Memory(trace) => one_batch(py, requests::to_batch(&trace.columns)),
+            Source::Memory(trace) => one_batch(py, requests::to_batch(&trace.columns)?),
         }
     }
 
