@@ -157,14 +157,31 @@ fn post(socket: &Path, path: &str, body: &[u8]) -> anyhow::Result<String> {
     Ok(done["done"].as_str().unwrap_or_default().into())
 }
 
-/// How the daemon's disks stand: for each identity the words, and when its pass is due in seconds since 1970. Nothing where none answers.
-pub fn looked_after() -> BTreeMap<String, (String, f64)> {
+/// How a disk stands with the daemon.
+pub struct LookedAfter {
+    /// What it waits for, in words; nothing where it does not wait.
+    pub why: String,
+    /// When its pass is due, in seconds since 1970.
+    pub due_unix_s: f64,
+    /// Where it is.
+    pub device: String,
+}
+
+/// Whether nobody listens where the daemon does.
+pub fn is_down() -> bool {
+    let is_gone = |error: std::io::Error| [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind());
+    UnixStream::connect(SOCKET).is_err_and(is_gone)
+}
+
+/// How the daemon's disks stand, by identity. Nothing where none answers.
+pub fn looked_after() -> BTreeMap<String, LookedAfter> {
     let status = ask(Path::new(SOCKET), "GET", "/v1/status", b"").unwrap_or_default();
     let of = |disk: &serde_json::Value| {
         let text = |name: &str| Some(disk[name].as_str()?.to_string());
-        let waits = ["waiting", "paused", "complete", "failed"].contains(&disk["state"].as_str()?);
+        let waits = ["waiting", "paused", "complete", "failed", "missing"].contains(&disk["state"].as_str()?);
         let why = if waits { text("why")? } else { String::new() };
-        Some((text("identity")?, (why, disk["due_unix_s"].as_f64()?)))
+        let due_unix_s = disk["due_unix_s"].as_f64()?;
+        Some((text("identity")?, LookedAfter { why, due_unix_s, device: text("device")? }))
     };
     status["disks"].as_array().into_iter().flatten().filter_map(of).collect()
 }

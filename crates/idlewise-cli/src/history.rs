@@ -88,7 +88,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         bail!("{wrong}");
     }
     let name = &arguments.disk;
-    let identity = Some(name).filter(|name| name.contains('/')).and_then(|name| Device::identity_at(Path::new(name)));
+    // A path, or what the kernel calls it.
+    let place = Path::new("/dev").join(name);
+    let identity = record.disks.contains_key(name).then(|| name.clone()).or_else(|| Device::identity_at(&place));
     let known = record.disks.get(identity.as_ref().unwrap_or(name));
     let known =
         known.with_context(|| format!("{name}: the daemon knows no such disk; idlewise check-config lists them"))?;

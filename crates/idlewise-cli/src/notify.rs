@@ -129,20 +129,27 @@ fn send(notify: &Notify, message: &Message, sent: &mut Vec<&'static str>) -> any
         }
         match send(notify, message) {
             Ok(()) => sent.push(way),
-            Err(error) => problem = problem.or(Some(error.context(way))),
+            Err(error) => {
+                say!("idlewise: {way}: {error:#}");
+                problem = problem.or(Some(error.context(way)));
+            }
         }
     }
     problem.map_or(Ok(()), Err)
 }
 
+/// This machine.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 fn mail(notify: &Notify, message: &Message) -> anyhow::Result<()> {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let one_line = |text: &str| text.replace(char::is_control, " ");
     let text = format!(
         "To: {}\nSubject: idlewise on {}: {}\nAuto-Submitted: auto-generated\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\
          Content-Transfer-Encoding: 8bit\n\n{}\nSince: {}\nSent before: {} times\n",
         notify.mail.join(", "),
-        one_line(&host),
+        one_line(&host()),
         one_line(&message.subject),
         message.text,
         date(message.first_unix_s as u64).unwrap_or_default(),
@@ -183,7 +190,7 @@ fn webhook(notify: &Notify, message: &Message) -> anyhow::Result<()> {
         bail!("{file}: it holds no address such as https://chat.example.org/hook");
     }
     let body = serde_json::json!({
-        "text": message.subject, "kind": message.kind, "device": message.device, "identity": message.identity,
+        "text": format!("{}: {}", host(), message.subject), "host": host(), "kind": message.kind, "device": message.device, "identity": message.identity,
         "message": message.text, "unix_s": message.unix_s, "first_unix_s": message.first_unix_s, "before": message.before,
     });
     // Whoever knows the address may post there, and the list of processes shows what a command is given.

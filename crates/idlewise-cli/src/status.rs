@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::Member;
 use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
 use crate::bad::{Bad, next_step};
-use crate::control::looked_after;
-use crate::dates::unix_now;
+use crate::control::{LookedAfter, is_down, looked_after};
+use crate::dates::{date, unix_now};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::scrub::content::Content;
@@ -124,8 +125,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     // It may look after others than those whose checkpoints were named.
     let mut looked_after = if arguments.state_dir.is_none() { looked_after() } else { BTreeMap::new() };
     for one in &mut all {
-        if let Some((waits, due)) = looked_after.remove(&one.identity) {
-            (one.waits, one.due_unix_s) = (Some(waits).filter(|waits| !waits.is_empty()), Some(due));
+        if let Some(LookedAfter { why, due_unix_s, .. }) = looked_after.remove(&one.identity) {
+            (one.waits, one.due_unix_s) = (Some(why).filter(|why| !why.is_empty()), Some(due_unix_s));
         }
     }
     let is = |one: &Status, name: &String| names::is_meant(name, &one.device, &one.identity);
@@ -134,8 +135,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     all.retain(|one| arguments.devices.is_empty() || arguments.devices.iter().any(|name| is(one, name)));
     // Those who ask for devices, or for other checkpoints than the usual, ask for scrubs.
-    let runs =
-        if arguments.devices.is_empty() && arguments.state_dir.is_none() { runs::lines() } else { String::new() };
+    let asks_for_all = arguments.devices.is_empty() && arguments.state_dir.is_none();
+    let runs = if asks_for_all { not_begun(&looked_after) + &runs::lines() } else { String::new() };
+    if asks_for_all && StateFolder::choose(None).path().join("schedule.state").exists() && is_down() {
+        say!("idlewise: the daemon has looked after disks here, and does not run: systemctl start idlewised");
+    }
     if arguments.json {
         output::json(&all)?;
     } else if !all.is_empty() {
@@ -148,6 +152,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Ok(Exit::NothingToDo);
     }
     Ok(if unreadable { Exit::CouldNotRun } else { exit(&all) })
+}
+
+/// Disks that the daemon looks after and of which no pass has begun.
+fn not_begun(looked_after: &BTreeMap<String, LookedAfter>) -> String {
+    let line = |one: &LookedAfter| {
+        let due = date(one.due_unix_s as u64).map_or(String::new(), |due| format!("; due {due}"));
+        format!("{}: not verified yet; daemon: {}{due}\n", one_line(&one.device), one_line(&one.why))
+    };
+    looked_after.values().map(line).collect()
 }
 
 fn never_scrubbed(name: &str) -> anyhow::Error {

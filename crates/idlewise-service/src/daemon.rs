@@ -208,6 +208,12 @@ impl Daemon {
             let facts = disk.facts(now, battery, taken, paused);
             let (next, outlook) = next(&identity, &wish, known, &facts);
             let mut next = next;
+            if matches!(next, Next::Run(_))
+                && disk.worker.is_none()
+                && notes.iter().any(|note| note.identity == identity)
+            {
+                next = Next::Wait(Reason::Busy);
+            }
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
                 let answered = disk.ask_what_it_shares(now.unix_s, wakes(&wish, known, &outlook, now.unix_s));
@@ -217,8 +223,10 @@ impl Daemon {
                     (Ok(()), None) => {}
                 }
             }
+            let acknowledged = self.record.disks.get(&identity).map_or(0, |known| known.acknowledged_blocks);
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
-            disk.tell(&next, &outlook, now.unix_s);
+            disk.look_for_hangs(now.unix_s);
+            disk.tell(&next, &outlook, acknowledged, now.unix_s);
             disk.act(&next, &wish, &self.options);
             disk.last = Some((next, outlook));
         }

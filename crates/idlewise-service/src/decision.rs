@@ -63,6 +63,8 @@ pub enum Reason {
     Battery,
     /// What it shares with a disk that is being read.
     Taken(String),
+    /// Somebody else's scrub is at it.
+    Busy,
     /// It sleeps, and there is time.
     Asleep,
     /// It has not answered since then, in seconds since 1970.

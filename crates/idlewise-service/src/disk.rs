@@ -7,7 +7,7 @@ use std::time::Duration;
 use idlewise::drive::Slowdowns;
 use idlewise::schedule::{Standing, Week};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::scrub::{Pass, RunSoFar, in_words};
+use idlewise_linux::scrub::{Doing, Pass, RunSoFar, in_words};
 
 use crate::Wish;
 use crate::daemon::{Options, WAS_SET_S};
@@ -47,6 +47,8 @@ pub struct Disk {
     pub last: Option<(Next, Outlook)>,
     /// What its scrubs have cost, whom, and how much they have verified, since the service was started.
     pub so_far: (Cost, Slowdowns, Bytes),
+    /// Since when a request of its scrub hangs, in seconds since 1970.
+    hung: Option<f64>,
     /// Whether its scrub has ended.
     is_over: bool,
     /// What the present hour gives.
@@ -74,6 +76,7 @@ struct Said {
     standing: String,
     unreadable: u64,
     is_ahead: bool,
+    is_hung: bool,
 }
 
 impl Disk {
@@ -88,6 +91,7 @@ impl Disk {
             worker: None,
             last: None,
             so_far: (Cost::default(), Slowdowns::default(), Bytes(0)),
+            hung: None,
             is_over: false,
             hour: Gives::default(),
             verified: None,
@@ -204,6 +208,9 @@ impl Disk {
     pub fn state(&self, now: f64) -> (&'static str, String) {
         let Some((next, _)) = &self.last else { return ("waiting", "has not been looked at yet".into()) };
         let running = self.run.as_ref().filter(|run| self.worker.is_some() && !run.doing.is_empty());
+        if let Some(since) = self.hangs(now) {
+            return ("failed", format!("a request hangs: the disk has not answered for {}", within(now - since)));
+        }
         let state = match next {
             _ if self.worker.is_some() => "running",
             Next::Rest(_) => "complete",
@@ -213,6 +220,22 @@ impl Disk {
             Next::Run(_) | Next::Wait(_) => "waiting",
         };
         (state, running.map_or_else(|| doing(next, now), |run| in_words(&run.doing).into()))
+    }
+
+    /// Looks whether its scrub waits for a request that hangs.
+    pub fn look_for_hangs(&mut self, now: f64) {
+        let is_hung = self.worker.is_some() && self.run.as_ref().is_some_and(|run| run.doing == Doing::HUNG);
+        self.hung = if is_hung { self.hung.or(Some(now)) } else { None };
+        let hangs = self.hangs(now).is_some();
+        if hangs && !self.said.is_hung {
+            say(Level::Error, &format!("{}: a request of its scrub hangs: the disk does not answer", self.name()));
+        }
+        self.said.is_hung = hangs;
+    }
+
+    /// Since when, if that is for so long that it has failed.
+    fn hangs(&self, now: f64) -> Option<f64> {
+        self.hung.filter(|since| now - since > SILENT_S)
     }
 
     /// Takes note of a scrub that has ended.
@@ -232,7 +255,12 @@ impl Disk {
                 let after = (FIRST_RETRY_S * 2f64.powi(self.failures.min(16) as i32)).min(LONGEST_RETRY_S);
                 (self.failures, self.retry) = (self.failures + 1, Some(now + after));
                 let again = Nanos((after * 1e9) as u64);
-                say(Level::Error, &format!("{}: its scrub failed, and is tried again in {again}", self.name()));
+                let why = self
+                    .run
+                    .as_ref()
+                    .and_then(|run| run.failure.as_ref())
+                    .map_or(String::new(), |why| format!(" ({why})"));
+                say(Level::Error, &format!("{}: its scrub failed{why}, and is tried again in {again}", self.name()));
             }
         } else {
             return;
@@ -280,7 +308,7 @@ impl Disk {
     }
 
     /// Says what has changed.
-    pub fn tell(&mut self, next: &Next, outlook: &Outlook, now: f64) {
+    pub fn tell(&mut self, next: &Next, outlook: &Outlook, acknowledged: u64, now: f64) {
         let name = self.name();
         // That it failed was said.
         let failed = matches!(next, Next::Wait(Reason::Failed(_)));
@@ -320,7 +348,7 @@ impl Disk {
         }
         self.said.standing = standing;
         let unreadable = self.bad_blocks();
-        if unreadable > self.said.unreadable {
+        if unreadable > self.said.unreadable.max(acknowledged) {
             say(
                 Level::Error,
                 &format!("{name}: {unreadable} blocks cannot be read, or are wrong: idlewise status {name}"),
@@ -342,6 +370,7 @@ fn doing(next: &Next, now: f64) -> String {
         }
         Next::Wait(Reason::Battery) => "waits, as the machine runs on its battery".into(),
         Next::Wait(Reason::Taken(what)) => format!("waits for another part of {what}"),
+        Next::Wait(Reason::Busy) => "waits for another idlewise, which is scrubbing it".into(),
         Next::Wait(Reason::Asleep) => "sleeps, and there is time".into(),
         Next::Wait(Reason::Silent(since)) => format!("has not answered for {}", within(now - since)),
         Next::Wait(Reason::Failed(until)) => format!("its scrub failed, and is tried again in {}", within(until - now)),

@@ -96,6 +96,8 @@ impl Finder {
             let found = match asked.answer.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(found) => {
                     let stamp = self.asked.remove(&path).and_then(|asked| asked.stamp);
+                    // What could not be asked is tried again each time.
+                    let stamp = stamp.filter(|_| matches!(found, Found::There(..)));
                     self.known.extend(stamp.map(|stamp| (path.clone(), (stamp, since, found.clone()))));
                     found
                 }
@@ -134,7 +136,7 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
 impl Daemon {
     /// Takes in which disks are there, and what their checkpoints hold.
     pub(crate) fn find_disks(&mut self, now: f64) {
-        let (mut refused, mut is_here) = (Vec::new(), BTreeMap::<String, PathBuf>::new());
+        let (mut refused, mut is_here) = (self.config.nowhere(), BTreeMap::<String, PathBuf>::new());
         for (path, found) in self.finder.look(&self.config, &self.options.states) {
             let (present, pass) = match found {
                 Found::There(present, pass) if present.size.0 > 0 => (*present, pass.map(|pass| *pass)),
@@ -164,6 +166,7 @@ impl Daemon {
             // With a clock that was wrong it may have been seen later than now.
             known.since_unix_s = known.since_unix_s.min(now);
             known.seen_unix_s = now;
+            known.device = present.path.display().to_string();
             let disk = self.disks.entry(present.identity.clone()).or_insert_with(|| Disk::new(present.clone()));
             (disk.present, disk.pass) = (present, pass);
         }
@@ -172,11 +175,17 @@ impl Daemon {
         // One that is gone, or ignored by now: its scrub ends by itself, or is asked to.
         self.disks.retain(|identity, disk| {
             let is_here = is_here.contains_key(identity);
-            if !is_here && let Some(worker) = &mut disk.worker {
-                worker.ask_to_end();
-                return worker.ended().is_none() && !worker.is_lost();
+            if is_here {
+                return true;
             }
-            is_here
+            if let Some(worker) = &mut disk.worker {
+                worker.ask_to_end();
+                if worker.ended().is_none() && !worker.is_lost() {
+                    return true;
+                }
+            }
+            say(Level::Error, &format!("{}: is not there any more", disk.present.path.display()));
+            false
         });
         self.record.disks.retain(|_, known| now - known.seen_unix_s < FORGOTTEN_S);
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::replace_file;
 use serde::{Deserialize, Serialize};
@@ -29,8 +30,10 @@ pub enum Kind {
     Behind,
     /// It was not verified in time.
     Overdue,
-    /// Its scrub fails.
+    /// Its scrub fails, or the disk does not answer.
     ScrubFailed,
+    /// It is not there any more.
+    Missing,
     /// A pass is over, and part of it was not compared with the checksums that are kept of it.
     NotCompared,
     /// Others are slowed down by more than the goal.
@@ -94,6 +97,7 @@ impl Message {
     }
 
     fn of(disk: &Seen, kind: Kind, now: f64, told: &Told, (subject, next): (String, &str)) -> Self {
+        let next = next.replace("DISK", &disk.device);
         let text = format!("{}: {subject}.\n\nDisk: {}\n{next}\n", disk.device, disk.identity);
         Self {
             version: VERSION,
@@ -114,7 +118,7 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
     let mut wrong = Vec::new();
     let bad = disk.bad();
     if bad > disk.acknowledged_blocks {
-        let next = "`idlewise status` with this disk lists them and says what to do; `idlewise acknowledge` ends these messages.";
+        let next = "This lists them and says what to do: idlewise status DISK\nThis ends these messages: idlewise acknowledge DISK";
         wrong.push((Kind::UnreadableBlocks, bad, (format!("{bad} blocks cannot be read, or are wrong"), next)));
     }
     let late = "Allow a larger mean slowdown or longer windows, or verify it less often.";
@@ -128,7 +132,12 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
     }
     if disk.state == "failed" {
         let next = "`journalctl -u idlewised` says why.";
-        wrong.push((Kind::ScrubFailed, 0, ("its scrub fails".into(), next)));
+        let failure = disk.run.as_ref().and_then(|run| run.failure.as_deref()).unwrap_or(&disk.why);
+        wrong.push((Kind::ScrubFailed, 0, (format!("its scrub fails: {}", one_line(failure)), next)));
+    }
+    if disk.state == "missing" {
+        let next = "Put it back; or, if it is gone for good, `idlewise acknowledge` it, and it is forgotten.";
+        wrong.push((Kind::Missing, 0, (disk.why.clone(), next)));
     }
     if let Some((bytes, why)) = &disk.not_compared {
         let next = "Its pass counts as over, but wrong data there was not looked for. Mend what is in the way, and `idlewise start` it.";
@@ -155,9 +164,12 @@ pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told
     for kind in over {
         let before = told.remove(&kind).unwrap_or_default();
         let words = match kind {
-            Kind::UnreadableBlocks => "no blocks that nobody has acknowledged are unreadable or wrong any more",
             Kind::Behind | Kind::Overdue => "is expected to be verified in time again",
+            // Those that are acknowledged are not gone.
+            Kind::UnreadableBlocks if disk.bad() > 0 => continue,
+            Kind::UnreadableBlocks => "no blocks are known to be unreadable or wrong any more",
             Kind::ScrubFailed => "its scrub goes on",
+            Kind::Missing => "is there again",
             Kind::NotCompared => "all of it that has checksums was compared with them",
             Kind::SlowdownAboveGoal => "scrubs slow other requests by no more than their goal again",
             Kind::Recovered | Kind::Test => continue,
@@ -273,8 +285,8 @@ mod tests {
         );
         assert_eq!((at(4.1, 3, 0), at(5.0, 3, 0)), (vec![(UnreadableBlocks, 3)], vec![]));
         assert_eq!(
-            (at(5.0, 3, 3), at(6.0, 3, 3), at(7.0, 4, 3)),
-            (vec![(Recovered, 3)], vec![], vec![(UnreadableBlocks, 0)])
+            (at(5.0, 3, 3), at(6.0, 3, 3), at(7.0, 4, 3), at(8.0, 0, 0)),
+            (vec![], vec![], vec![(UnreadableBlocks, 0)], vec![(Recovered, 0)])
         );
     }
 
@@ -289,6 +301,8 @@ mod tests {
         // From behind to overdue is no recovery.
         assert_eq!(kinds(&seen(0, 0, "overdue", "failed"), &mut told), [Kind::Overdue]);
         assert_eq!(kinds(&seen(0, 0, "in-time", "running"), &mut told), [Kind::Recovered, Kind::Recovered]);
+        assert_eq!(kinds(&seen(0, 0, "unknown", "missing"), &mut told), [Kind::Missing]);
+        assert_eq!(kinds(&seen(0, 0, "in-time", "running"), &mut told), [Kind::Recovered]);
         let slow = Seen { foreground_requests: ENOUGH, foreground_slowdown_s: 1.2, ..seen(0, 0, "in-time", "running") };
         assert_eq!(kinds(&slow, &mut told), [Kind::SlowdownAboveGoal]);
     }

@@ -1,6 +1,7 @@
 //! What is ordered, and what is shown of everything.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use idlewise::report::printable::one_line;
 
@@ -15,6 +16,8 @@ use crate::web::page;
 
 /// No reason is longer, in characters.
 const LONGEST: usize = 300;
+/// A disk that was not seen for so long is missing.
+const MISSING_S: f64 = 60.0;
 /// The page shows what is verified of a disk in so many parts.
 const PARTS: u64 = 250;
 
@@ -73,6 +76,10 @@ impl Daemon {
             let path = disk.present.path.display().to_string();
             [identity.as_str(), &path, path.strip_prefix("/dev/").unwrap_or(&path)].contains(&name)
         };
+        let is_forgotten = matches!(order, Order::Acknowledge) && !self.disks.iter().any(|one| is_meant(&one));
+        if is_forgotten && self.forget(name) {
+            return Ok(format!("{name}: is not there, and is forgotten"));
+        }
         let found = self.disks.iter().find(is_meant);
         let (identity, disk) = found.ok_or_else(|| format!("no disk here is called '{name}'"))?;
         let (identity, bad, path) = (identity.clone(), disk.bad_blocks(), disk.present.path.display().to_string());
@@ -107,9 +114,23 @@ impl Daemon {
         Ok(done)
     }
 
+    /// Forgets a disk that is not there; whether it was known.
+    fn forget(&mut self, name: &str) -> bool {
+        let is_meant = |(identity, known): &(&String, &Known)| {
+            *identity == name || known.device == name || known.device == format!("/dev/{name}")
+        };
+        let found = self.record.disks.iter().find(is_meant).map(|(identity, _)| identity.clone());
+        let is_known = found.is_some_and(|identity| self.record.disks.remove(&identity).is_some());
+        if is_known {
+            self.save();
+        }
+        is_known
+    }
+
     /// How everything stands.
     pub(crate) fn overview(&self, now: f64) -> Overview {
         let mut disks: Vec<_> = self.disks.iter().map(|(identity, disk)| self.seen(identity, disk, now)).collect();
+        disks.extend(self.record.disks.iter().filter_map(|(identity, known)| self.missing(identity, known, now)));
         disks.sort_by(|a, b| a.device.cmp(&b.device));
         Overview {
             version: VERSION,
@@ -119,6 +140,28 @@ impl Daemon {
             disks,
             refused: self.refused.clone(),
         }
+    }
+
+    /// A disk that was there.
+    fn missing(&self, identity: &str, known: &Known, now: f64) -> Option<Seen> {
+        let wish = self.config.of(identity, Path::new(&known.device)).0;
+        // One that is looked for anew, such as after a restart of its bus, is not missing at once.
+        let is_missing = !self.disks.contains_key(identity) && !wish.ignore && now - known.seen_unix_s > MISSING_S;
+        (is_missing && !known.device.is_empty()).then(|| {
+            let last = known.passes.last().map(|done| done.completed_unix_s);
+            let due_unix_s = last.map_or(known.since_unix_s, |last| last as f64) + wish.verify_every.as_secs_f64();
+            Seen {
+                device: known.device.clone(),
+                identity: identity.into(),
+                state: "missing",
+                why: format!("is not there any more since {}", page::date(known.seen_unix_s)),
+                completed_unix_s: last,
+                due_unix_s,
+                standing: if now > due_unix_s { "overdue" } else { "unknown" },
+                passes: known.passes.clone(),
+                ..Seen::default()
+            }
+        })
     }
 
     fn seen(&self, identity: &str, disk: &Disk, now: f64) -> Seen {

@@ -113,7 +113,7 @@ pub struct Seen {
 }
 
 /// What a disk may be doing.
-pub const STATES: [&str; 5] = ["running", "waiting", "paused", "complete", "failed"];
+pub const STATES: [&str; 6] = ["running", "waiting", "paused", "complete", "failed", "missing"];
 
 impl Seen {
     /// All of its bad blocks.

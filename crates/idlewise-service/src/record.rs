@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::messages::Kind;
 use crate::recent::Recent;
 
-/// Version 1 knew of no pauses and kept no passes, version 2 did not know what the hours of the last week had cost.
+/// Version 1 knew of no pauses and kept no passes, version 2 did not know what the hours of the last week had cost, and where a
+/// disk was.
 const VERSION: u32 = 3;
 /// So many passes of a disk are remembered.
 const PASSES: usize = 100;
@@ -25,6 +26,9 @@ pub struct Known {
     pub since_unix_s: f64,
     /// When it was last there.
     pub seen_unix_s: f64,
+    /// Where it was then.
+    #[serde(default)]
+    pub device: String,
     /// Its hours.
     pub week: Week,
     /// Nothing of it is verified.

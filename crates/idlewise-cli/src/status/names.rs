@@ -8,7 +8,9 @@ use idlewise_linux::device::Device;
 /// begins like an identity is none, whatever lies in the folder in which it is said.
 pub fn is_meant(name: &str, path: &str, identity: &str) -> bool {
     let is_path = ["/", "./", "../"].iter().any(|begin| name.starts_with(begin));
-    match Some(name).filter(|_| is_path).and_then(|name| Device::identity_at(Path::new(name))) {
+    // What the kernel calls it.
+    let place = if is_path { Path::new(name).into() } else { Path::new("/dev").join(name) };
+    match Some(place).filter(|_| is_path || !name.contains('/')).and_then(|place| Device::identity_at(&place)) {
         Some(now) => now == itself(identity),
         None => [path, identity].contains(&name),
     }

@@ -142,6 +142,16 @@ struct Section {
     sleeping: Option<Sleeping>,
 }
 
+/// Where it is and what is wrong, in a line.
+fn in_a_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let place = before.map(|before| {
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        format!("line {}, column {column}: ", before.matches('\n').count() + 1)
+    });
+    place.unwrap_or_default() + &error.message().trim_end().replace('\n', "; ")
+}
+
 fn above_zero<'de, D: serde::Deserializer<'de>>(text: D) -> Result<Option<Nanos>, D::Error> {
     let time = Nanos::deserialize(text)?;
     if time == Nanos::ZERO { Err(serde::de::Error::custom("it must be above 0")) } else { Ok(Some(time)) }
@@ -184,8 +194,7 @@ impl Config {
     /// # Errors
     /// What is wrong, with the line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let File { defaults, disk, web, notify } =
-            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string())?;
+        let File { defaults, disk, web, notify } = toml::from_str(text).map_err(|error| in_a_line(text, &error))?;
         if defaults.r#match.is_some() || defaults.ignore.is_some() {
             return Err("[defaults] has no 'match' and no 'ignore': they belong into a [[disk]]".into());
         }
@@ -226,6 +235,14 @@ impl Config {
             let path = section.r#match.as_deref().filter(|path| path.starts_with('/') && !path.contains(['*', '?']));
             section.leads_to = path.and_then(|path| Path::new(path).canonicalize().ok());
         }
+    }
+
+    /// Sections that name a device by its whole path where there is none, in words.
+    pub fn nowhere(&self) -> Vec<String> {
+        let named = self.disks.iter().filter(|section| section.ignore != Some(true) && section.leads_to.is_none());
+        let paths = named.filter_map(|section| section.r#match.as_deref());
+        let paths = paths.filter(|path| path.starts_with('/') && !path.contains(['*', '?']));
+        paths.map(|path| format!("{path}: a [[disk]] names it, and it is not there")).collect()
     }
 
     /// Names under which browsers may ask for the page, beside those of the machine itself.
@@ -330,7 +347,7 @@ mod tests {
         assert!(is_meant(&config, &two) && !is_meant(&config, &one) && config.named().eq([&two]));
         std::fs::remove_file(&link).unwrap();
         config.follow_links();
-        assert_eq!(config.named().count(), 0);
+        assert!(config.named().count() == 0 && config.nowhere()[0].contains("and it is not there"));
     }
 
     #[test]

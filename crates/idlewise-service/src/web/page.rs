@@ -136,7 +136,7 @@ impl Card {
         let new = bad.saturating_sub(disk.acknowledged_blocks);
         let is_late = ["behind", "overdue"].contains(&disk.standing);
         let level = match () {
-            () if disk.state == "failed" || new > 0 || disk.standing == "overdue" => "bad",
+            () if ["failed", "missing"].contains(&disk.state) || new > 0 || disk.standing == "overdue" => "bad",
             () if is_late || disk.state == "paused" || bad > 0 || disk.not_compared.is_some() => "warn",
             () => "well",
         };
