@@ -57,8 +57,7 @@ pub fn systematic(intervals: &[TraceInterval], all: u64) -> Vec<Systematic> {
         let estimate = (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64);
         Systematic {
             name,
-            // Of which there are more than were asked for where the period is rounded down.
-            samples: all.div_ceil(period),
+            samples,
             period,
             share_of_time: replayed as f64 / all as f64,
             estimate_mean_response_s: estimate,
@@ -132,9 +131,9 @@ mod tests {
         let times: Vec<u64> = (0..56).map(|index| if index % 4 == 3 { 0 } else { 2 + 2 * (index % 2) }).collect();
         let all = systematic(&intervals(&times), 56);
         // Means of 2, 4, 2: 8/3 on average, a variance of 8/9, so 15.03 samples.
-        // With 16 of 56 it is every third, which are 19; with 30 it is each.
-        assert_eq!((all[0].name, all[0].samples, all[0].period), ("single-nomin", 19, 3));
-        assert_eq!((all[1].name, all[1].samples, all[1].period), ("single-min30", 56, 1));
+        assert_eq!(all[0].samples, 16);
+        assert_eq!((all[0].name, all[0].period), ("single-nomin", 3));
+        assert_eq!((all[1].name, all[1].samples, all[1].period), ("single-min30", 30, 1));
         assert_eq!((all[1].share_of_time, all[1].estimate_mean_response_s), (1.0, Some(8.0 / 3000.0)));
         assert!(all[0].share_of_time < 0.35 && all[2].share_of_time == 1.0);
     }
