@@ -188,7 +188,8 @@ fn root_no_space_for_a_checkpoint_ends_no_scrub() {
     while rest.write_all(&[1]).is_ok() {}
     drop(rest);
     let running = scrub(&small, &["--request-size", "64KiB", "--idle-wait", "1ms"]);
-    std::thread::sleep(Duration::from_millis(500));
+    // It begins later on a busy machine, and takes longer than this.
+    std::thread::sleep(Duration::from_millis(1_500));
     fs::remove_file(&full).unwrap();
     let output = running.end();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
