@@ -143,7 +143,9 @@ impl Gets {
 /// Shows what each disk gets.
 pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     let config = Config::read(&arguments.at.config)?;
-    let (mut all, mut refused) = (Vec::new(), false);
+    let nowhere = config.nowhere();
+    nowhere.iter().for_each(|why| say!("idlewise: {why}"));
+    let (mut all, mut refused) = (Vec::new(), !nowhere.is_empty());
     for found in present(&config) {
         match found {
             Ok((disk, _)) => {
