@@ -117,7 +117,7 @@ type Send = fn(&Notify, &Message) -> anyhow::Result<()>;
 
 /// Sends it by each way by which it was not sent yet.
 fn send(notify: &Notify, message: &Message, sent: &mut Vec<&'static str>) -> anyhow::Result<()> {
-    let mut problem = None;
+    let mut problems = Vec::new();
     let ways: [(&'static str, bool, Send); 3] = [
         ("mail", !notify.mail.is_empty(), mail),
         ("command", !notify.command.is_empty(), command),
@@ -129,13 +129,10 @@ fn send(notify: &Notify, message: &Message, sent: &mut Vec<&'static str>) -> any
         }
         match send(notify, message) {
             Ok(()) => sent.push(way),
-            Err(error) => {
-                say!("idlewise: {way}: {error:#}");
-                problem = problem.or(Some(error.context(way)));
-            }
+            Err(error) => problems.push(format!("{way}: {error:#}")),
         }
     }
-    problem.map_or(Ok(()), Err)
+    if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("; ")) }
 }
 
 /// This machine.

@@ -10,7 +10,7 @@ use idlewise::{Bytes, Nanos};
 use idlewise_linux::replace_file;
 use serde::{Deserialize, Serialize};
 
-use crate::overview::Seen;
+use crate::overview::{MISSING, Seen};
 use crate::record::Told;
 
 const VERSION: u32 = 1;
@@ -135,7 +135,7 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
         let failure = disk.run.as_ref().and_then(|run| run.failure.as_deref()).unwrap_or(&disk.why);
         wrong.push((Kind::ScrubFailed, 0, (format!("its scrub fails: {}", one_line(failure)), next)));
     }
-    if disk.state == "missing" {
+    if disk.state == MISSING {
         let next = "Put it back; or, if it is gone for good, `idlewise acknowledge` it, and it is forgotten.";
         wrong.push((Kind::Missing, 0, (disk.why.clone(), next)));
     }

@@ -9,7 +9,7 @@ use crate::control::Order;
 use crate::daemon::{Daemon, VERSION};
 use crate::disk::Disk;
 use crate::machine::Moment;
-use crate::overview::{Overview, Seen, word};
+use crate::overview::{MISSING, Overview, Seen, word};
 use crate::record::{Known, Paused};
 use crate::told::{Level, say};
 use crate::web::page;
@@ -153,7 +153,7 @@ impl Daemon {
             Seen {
                 device: known.device.clone(),
                 identity: identity.into(),
-                state: "missing",
+                state: MISSING,
                 why: format!("is not there any more since {}", page::date(known.seen_unix_s)),
                 completed_unix_s: last,
                 due_unix_s,

@@ -113,7 +113,9 @@ pub struct Seen {
 }
 
 /// What a disk may be doing.
-pub const STATES: [&str; 6] = ["running", "waiting", "paused", "complete", "failed", "missing"];
+pub const STATES: [&str; 6] = ["running", "waiting", "paused", "complete", "failed", MISSING];
+/// That of one that was there.
+pub const MISSING: &str = "missing";
 
 impl Seen {
     /// All of its bad blocks.

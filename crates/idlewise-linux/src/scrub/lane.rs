@@ -318,7 +318,7 @@ impl Lane<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::{Event, EventKind, EventOp, MonitorError, Untold};
+    use crate::monitor::{Event, EventKind, EventOp, MonitorError, Origin, Untold};
 
     /// Sees one request after a while.
     struct Late(u32);
@@ -332,17 +332,8 @@ mod tests {
             self.0 += 1;
             let (at, arrival, issue, length) = (now(), now(), None, 512);
             let (kind, op, untold) = (EventKind::Arrival, EventOp::Read, Untold::default());
-            let event = Event {
-                at,
-                arrival,
-                issue,
-                kind,
-                offset: Bytes(0),
-                length,
-                op,
-                origin: crate::monitor::Origin::Foreground,
-                untold,
-            };
+            let event =
+                Event { at, arrival, issue, kind, offset: Bytes(0), length, op, origin: Origin::Foreground, untold };
             events.extend((self.0 == 2).then_some(event));
             Ok(())
         }

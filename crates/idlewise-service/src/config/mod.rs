@@ -142,6 +142,13 @@ struct Section {
     sleeping: Option<Sleeping>,
 }
 
+impl Section {
+    /// The whole path that it names, if it is no pattern.
+    fn path(&self) -> Option<&str> {
+        self.r#match.as_deref().filter(|path| path.starts_with('/') && !path.contains(['*', '?']))
+    }
+}
+
 /// Where it is and what is wrong, in a line.
 fn in_a_line(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
@@ -232,17 +239,17 @@ impl Config {
     /// Looks where the paths lead that are named: a link, such as one of /dev/disk/by-id, means what it leads to now.
     pub fn follow_links(&mut self) {
         for section in &mut self.disks {
-            let path = section.r#match.as_deref().filter(|path| path.starts_with('/') && !path.contains(['*', '?']));
-            section.leads_to = path.and_then(|path| Path::new(path).canonicalize().ok());
+            section.leads_to = section.path().and_then(|path| Path::new(path).canonicalize().ok());
         }
     }
 
     /// Sections that name a device by its whole path where there is none, in words.
     pub fn nowhere(&self) -> Vec<String> {
         let named = self.disks.iter().filter(|section| section.ignore != Some(true) && section.leads_to.is_none());
-        let paths = named.filter_map(|section| section.r#match.as_deref());
-        let paths = paths.filter(|path| path.starts_with('/') && !path.contains(['*', '?']));
-        paths.map(|path| format!("{path}: a [[disk]] names it, and it is not there")).collect()
+        named
+            .filter_map(Section::path)
+            .map(|path| format!("{path}: a [[disk]] names it, and it is not there"))
+            .collect()
     }
 
     /// Names under which browsers may ask for the page, beside those of the machine itself.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use idlewise::drive::Slowdowns;
 
-use crate::overview::{Overview, STATES, Seen};
+use crate::overview::{MISSING, Overview, STATES, Seen};
 
 /// Its media type: Prometheus 3 takes no other for it.
 pub const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -53,6 +53,9 @@ const OF_DISK: [OfDisk; 13] = [
 /// All of them.
 pub fn text(overview: &Overview) -> String {
     let mut text = String::new();
+    // Another disk may have the name of one that is missing: no series is there twice.
+    let is_there = |name| overview.disks.iter().any(|disk| disk.state != MISSING && disk.name() == name);
+    let disks: Vec<_> = overview.disks.iter().filter(|disk| disk.state != MISSING || !is_there(disk.name())).collect();
     let head =
         |name: &str, kind: &str, help: &str| format!("# HELP idlewise_{name} {help}\n# TYPE idlewise_{name} {kind}\n");
     let _ = writeln!(
@@ -62,19 +65,19 @@ pub fn text(overview: &Overview) -> String {
         escaped(overview.version)
     );
     text += &head("disk_info", "gauge", "Always 1: which disk this device is.");
-    for disk in &overview.disks {
+    for disk in &disks {
         let (name, identity) = (escaped(disk.name()), escaped(&disk.identity));
         let _ = writeln!(text, "idlewise_disk_info{{device=\"{name}\",disk=\"{identity}\"}} 1");
     }
     text += &head("disk_state", "gauge", "1 for the state that the disk is in.");
-    for disk in &overview.disks {
+    for disk in &disks {
         for state in STATES {
             let is = u8::from(disk.state == state);
             let _ = writeln!(text, "idlewise_disk_state{{device=\"{}\",state=\"{state}\"}} {is}", escaped(disk.name()));
         }
     }
     text += &head("unreadable_blocks", "gauge", "Blocks known to be unreadable, or wrong, by kind.");
-    for disk in &overview.disks {
+    for disk in &disks {
         // There from the beginning, so that an alert sees it grow.
         let none = [("unreadable", 0)].into_iter().filter(|(kind, _)| !disk.bad_blocks.contains_key(*kind));
         let known = disk.bad_blocks.iter().map(|(kind, count)| (kind.as_str(), *count));
@@ -85,7 +88,7 @@ pub fn text(overview: &Overview) -> String {
     }
     for (name, kind, help, value) in OF_DISK {
         text += &head(name, kind, help);
-        for disk in &overview.disks {
+        for disk in &disks {
             let value = number(value(disk));
             let _ = writeln!(text, "idlewise_{name}{{device=\"{}\"}} {value}", escaped(disk.name()));
         }
@@ -95,7 +98,7 @@ pub fn text(overview: &Overview) -> String {
         "histogram",
         "How long a scrub made a foreground request wait, of those seen while one ran, by the account of the scrub.",
     );
-    overview.disks.iter().for_each(|disk| text += &slowdowns(disk));
+    disks.iter().for_each(|disk| text += &slowdowns(disk));
     let is_well = u8::from(overview.config.problem.is_none());
     for (name, help, value) in [
         ("disks_refused", "Devices that cannot be looked after.", overview.refused.len() as f64),
@@ -116,7 +119,9 @@ fn slowdowns(disk: &Seen) -> String {
     let (mut text, mut sum, device) = (String::new(), 0, escaped(disk.name()));
     let name = "idlewise_foreground_slowdown_seconds";
     let limits = Slowdowns::LIMITS.map(|limit| number(limit.as_secs_f64()));
-    for (count, limit) in disk.slowdowns.iter().zip(limits.iter().map(String::as_str).chain(["+Inf"])) {
+    for (count, limit) in
+        Slowdowns::of(&disk.slowdowns).counts().iter().zip(limits.iter().map(String::as_str).chain(["+Inf"]))
+    {
         sum += count;
         let _ = writeln!(text, "{name}_bucket{{device=\"{device}\",le=\"{limit}\"}} {sum}");
     }
@@ -143,6 +148,24 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_in_the_place_of_another_is_one_series() {
+        let disk = |state, identity: &str| Seen {
+            device: "/dev/sda".into(),
+            identity: identity.into(),
+            state,
+            ..Seen::default()
+        };
+        let alone = text(&Overview { disks: vec![disk(MISSING, "old")], ..Overview::default() });
+        let both = text(&Overview { disks: vec![disk("running", "new"), disk(MISSING, "old")], ..Overview::default() });
+        let series = |text: &str, begins: &str| text.lines().filter(|line| line.starts_with(begins)).count();
+        for text in [&alone, &both] {
+            assert_eq!(series(text, "idlewise_disk_info{"), 1, "{text}");
+            assert_eq!(series(text, "idlewise_foreground_slowdown_seconds_bucket{"), 14, "{text}");
+        }
+        assert!(alone.contains("state=\"missing\"} 1") && both.contains("state=\"running\"} 1"), "{both}");
+    }
 
     #[test]
     fn labels_and_numbers_are_written_as_prometheus_reads_them() {

@@ -94,9 +94,7 @@ impl Staggered {
         let (_, length) = self.bounds(region);
         Some((region, depth + within, piece.min(length - depth) - within))
     }
-}
 
-impl Staggered {
     /// How much of a region the rounds have behind them: up to where they stand in it, or in those before and after.
     fn behind_in(&self, region: u64) -> u64 {
         let (_, length) = self.bounds(region);
