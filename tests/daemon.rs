@@ -229,6 +229,18 @@ fn a_configuration_that_is_wrong_is_said_with_its_line() {
 }
 
 #[test]
+fn who_cannot_be_told_is_said_before_anything_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let [config, url] = ["idlewise.toml", "url"].map(|name| folder.path().join(name));
+    let text = format!("[notify]\ncommand = [\"/bin/nothing\"]\nwebhook = {{ url_file = \"{}\" }}\n", url.display());
+    fs::write(&config, text).unwrap();
+    let output = run(&["check-config", "--config", config.to_str().unwrap()]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("/bin/nothing is not there") && said.contains("url: No such file"), "{said}");
+}
+
+#[test]
 fn a_message_that_cannot_be_sent_is_said_and_one_that_can_arrives() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();

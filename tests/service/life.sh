@@ -51,12 +51,14 @@ tell metrics "$(page /metrics | grep -c '^idlewise_disk_state')"
 tell "network orders" "$(curl -s -o /dev/null -w '%{http_code}' -X POST http://127.0.0.1:9927/v1/pause)"
 idlewise pause "$disk" --why test > /dev/null
 until_it paused is_state paused
+tell "status of it" "$(idlewise status --json | tr -d ' \n' | grep -o "\"device\":\"$disk\",[^}]*" | grep -o '"state":"[a-z]*"')"
 idlewise resume "$disk" > /dev/null
 until_it resumed is_state running
 cp /etc/idlewise/idlewise.toml /tmp/good.toml
 echo 'unknown = 1' >> /etc/idlewise/idlewise.toml
 systemctl reload idlewised
 until_it "wrong file refused" sh -c 'curl -s --unix-socket /run/idlewise/control.sock http://localhost/v1/status | grep -q "unknown field"'
+tell "status of the file" "$(idlewise status 2>&1 > /dev/null | grep -o 'goes on with its configuration as it was before')"
 cp /tmp/good.toml /etc/idlewise/idlewise.toml
 systemctl reload idlewised
 until_it "file read again" sh -c '! curl -s --unix-socket /run/idlewise/control.sock http://localhost/v1/status | grep -q "unknown field"'

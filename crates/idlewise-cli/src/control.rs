@@ -157,8 +157,19 @@ fn post(socket: &Path, path: &str, body: &[u8]) -> anyhow::Result<String> {
     Ok(done["done"].as_str().unwrap_or_default().into())
 }
 
+/// What the daemon says of everything.
+#[derive(Default)]
+pub struct Told {
+    /// How its disks stand, by identity.
+    pub disks: BTreeMap<String, LookedAfter>,
+    /// Why its configuration as it is now is not in force, with its path.
+    pub problem: Option<String>,
+}
+
 /// How a disk stands with the daemon.
 pub struct LookedAfter {
+    /// In a word.
+    pub state: String,
     /// What it waits for, in words; nothing where it does not wait.
     pub why: String,
     /// When its pass is due, in seconds since 1970.
@@ -173,17 +184,18 @@ pub fn is_down() -> bool {
     UnixStream::connect(SOCKET).is_err_and(is_gone)
 }
 
-/// How the daemon's disks stand, by identity. Nothing where none answers.
-pub fn looked_after() -> BTreeMap<String, LookedAfter> {
+/// What the daemon says. Nothing where none answers.
+pub fn told() -> Told {
     let status = ask(Path::new(SOCKET), "GET", "/v1/status", b"").unwrap_or_default();
     let of = |disk: &serde_json::Value| {
         let text = |name: &str| Some(disk[name].as_str()?.to_string());
         let waits = ["waiting", "paused", "complete", "failed", "missing"].contains(&disk["state"].as_str()?);
         let why = if waits { text("why")? } else { String::new() };
         let due_unix_s = disk["due_unix_s"].as_f64()?;
-        Some((text("identity")?, LookedAfter { why, due_unix_s, device: text("device")? }))
+        Some((text("identity")?, LookedAfter { state: text("state")?, why, due_unix_s, device: text("device")? }))
     };
-    status["disks"].as_array().into_iter().flatten().filter_map(of).collect()
+    let disks = status["disks"].as_array().into_iter().flatten().filter_map(of).collect();
+    Told { disks, problem: status["config"]["problem"].as_str().map(String::from) }
 }
 
 /// What a daemon answers to a question, as a text.

@@ -8,7 +8,7 @@ use idlewise::report::Table;
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::scrub::StateFolder;
-use idlewise_service::{Config, Daemon, OnBattery, Options, WhenBehind, Wish, present};
+use idlewise_service::{Config, Daemon, Notify, OnBattery, Options, WhenBehind, Wish, present};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -113,6 +113,8 @@ struct Gets {
     when_behind: &'static str,
     /// When it may be read, in local time.
     windows: String,
+    #[serde(skip)]
+    always: bool,
     /// In which order it is read.
     order: String,
     /// `pause` or `run`.
@@ -120,7 +122,7 @@ struct Gets {
 }
 
 impl Gets {
-    fn cells(&self) -> [String; 7] {
+    fn cells(&self) -> [String; 6] {
         let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
         let by = match (&self.matched, self.ignored) {
             (Some(matched), true) => format!("ignored, by '{matched}'"),
@@ -135,17 +137,30 @@ impl Gets {
             one_line(&by).into_owned(),
             of(time(self.verify_every_s)),
             of(time(self.mean_slowdown_s)),
-            of(self.windows.clone()),
         ]
+    }
+}
+
+/// Who is told what is wrong, in a line.
+fn who_is_told(notify: &Notify) -> String {
+    let ways = [
+        (!notify.mail.is_empty()).then(|| format!("mail to {}", notify.mail.join(", "))),
+        notify.command.first().map(|command| format!("command {command}")),
+        notify.webhook.as_ref().map(|webhook| format!("webhook of {}", webhook.url_file.display())),
+    ];
+    let ways: Vec<String> = ways.into_iter().flatten().collect();
+    match ways.is_empty() {
+        true => "messages: only the journal; [notify] says who else is told\n".into(),
+        false => format!("messages: {}; `idlewise notify --test` sends one\n", one_line(&ways.join("; "))),
     }
 }
 
 /// Shows what each disk gets.
 pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     let config = Config::read(&arguments.at.config)?;
-    let nowhere = config.nowhere();
-    nowhere.iter().for_each(|why| say!("idlewise: {why}"));
-    let (mut all, mut refused) = (Vec::new(), !nowhere.is_empty());
+    let problems = [config.nowhere(), config.notify.not_possible()].concat();
+    problems.iter().for_each(|why| say!("idlewise: {why}"));
+    let (mut all, mut refused) = (Vec::new(), !problems.is_empty());
     for found in present(&config) {
         match found {
             Ok((disk, _)) => {
@@ -171,6 +186,7 @@ pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
                     mean_slowdown_s: mean_slowdown.map_or(disk.usual_mean_s, |mean| mean.as_secs_f64()),
                     max_slowdown_s: max_slowdown.map(|max| max.as_secs_f64()),
                     when_behind: if when_behind == WhenBehind::Say { "say" } else { "spend" },
+                    always: windows.is_always(),
                     windows: windows.to_string(),
                     order,
                     on_battery: if on_battery == OnBattery::Pause { "pause" } else { "run" },
@@ -185,9 +201,13 @@ pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     if arguments.json {
         output::json(&all)?;
     } else if !all.is_empty() {
-        let mut table = Table::new(["device", "identity", "size", "by", "verified every", "mean slowdown", "windows"]);
+        let mut table = Table::new(["device", "identity", "size", "by", "verified every", "mean slowdown"]);
         all.iter().for_each(|disk| table.row(disk.cells()));
-        output::text(&table.to_string())?;
+        let with_windows = all.iter().filter(|disk| !disk.always && !disk.ignored);
+        let windows: String = with_windows
+            .map(|disk| format!("{}: read only in its windows, {}\n", one_line(&disk.device), disk.windows))
+            .collect();
+        output::text(&(table.to_string() + &windows + &who_is_told(&config.notify)))?;
     }
     Ok(match (all.iter().any(|disk| !disk.ignored), refused) {
         (_, true) => Exit::CouldNotRun,

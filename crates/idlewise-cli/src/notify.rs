@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use idlewise_linux::scrub::StateFolder;
-use idlewise_service::{Config, Message, Notify, outbox, read_message, waiting};
+use idlewise_service::{Config, Message, Notify, SENDMAIL, outbox, read_message, waiting};
 
 use crate::daemon::CONFIG;
 use crate::dates::{date, unix_now};
@@ -152,7 +152,7 @@ fn mail(notify: &Notify, message: &Message) -> anyhow::Result<()> {
         date(message.first_unix_s as u64).unwrap_or_default(),
         message.before
     );
-    handed_to(Command::new("/usr/sbin/sendmail").args(["-t", "-i"]), text.as_bytes())
+    handed_to(Command::new(SENDMAIL).args(["-t", "-i"]), text.as_bytes())
 }
 
 fn command(notify: &Notify, message: &Message) -> anyhow::Result<()> {

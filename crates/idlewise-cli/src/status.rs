@@ -16,7 +16,7 @@ use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFol
 use serde::Serialize;
 
 use crate::bad::{Bad, next_step};
-use crate::control::{LookedAfter, is_down, looked_after};
+use crate::control::{LookedAfter, Told, is_down, told};
 use crate::dates::{date, unix_now};
 use crate::exit::Exit;
 use crate::output::{self, say};
@@ -59,7 +59,7 @@ pub struct Arguments {
 struct Status {
     device: String,
     identity: String,
-    /// `running`, `complete`, `interrupted`, `killed`, `failed`.
+    /// `running`, `complete`, `interrupted`, `killed`, `failed`; `paused` or `waiting` where the daemon has ended the scrub until later.
     state: &'static str,
     doing: Option<String>,
     order: &'static str,
@@ -123,11 +123,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
     }
     // It may look after others than those whose checkpoints were named.
-    let mut looked_after = if arguments.state_dir.is_none() { looked_after() } else { BTreeMap::new() };
+    let Told { disks: mut looked_after, problem } =
+        if arguments.state_dir.is_none() { told() } else { Told::default() };
     for one in &mut all {
-        if let Some(LookedAfter { why, due_unix_s, .. }) = looked_after.remove(&one.identity) {
+        if let Some(LookedAfter { state, why, due_unix_s, .. }) = looked_after.remove(&one.identity) {
             (one.waits, one.due_unix_s) = (Some(why).filter(|why| !why.is_empty()), Some(due_unix_s));
+            // A scrub that it has ended was not interrupted.
+            if let Some(state) = ["paused", "waiting"].into_iter().find(|known| *known == state)
+                && ["running", "interrupted"].contains(&one.state)
+            {
+                (one.state, one.doing, one.left_s) = (state, None, None);
+            }
         }
+    }
+    if let Some(problem) = problem {
+        say!("idlewise: the daemon goes on with its configuration as it was before: {problem}");
     }
     let is = |one: &Status, name: &String| names::is_meant(name, &one.device, &one.identity);
     if let Some(unknown) = arguments.devices.iter().find(|name| !all.iter().any(|one| is(one, name))) {

@@ -207,14 +207,16 @@ impl Disk {
     /// The state it is in, one of [`STATES`](crate::overview::STATES), and what it waits for or does, in words.
     pub fn state(&self, now: f64) -> (&'static str, String) {
         let Some((next, _)) = &self.last else { return ("waiting", "has not been looked at yet".into()) };
-        let running = self.run.as_ref().filter(|run| self.worker.is_some() && !run.doing.is_empty());
+        // What was ordered holds at once, also while the scrub saves where it is.
+        let is_paused = matches!(next, Next::Wait(Reason::Paused(_)));
+        let running = self.run.as_ref().filter(|run| self.worker.is_some() && !is_paused && !run.doing.is_empty());
         if let Some(since) = self.hangs(now) {
             return ("failed", format!("a request hangs: the disk has not answered for {}", within(now - since)));
         }
         let state = match next {
+            _ if is_paused => "paused",
             _ if self.worker.is_some() => "running",
             Next::Rest(_) => "complete",
-            Next::Wait(Reason::Paused(_)) => "paused",
             Next::Wait(Reason::Failed(_)) => "failed",
             Next::Wait(Reason::Silent(since)) if now - since > SILENT_S => "failed",
             Next::Run(_) | Next::Wait(_) => "waiting",

@@ -29,7 +29,7 @@ mod told;
 mod web;
 mod worker;
 
-pub use config::{Config, ConfigError, Notify, OnBattery, Sleeping, Webhook, WhenBehind, Wish};
+pub use config::{Config, ConfigError, Notify, OnBattery, SENDMAIL, Sleeping, Webhook, WhenBehind, Wish};
 pub use control::Until;
 pub use daemon::{Daemon, Options};
 pub use decision::{Facts, Next, Reason, next};

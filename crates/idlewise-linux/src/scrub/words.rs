@@ -3,7 +3,7 @@
 use super::Doing;
 
 const WORDS: [(&str, &str); 18] = [
-    ("observing", "first watching the foreground"),
+    ("observing", "first watching the foreground (for 1 min, or as --observe says)"),
     ("calibrating", "first measuring the disk, whenever it is idle"),
     ("verifying", "verifying"),
     ("narrowing", "narrowing down unreadable blocks"),

@@ -4,7 +4,7 @@
 mod notify;
 mod pattern;
 
-pub use notify::{Notify, Webhook};
+pub use notify::{Notify, SENDMAIL, Webhook};
 
 use std::io;
 use std::path::{Path, PathBuf};

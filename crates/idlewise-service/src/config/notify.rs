@@ -1,5 +1,6 @@
 //! Who is told what is wrong: `[notify]`.
 
+use rustix::fs::{Access, access};
 use serde::Deserialize;
 
 use crate::messages::Repeat;
@@ -26,7 +27,35 @@ pub struct Webhook {
     pub url_file: std::path::PathBuf,
 }
 
+/// The program that takes mail.
+pub const SENDMAIL: &str = "/usr/sbin/sendmail";
+
 impl Notify {
+    /// Ways in which nobody can be told on this machine as it is, and why, in words.
+    pub fn not_possible(&self) -> Vec<String> {
+        let runs = |program: &str| access(program, Access::EXEC_OK).is_ok();
+        let mut all = Vec::new();
+        if !self.mail.is_empty() && !runs(SENDMAIL) {
+            all.push(format!(
+                "[notify] mail: there is no {SENDMAIL}; install a mail server such as postfix or msmtp-mta"
+            ));
+        }
+        if let Some(command) = self.command.first().filter(|command| !runs(command)) {
+            all.push(format!("[notify] command: {command} is not there, or cannot be executed"));
+        }
+        if let Some(webhook) = &self.webhook {
+            let file = webhook.url_file.display();
+            all.extend(
+                std::fs::File::open(&webhook.url_file).err().map(|why| format!("[notify] webhook: {file}: {why}")),
+            );
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            if !std::env::split_paths(&path).any(|folder| access(folder.join("curl"), Access::EXEC_OK).is_ok()) {
+                all.push("[notify] webhook: there is no command curl; install it".into());
+            }
+        }
+        all
+    }
+
     /// Whether anybody is.
     pub fn is_wanted(&self) -> bool {
         !self.mail.is_empty() || !self.command.is_empty() || self.webhook.is_some()
