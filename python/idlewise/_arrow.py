@@ -14,18 +14,31 @@ def checked(table: Any) -> Any:
     pyarrow: Any = sys.modules.get("pyarrow")
     if pyarrow is None:
         return table
-    if isinstance(table, pyarrow.RecordBatchReader):
-        return pyarrow.RecordBatchReader.from_batches(table.schema, _each(table))
     pandas: Any = sys.modules.get("pandas")
     try:
+        if isinstance(table, pyarrow.RecordBatchReader):
+            _named(table.schema)
+            return pyarrow.RecordBatchReader.from_batches(table.schema, _each(table))
         # Its texts are columns of pyarrow.
         if pandas is not None and isinstance(table, pandas.DataFrame):
             table = pyarrow.Table.from_pandas(table)
         if isinstance(table, (pyarrow.Table, pyarrow.RecordBatch)):
+            _named(table.schema)
             table.validate(full=True)
-    except pyarrow.ArrowInvalid as error:
+        elif isinstance(table, pyarrow.ChunkedArray):
+            _named(table.type)
+            table.validate(full=True)
+    except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
         raise IdlewiseError(f"the table is damaged: {error}") from None
     return table
+
+
+def _named(columns: Any) -> None:
+    """Looks at all names, as one that is no UTF-8 is an error only then."""
+    fields = columns if hasattr(columns, "names") else [columns.field(at) for at in range(columns.num_fields)]
+    for field in fields:
+        _ = field.name
+        _named(field.type)
 
 
 def _each(batches: Any) -> Iterator[Any]:

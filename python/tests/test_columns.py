@@ -187,10 +187,28 @@ def test_a_damaged_column_is_an_error(given, name, how):
         pa.table(iw.scan(given(harmed)))
 
 
-@pytest.mark.parametrize("given", [READ[0], READ[2], as_pandas], ids=["table", "reader", "pandas"])
+def as_rows(table):
+    """Its rows as one column."""
+    return pa.chunked_array(table.to_struct_array().chunks)
+
+
+@pytest.mark.parametrize("given", [READ[0], READ[2], as_pandas, as_rows], ids=["table", "reader", "pandas", "rows"])
 def test_buffers_that_are_too_short_are_an_error(given):
     with pytest.raises(iw.IdlewiseError, match="offset.*(larger than values array|out of bounds)"):
         iw.scan(given(damaged("volume", [0, 2, 4, 2_000_000_000]))).idle()
+
+
+@pytest.mark.parametrize("given", [READ[0], READ[2]], ids=["table", "reader"])
+@pytest.mark.parametrize("place", ["column", "within a column"])
+def test_a_name_that_is_no_text_is_an_error(given, place):
+    within = pa.array([{"naaame": 1}] * 3)
+    sink = pa.BufferOutputStream()
+    made = table(naaame=pa.array([0, 1, 2])) if place == "column" else table(more=within)
+    with pa.ipc.new_stream(sink, made.schema) as writer:
+        writer.write_table(made)
+    harmed = pa.ipc.open_stream(sink.getvalue().to_pybytes().replace(b"naaame", b"n\xff\xffame")).read_all()
+    with pytest.raises(iw.IdlewiseError, match="the table is damaged: .*utf-8"):
+        iw.scan(given(harmed)).idle()
 
 
 def test_what_does_not_fit_going_out_is_an_error():
