@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use idlewise::disk::DiskModel;
 use idlewise::idle::Reducer;
-use idlewise::trace::{ReadOptions, Reader};
+use idlewise::trace::{ReadOptions, Reader, TraceError};
 
 const ROUNDS: usize = 3;
 
@@ -34,9 +34,11 @@ fn main() {
         let began = Instant::now();
         let mut reader = Reader::open(&paths, &ReadOptions::default()).expect("the trace opens");
         let mut reducer = Reducer::new(&model, reader.provenance().resolution).expect("the clock is fine enough");
-        while let Some(columns) = reader.next().expect("the trace is readable") {
+        let mut reduce_all = |columns, _: &_| -> Result<(), TraceError> {
             reducer.requests(&columns).expect("the model has both times");
-        }
+            Ok(())
+        };
+        reader.each(&mut reduce_all).expect("the trace is readable");
         std::hint::black_box(reducer.finish(reader.provenance().origin));
         reduce.push(began.elapsed().as_secs_f64());
     }

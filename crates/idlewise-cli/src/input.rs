@@ -294,9 +294,7 @@ fn stream_once<T>(
     let share = |done| progress.share(done);
     let mut reader = Reader::open(paths, &ReadOptions { progress: Some(&share), ..options })?;
     let mut taken = begin(&reader.provenance())?;
-    while let Some(columns) = reader.next()? {
-        take(&mut taken, columns, &reader.provenance())?;
-    }
+    reader.each(|columns, provenance| take(&mut taken, columns, provenance))?;
     Ok((taken, reader.provenance()))
 }
 

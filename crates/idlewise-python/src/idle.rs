@@ -13,6 +13,7 @@ use idlewise::trace::{Columns, GapFinder};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use rayon::prelude::*;
 
 use crate::capsule;
 use crate::disk::Disk;
@@ -209,7 +210,7 @@ impl Idleness {
                 row.extend(members(&Statistics::of(std::slice::from_ref(disk))));
                 row
             };
-            Ok(Table::new(disks.iter().map(row).collect()))
+            Ok(Table::new(disks.par_iter().map(row).collect()))
         })
     }
 

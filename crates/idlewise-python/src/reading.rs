@@ -99,12 +99,15 @@ impl Requests {
         };
         let mut reader = Reader::open(paths, &options)?;
         // Where its clock begins is known with the first requests.
-        let mut next = reader.next()?;
+        let first = reader.next()?;
         let mut taken = begin(&reader.provenance())?;
-        while let Some(columns) = next {
+        let mut take = |columns: &Columns| {
             watch.go_on();
-            take(&mut taken, &columns)?;
-            next = reader.next()?;
+            take(&mut taken, columns)
+        };
+        if let Some(first) = first {
+            take(&first)?;
+            reader.each(|columns, _| take(&columns))?;
         }
         Ok((taken, reader.provenance()))
     }

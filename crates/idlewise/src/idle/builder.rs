@@ -32,10 +32,10 @@ impl IdlenessBuilder {
         }
         if arrival > disk.end {
             let (length, busy_before) = (arrival.since(disk.end), disk.end.since(self.busy_since));
-            disk.intervals.push(Interval { length, followers: 0, busy_before });
+            // Never looked at again in one go: it lies in memory that is not at hand yet.
+            disk.intervals.push(Interval { length, followers: count, busy_before });
             self.busy_since = arrival;
-        }
-        if let Some(current) = disk.intervals.last_mut() {
+        } else if let Some(current) = disk.intervals.last_mut() {
             current.followers += count;
         }
         disk.requests += count;

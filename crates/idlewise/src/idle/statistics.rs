@@ -47,8 +47,6 @@ impl Statistics {
         let spans: TotalTime = disks.iter().map(Idleness::span).sum();
         let busy: TotalTime = disks.iter().map(Idleness::busy).sum();
         let mut lengths: Vec<u64> = disks.iter().flat_map(|d| d.intervals.iter().map(|i| i.length.0)).collect();
-        lengths.sort_unstable();
-
         let count = lengths.len();
         let total: u128 = lengths.iter().map(|&length| u128::from(length)).sum();
         let share = |part: u128| (total > 0).then(|| part as f64 / total as f64);
@@ -56,7 +54,13 @@ impl Statistics {
         let mean = (count > 0).then(|| total as f64 / count as f64 / 1e9);
         let variance =
             mean.map(|mean| lengths.iter().map(|&l| (l as f64 / 1e9 - mean).powi(2)).sum::<f64>() / count as f64);
+        let longer = lengths.iter().filter(|&&length| length > Nanos::from_millis(100).0).count();
+        let usable = [Nanos::from_millis(10), Nanos::from_millis(100), Nanos::from_secs(1)].map(usable);
         let longest = ((0.15 * count as f64).round() as usize).max(1).min(count);
+        // Which these are has to be known, and not their order.
+        if count > longest {
+            lengths.select_nth_unstable(count - longest);
+        }
         Self {
             requests: disks.iter().map(|disk| disk.requests).sum(),
             span_s: end.since(begin).as_secs_f64(),
@@ -65,14 +69,11 @@ impl Statistics {
             idle_mean_s: mean,
             idle_variance_s2: variance,
             idle_cov: mean.zip(variance).map(|(mean, variance)| variance.sqrt() / mean),
-            longer_than_100ms: (count > 0).then(|| {
-                let longer = count - lengths.partition_point(|&length| length <= Nanos::from_millis(100).0);
-                longer as f64 / count as f64
-            }),
+            longer_than_100ms: (count > 0).then(|| longer as f64 / count as f64),
             idle_share_longest_15pct: share(lengths[count - longest..].iter().map(|&l| u128::from(l)).sum()),
-            usable_after_10ms: usable(Nanos::from_millis(10)),
-            usable_after_100ms: usable(Nanos::from_millis(100)),
-            usable_after_1s: usable(Nanos::from_secs(1)),
+            usable_after_10ms: usable[0],
+            usable_after_100ms: usable[1],
+            usable_after_1s: usable[2],
         }
     }
 }

@@ -19,7 +19,7 @@ const SMALLEST_BLOCK: usize = if cfg!(fuzzing) { 1 << 10 } else { 4 << 10 };
 /// Times the text that rows of short lines take in memory, once as they are read and once merged.
 const ROWS_BESIDE_TEXT: usize = 8;
 /// Of more inputs none is read ahead.
-const MOST_AHEAD: usize = 64;
+pub const MOST_AHEAD: usize = 64;
 /// A piece for one thread is not smaller.
 const SMALLEST_PIECE: usize = if cfg!(fuzzing) { 256 } else { 128 << 10 };
 /// Records are mostly longer.
@@ -28,7 +28,7 @@ const SHORTEST_RECORD: usize = 40;
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Gives the requests, or the events, of one input in the order of the input.
-pub trait Batches {
+pub trait Batches: Send {
     /// The next ones, at least one; none at the end.
     fn next(&mut self) -> Result<Option<Columns>, TraceError>;
     /// Records left out so far.

@@ -29,6 +29,7 @@ mod inputs;
 #[cfg(feature = "files")]
 mod matcher;
 #[cfg(feature = "files")]
+mod opened;
 mod ordered;
 mod provenance;
 #[cfg(feature = "files")]

@@ -1,7 +1,7 @@
 //! Batches in order of arrival: of one input, and of several merged.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::decoder::{BadRecords, Batches};
 use super::{Columns, ReadOptions, TraceError};
@@ -19,19 +19,18 @@ const REQUEST: u64 = 64;
 #[derive(Clone)]
 pub struct Room {
     limit: Option<Bytes>,
-    left: Rc<Cell<u64>>,
+    left: Arc<AtomicU64>,
 }
 
 impl Room {
     pub fn new(limit: Option<Bytes>) -> Self {
-        Self { limit, left: Rc::new(Cell::new(limit.map_or(u64::MAX, |limit| limit.0 / REQUEST))) }
+        Self { limit, left: Arc::new(AtomicU64::new(limit.map_or(u64::MAX, |limit| limit.0 / REQUEST))) }
     }
 
     /// Takes room for so many requests; the limit, if there is not as much.
     fn take(&self, requests: usize) -> Result<(), Bytes> {
-        let left = self.left.get().checked_sub(requests as u64).ok_or(self.limit.unwrap_or_default())?;
-        self.left.set(left);
-        Ok(())
+        let less = |left: u64| left.checked_sub(requests as u64);
+        self.left.fetch_update(Relaxed, Relaxed, less).map(|_| ()).map_err(|_| self.limit.unwrap_or_default())
     }
 }
 

@@ -1,11 +1,13 @@
 //! From files to a [`Trace`], or to its requests as a stream.
 
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
-use super::decoder::{BadRecords, Batches, Decoder, Recipe};
-use super::formats::FORMATS;
-use super::inputs::{self, Input, Inputs, Looks, ShareDone};
+use super::decoder::{BadRecords, MOST_AHEAD, Recipe};
+use super::inputs::{self, Inputs, Looks, ShareDone};
 use super::matcher::Matcher;
+use super::opened::{self, Opened};
 use super::ordered::{Merged, Ordered, Room};
 use super::spool::Spool;
 use super::store::ParquetBatches;
@@ -54,6 +56,8 @@ pub struct Reader<'a> {
     ended: bool,
 }
 
+/// Batches that may wait for who takes them.
+const BATCHES_AHEAD: usize = 8;
 /// A step that so many requests keep is the clock's.
 const SURE: u64 = 1_000;
 /// Finer ones make no difference to idle times.
@@ -95,14 +99,14 @@ impl<'a> Reader<'a> {
         let room = Room::new(options.memory_limit);
         for input in inputs.all {
             let (input_name, compression) = (input.name.clone(), input.compression);
-            let opened = open_input(input, options, &spool, names.len())?;
+            let opened = opened::open(input, options, &spool, names.len())?;
             provenance.add(&opened, compression);
             let prefix = options.by_file.then(|| inputs::short_name(&input_name, &names).to_string());
             of_events.push(opened.events);
             ordered.push(Ordered::new(input_name, opened.batches, prefix, options, &room, names.len()));
         }
         if ordered.is_empty() {
-            return Err(unknown(name));
+            return Err(opened::unknown(name));
         }
         let events = of_events[0];
         if of_events.contains(&!events) {
@@ -157,6 +161,47 @@ impl<'a> Reader<'a> {
     }
 
     /// Gives volumes the indices that they had in batches before, and leaves out those not asked for.
+    /// Hands over all requests that are left, batch by batch as [`Self::next`] gives them, with how the trace has been read until then.
+    /// Meanwhile a thread reads the next ones.
+    ///
+    /// # Errors
+    /// As [`Self::next`]; and that of `take`, after which nothing more is read.
+    pub fn each<E: From<TraceError>>(
+        &mut self,
+        mut take: impl FnMut(Columns, &Provenance) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.merged.inputs.len() <= MOST_AHEAD {
+            thread::scope(|scope| {
+                let (send, given) = sync_channel(BATCHES_AHEAD);
+                let read = || {
+                    let send = send;
+                    let mut goes_on = true;
+                    while goes_on {
+                        let next = self.next_and_how();
+                        goes_on = matches!(next, Ok(Some(_)));
+                        goes_on &= send.send(next).is_ok();
+                    }
+                };
+                // Without a thread all of it is left for below.
+                let _ = thread::Builder::new().name("reading".into()).spawn_scoped(scope, read);
+                for next in given {
+                    let Some((columns, provenance)) = next? else { break };
+                    take(columns, &provenance)?;
+                }
+                Ok::<(), E>(())
+            })?;
+        }
+        while let Some((columns, provenance)) = self.next_and_how()? {
+            take(columns, &provenance)?;
+        }
+        Ok(())
+    }
+
+    fn next_and_how(&mut self) -> Result<Option<(Columns, Provenance)>, TraceError> {
+        let next = self.next()?;
+        Ok(next.map(|columns| (columns, self.provenance())))
+    }
+
     fn settle_volumes(&mut self, columns: &mut Columns) -> Result<(), TraceError> {
         let numbered = columns.number_volumes_as(&mut self.volumes);
         numbered.ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;
@@ -248,44 +293,8 @@ pub fn parse_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tr
     Reader::of_bytes(name, bytes, &ReadOptions { whole: true, ..*options })?.collect()
 }
 
-/// An input whose format is known.
-struct OpenedInput<'a> {
-    format: &'static str,
-    resolution: Nanos,
-    events: bool,
-    batches: Box<dyn Batches + 'a>,
-}
-
-fn open_input<'a>(
-    input: Input<'a>,
-    options: &ReadOptions<'a>,
-    spool: &Spool,
-    inputs: usize,
-) -> Result<OpenedInput<'a>, TraceError> {
-    let head = input.first_bytes().map_err(|error| TraceError::Io { path: input.name.clone(), error })?;
-    if head.is_empty() {
-        return Err(TraceError::Nothing(input.name.clone()));
-    }
-    if ParquetBatches::claims(&head) {
-        drop(head);
-        let parquet = ParquetBatches::open(input, spool, inputs)?;
-        let resolution = parquet.resolution();
-        return Ok(OpenedInput { format: "parquet", resolution, events: false, batches: Box::new(parquet) });
-    }
-    let recipe = Recipe::of(&head, options.columns).ok_or_else(|| unknown(input.name.clone()))?;
-    drop(head);
-    let (format, resolution, events) = (recipe.name, recipe.resolution, recipe.events);
-    let batches = Box::new(Decoder::new(input, recipe, options.skip_bad, inputs));
-    Ok(OpenedInput { format, resolution, events, batches })
-}
-
-fn unknown(path: String) -> TraceError {
-    let names = [FORMATS.names(), vec!["parquet"]].concat();
-    TraceError::Unknown { path, known: names.join(", ") }
-}
-
 impl Provenance {
-    fn add(&mut self, opened: &OpenedInput, compression: Option<&'static str>) {
+    fn add(&mut self, opened: &Opened, compression: Option<&'static str>) {
         self.compression = self.compression.or(compression);
         self.resolution = self.resolution.max(opened.resolution);
         self.format = match self.format {

@@ -1,7 +1,7 @@
 //! blkparse's default text: `major,minor cpu seq seconds.nanoseconds pid action rwbs sector + sectors [process]`, a line an
 //! event; of the many actions Q (queued), D (issued) and C (completed) matter. Summaries may follow.
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Rows};
 use crate::trace::{Columns, Op, Request, Stage};
 use crate::{Bytes, Nanos};
@@ -39,7 +39,7 @@ struct Blkparse {
 }
 
 impl Row for Blkparse {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         self.ended |= SUMMARIES.iter().any(|word| line.starts_with(word));
         if self.ended {
             return Ok(());

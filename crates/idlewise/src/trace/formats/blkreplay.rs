@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::lines::{Fields, Lines, Mistake, Row, head_lines};
+use super::lines::{Fields, Line, Lines, Mistake, Row, head_lines};
 use super::{Format, Output, Rows, Writer};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -32,13 +32,13 @@ struct Load {
 }
 
 impl Row for Load {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         // Files put together from several have several headers.
-        let prose = !self.began && memchr::memchr(b';', line).is_none();
-        if prose || is_column_names(line) {
+        let prose = !self.began && memchr::memchr(b';', &line).is_none();
+        if prose || is_column_names(&line) {
             return Ok(());
         }
-        let request = request(line)?;
+        let request = request(&line)?;
         self.began = true;
         out.push(request);
         Ok(())

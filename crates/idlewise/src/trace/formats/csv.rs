@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use super::Parser;
-use super::lines::{Field, Fields, Lines, Mistake, Row};
+use super::known::Known;
+use super::lines::{Field, Fields, Line, Lines, Mistake, Row};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
 
@@ -39,7 +40,7 @@ const EXAMPLE: &str = "time=1:us,offset=3:sectors512,length=4:bytes,op=2,volume=
 impl CsvLayout {
     /// A parser of tables of this layout. Their first line may be a line of names.
     pub fn parser(&self) -> Box<dyn Parser> {
-        Box::new(Lines::new(Csv { layout: self.clone(), began: false }))
+        Box::new(Lines::new(Csv { layout: self.clone(), began: false, known: Known::default() }))
     }
 
     /// The finest difference in time.
@@ -133,10 +134,11 @@ fn size_unit(unit: Option<&str>) -> Option<u64> {
 struct Csv {
     layout: CsvLayout,
     began: bool,
+    known: Known,
 }
 
 impl Row for Csv {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         let first = !std::mem::replace(&mut self.began, true);
         match self.request(line, out) {
             Ok(request) => out.push(request),
@@ -149,20 +151,20 @@ impl Row for Csv {
 }
 
 impl Csv {
-    fn fields<'a>(&self, line: &'a [u8]) -> Fields<'a> {
-        match self.layout.separator {
+    fn fields<'a>(layout: &CsvLayout, line: Line<'a>) -> Fields<'a> {
+        match layout.separator {
             b' ' => Fields::words(line),
             separator => Fields::new(line, separator),
         }
     }
 
-    fn time<'a>(&self, line: &'a [u8]) -> Option<Field<'a>> {
-        let mut fields = self.fields(line);
+    fn time<'a>(&self, line: Line<'a>) -> Option<Field<'a>> {
+        let mut fields = Self::fields(&self.layout, line);
         (1..self.layout.time.0).try_for_each(|_| fields.field("").map(|_| ())).ok()?;
         fields.field("").ok()
     }
 
-    fn request(&self, line: &[u8], out: &mut Columns) -> Result<Request, Mistake> {
+    fn request(&mut self, line: Line, out: &mut Columns) -> Result<Request, Mistake> {
         let layout = &self.layout;
         let (mut arrival, mut response, mut completion) = (None, None, None);
         let mut request = Request::default();
@@ -175,7 +177,7 @@ impl Csv {
         ];
         let last =
             others.into_iter().flatten().chain([layout.time.0, layout.offset.0, layout.length.0]).max().unwrap_or(0);
-        let mut fields = self.fields(line);
+        let mut fields = Self::fields(layout, line);
         for column in 1..=last {
             let field = fields.field("one more column")?;
             if column == layout.time.0 {
@@ -210,7 +212,10 @@ impl Csv {
             None => response,
         };
         request.volume = match volume {
-            Some(field) => field.volume(&String::from_utf8_lossy(field.text), out)?,
+            Some(field) => match self.known.get(field.text) {
+                Some(volume) => volume,
+                None => field.new_volume(&String::from_utf8_lossy(field.text), &mut self.known, out)?,
+            },
             None => 0,
         };
         Ok(request)

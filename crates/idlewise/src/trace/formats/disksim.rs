@@ -1,7 +1,7 @@
 //! DiskSim's ASCII traces: `time device block blocks flags`, times in milliseconds, blocks of 512 bytes, flags in hexadecimal
 //! of which bit 0 stands for a read.
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Rows};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
 struct DiskSim;
 
 impl Row for DiskSim {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         const BLOCKS: &str = "a count of 512-byte blocks, under 4 GiB in all";
         const FLAGS: &str = "flags in hexadecimal, and nothing behind them";
         let mut fields = Fields::words(line);

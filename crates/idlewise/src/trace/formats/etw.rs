@@ -3,7 +3,7 @@
 //! IrpFlags, DiskSvcTime, ...`; times in us. Windows writes the event when the request is complete, so the arrival is
 //! `TimeStamp - ElapsedTime`.
 
-use super::lines::{Field, Fields, Lines, Mistake, Row};
+use super::lines::{Field, Fields, Line, Lines, Mistake, Row};
 use super::{Format, Rows};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -36,7 +36,7 @@ struct Etw {
 }
 
 impl Row for Etw {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         if !self.began {
             self.began = line.trim_ascii() == b"EndHeader";
             return Ok(());

@@ -1,7 +1,7 @@
 //! FIU blkparse text: `ts_ns pid process lba size W|R major minor md5`, 512-byte sectors. Process names may hold blanks, so
 //! what follows them is found from the end.
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Rows};
 use crate::trace::{Columns, Request};
 use crate::{Bytes, Nanos};
@@ -27,7 +27,7 @@ const BEHIND: usize = 6;
 struct Fiu;
 
 impl Row for Fiu {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         const SECTORS: &str = "a count of 512-byte sectors, under 4 GiB in all";
         let line = line.trim_ascii_end();
         let arrival = Fields::words(line).field("a time in ns")?.time(1, "a time in ns")?;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::lines::{Fields, Lines, Mistake, Row};
+use super::lines::{Fields, Line, Lines, Mistake, Row};
 use super::names::WrittenNames;
 use super::{Format, Output, Rows, Writer};
 use crate::trace::{Columns, Op, Request};
@@ -43,9 +43,9 @@ fn version(line: &[u8]) -> Option<u8> {
 }
 
 impl Row for Iolog {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         const TIME: &str = "a time in microseconds";
-        if let Some(version) = version(line) {
+        if let Some(version) = version(&line) {
             self.version = version;
             return Ok(());
         }

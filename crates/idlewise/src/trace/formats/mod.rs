@@ -5,10 +5,13 @@ mod blkparse;
 mod blkreplay;
 mod blktrace;
 mod csv;
+mod digits;
 mod disksim;
 mod etw;
+mod fields;
 mod fiu;
 mod iolog;
+mod known;
 pub mod lines;
 mod msr;
 mod msr_short;
@@ -110,7 +113,7 @@ pub trait Writer: Send {
 }
 
 /// Bytes in, records out. A parser opens no file and never panics.
-pub trait Parser {
+pub trait Parser: Send {
     /// Reads records from the front of `input` into `out` and returns the bytes used; zero asks for more input.
     /// With `last`, no more input follows. Arrival times may have any origin.
     ///

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::known::Known;
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::names::WrittenNames;
 use super::{Format, Output, Rows, Writer};
 use crate::trace::{Columns, Op, Request};
@@ -25,23 +26,25 @@ pub const FORMAT: Format = Format {
 
 /// The unit of time.
 const TICK: u64 = 100;
-/// Volumes that are remembered.
-const KNOWN: usize = 8;
-
 #[derive(Default)]
 struct Msr {
-    /// Fields of host and disk number with the volumes they stand for, the newest first: most lines are on one of few.
-    known: Vec<(Vec<u8>, u16)>,
+    /// By the fields of host and disk number.
+    known: Known,
 }
 
 impl Row for Msr {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    #[inline(always)]
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         const TIME: &str = "a time in 100 ns since 1601";
         let mut fields = Fields::new(line, b',');
         let arrival = fields.time(TICK, TIME)?;
-        let volume = match self.known.iter().find(|(known, _)| fields.skip(known)) {
-            Some(&(_, id)) => id,
-            None => self.volume(&mut fields, line, out)?,
+        let names = fields.raw(2);
+        let volume = match self.known.get(names) {
+            Some(volume) => {
+                fields.step_over(names);
+                volume
+            }
+            None => self.volume(&mut fields, names, out)?,
         };
         let op = match () {
             () if fields.skip(b"Read,") => Op::Read,
@@ -67,8 +70,9 @@ impl Row for Msr {
 }
 
 impl Msr {
-    /// The volume that the next two fields name.
-    fn volume(&mut self, fields: &mut Fields, line: &[u8], out: &mut Columns) -> Result<u16, Mistake> {
+    /// The volume that the next two fields name, which was not known.
+    #[cold]
+    fn volume(&mut self, fields: &mut Fields, names: &[u8], out: &mut Columns) -> Result<u16, Mistake> {
         let host = fields.field("a host name")?;
         let disk = fields.field("a disk number")?;
         disk.whole::<u32>("a disk number")?;
@@ -76,10 +80,9 @@ impl Msr {
             return Err(host.mistake("a host name"));
         }
         let name = format!("{}_{}", String::from_utf8_lossy(host.text), String::from_utf8_lossy(disk.text));
-        let id = host.volume(&name, out)?;
-        self.known.truncate(KNOWN - 1);
-        self.known.insert(0, ([&line[host.at..disk.at + disk.text.len()], b","].concat(), id));
-        Ok(id)
+        let volume = host.volume(&name, out)?;
+        self.known.learn(names, volume);
+        Ok(volume)
     }
 }
 

@@ -1,6 +1,6 @@
 //! MSR Cambridge cut down to `Timestamp Type Offset Size`, between blanks or tabs, times in 100 ns: one volume, no responses.
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Rows};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -21,7 +21,7 @@ const TICK: u64 = 100;
 struct MsrShort;
 
 impl Row for MsrShort {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         const TIME: &str = "a time in 100 ns since 1601";
         let mut fields = Fields::words(line);
         let arrival = fields.time(TICK, TIME)?;

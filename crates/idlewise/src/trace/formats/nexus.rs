@@ -1,7 +1,7 @@
 //! Nexus 5 eMMC traces: sector, sectors, bytes, flags (bit 0 write, 4 no wait), then the times in seconds at which the
 //! request was generated, dequeued, submitted and finished.
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Rows};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
 struct Nexus;
 
 impl Row for Nexus {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         const TIME: &str = "a time in seconds";
         let mut fields = Fields::words(line);
         let offset = Bytes(fields.field("a sector number")?.sectors("a sector number")?);

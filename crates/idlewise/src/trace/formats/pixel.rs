@@ -1,7 +1,7 @@
 //! Pixel 6a UFS traces: `process,device,R|W,sector,size,time`, 512-byte sectors, seconds, after a line of names. Process
 //! names may hold commas, so the fields are found from the end.
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Rows};
 use crate::trace::{Columns, Request};
 use crate::{Bytes, Nanos};
@@ -29,12 +29,12 @@ const MINOR_BITS: u32 = 20;
 struct Pixel;
 
 impl Row for Pixel {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         const SECTORS: &str = "a count of 512-byte sectors, under 4 GiB in all";
         if line.starts_with(b"proces") && line.ends_with(b"timestamp") {
             return Ok(());
         }
-        if memchr::memchr_iter(b',', line).count() < BEHIND {
+        if memchr::memchr_iter(b',', &line).count() < BEHIND {
             return Err(Mistake { at: line.len(), len: 0, expected: "six fields" });
         }
         let mut fields = Fields::last(line, b',', BEHIND);

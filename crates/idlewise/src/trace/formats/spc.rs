@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::known::Known;
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Output, Rows, Writer};
 use crate::trace::{Columns, Op, Request};
 use crate::{Bytes, Nanos};
@@ -11,26 +12,32 @@ use crate::{Bytes, Nanos};
 pub const FORMAT: Format = Format {
     name: "spc",
     about: "SPC (UMass): arrivals in seconds, volumes by ASU, no response times",
-    detect: |head| claims(head, Spc),
+    detect: |head| claims(head, Spc::default()),
     rows: Rows::Alone,
     resolution: Nanos(1_000),
-    parser: || Box::new(Lines::new(Spc)),
+    parser: || Box::new(Lines::new(Spc::default())),
     writer: Some(Output { extension: "spc", keeps_responses: false, writer: |_| Box::<Out>::default() }),
     sample: || b"0,20941264,8192,W,0.551706\n1, 20939840, 8192, r, 0.554041, x\n".to_vec(),
 };
 
-struct Spc;
+#[derive(Default)]
+struct Spc {
+    known: Known,
+}
 
 impl Row for Spc {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         let mut fields = Fields::new(line, b',');
-        let unit = fields.field("an ASU number")?;
+        let (unit, known) = fields.naming(&self.known, "an ASU number")?;
         let number: u32 = unit.whole("an ASU number")?;
         let offset = Bytes(fields.field("a block number")?.sectors("a block number")?);
         let length = fields.whole("a size in bytes, under 4 GiB")?;
         let op = fields.field("R or W")?.op()?;
         let arrival = fields.field("a time in seconds")?.seconds("a time in seconds")?;
-        let volume = unit.volume(&format!("asu{number}"), out)?;
+        let volume = match known {
+            Some(volume) => volume,
+            None => unit.new_volume(&format!("asu{number}"), &mut self.known, out)?,
+        };
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Systor'17 (enterprise VDI): `Timestamp,Response,IOType,LUN,Offset,Size` under a line of these names; seconds and bytes.
 //! A response may be missing.
 
-use super::lines::{Fields, Lines, Mistake, Row, claims};
+use super::known::Known;
+use super::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use super::{Format, Rows};
 use crate::trace::{Columns, Request};
 use crate::{Bytes, Nanos};
@@ -9,10 +10,10 @@ use crate::{Bytes, Nanos};
 pub const FORMAT: Format = Format {
     name: "systor",
     about: "Systor'17: arrival and, mostly, response in seconds, volumes by LUN",
-    detect: |head| claims(head, Systor),
+    detect: |head| claims(head, Systor::default()),
     rows: Rows::Alone,
     resolution: Nanos(1_000),
-    parser: || Box::new(Lines::new(Systor)),
+    parser: || Box::new(Lines::new(Systor::default())),
     writer: None,
     sample: || {
         b"Timestamp,Response,IOType,LUN,Offset,Size
@@ -21,10 +22,13 @@ pub const FORMAT: Format = Format {
     },
 };
 
-struct Systor;
+#[derive(Default)]
+struct Systor {
+    known: Known,
+}
 
 impl Row for Systor {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         if line.starts_with(b"Timestamp,Response") {
             return Ok(());
         }
@@ -40,11 +44,14 @@ impl Row for Systor {
             _ => Some(response.seconds("a response time in seconds, or nothing")?),
         };
         let op = fields.field("R or W")?.op()?;
-        let lun = fields.field("a LUN")?;
+        let (lun, known) = fields.naming(&self.known, "a LUN")?;
         let number: u32 = lun.whole("a LUN")?;
         let offset = Bytes(fields.whole("an offset in bytes")?);
         let length = fields.whole("a size in bytes, under 4 GiB")?;
-        let volume = lun.volume(&format!("lun{number}"), out)?;
+        let volume = match known {
+            Some(volume) => volume,
+            None => lun.new_volume(&format!("lun{number}"), &mut self.known, out)?,
+        };
         out.push(Request { arrival, offset, length, op, volume, response, ..Request::default() });
         Ok(())
     }

@@ -3,6 +3,7 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::trace::formats::FORMATS;
 
 const MSR: &str = "128166386783630000,hm,0,Write,4096,512,20\n128166386783629990,hm,1,Read,0,1024,30\n";
 
@@ -237,5 +238,43 @@ proptest! {
                 prop_assert_eq!(trace.columns.offset.len(), trace.len());
             }
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_thread_that_reads_ahead_changes_nothing(rows in 0usize..4_000, wrong in prop::option::of(0usize..4_000), most in 1usize..40) {
+        let line = |row: usize| match wrong {
+            Some(wrong) if wrong == row => format!("{row},v,x,Read,0,512,1,{:0200}\n", 0),
+            _ => format!("{},v,{},Read,0,512,1\n", row * 7, row % 3),
+        };
+        let text: String = (0..rows).map(line).collect();
+        let open = || Reader::of_bytes("t", text.as_bytes(), &ReadOptions::default());
+        let (Ok(mut one), Ok(mut other)) = (open(), open()) else { return Ok(()) };
+        let (mut expected, mut failure) = (Vec::new(), None);
+        loop {
+            match one.next() {
+                Ok(Some(columns)) => expected.extend(columns.requests()),
+                Ok(None) => break,
+                Err(error) => {
+                    failure = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        let mut found = Vec::new();
+        let ended = other.each(|columns, _| -> Result<(), TraceError> {
+            found.extend(columns.requests());
+            Ok(())
+        });
+        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(ended.err().map(|error| error.to_string()), failure);
+        // Whoever wants no more gets no more.
+        let (mut given, mut taken) = (open().unwrap(), 0);
+        let stops = given.each(|_, _| {
+            taken += 1;
+            if taken == most { Err(TraceError::Nothing("enough".into())) } else { Ok(()) }
+        });
+        prop_assert!(taken <= most && (taken < most || matches!(stops, Err(TraceError::Nothing(_)))));
     }
 }
