@@ -346,3 +346,42 @@ fn root_a_disk_that_hangs_makes_nobody_deaf() {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
+
+/// A disk that was put in the place of another one: what was meant for that is not done to it.
+#[test]
+fn root_a_name_that_two_disks_had_is_not_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| {
+        let path = folder.path().join(name);
+        File::create(&path).unwrap().set_len(16 * MIB).unwrap();
+        path
+    };
+    let Some(disk) = common::bench::Loop::new(&file("old"), &[]) else { return };
+    let (config, states) = (folder.path().join("idlewise.toml"), folder.path().join("states"));
+    let place = disk.path().to_string();
+    fs::write(&config, format!("[[disk]]\nmatch = \"{place}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n")).unwrap();
+    let mut daemon = Daemon::start(&config, &states, &folder.path().join("said"));
+    let socket = states.with_extension("sock");
+    let identity = || {
+        let all: Value = serde_json::from_str(&asked(&socket, "GET /v1/status").1).unwrap();
+        all["disks"][0]["identity"].as_str().map(String::from)
+    };
+    daemon.until("found", |_| socket.exists() && identity().is_some());
+    let old = identity().unwrap();
+    // Its scrub holds it until it is paused.
+    let order = |arguments: &[&str]| run(&[arguments, &["--socket", socket.to_str().unwrap()]].concat());
+    assert!(order(&["pause"]).status.success());
+    let losetup = |arguments: &[&str]| std::process::Command::new("losetup").args(arguments).status().unwrap();
+    daemon.until("detached", |_| {
+        losetup(&["-d", &place]);
+        losetup(&[&place, file("new").to_str().unwrap()]).success()
+    });
+    daemon.until("replaced", |_| identity().is_some_and(|now| now != old));
+    let output = order(&["acknowledge", &place]);
+    let said = stderr(&output);
+    assert!(output.status.code() == Some(1) && said.contains("two disks") && said.contains(&old), "{said}");
+    let output = order(&["acknowledge", &old]);
+    assert!(output.status.success() && stdout(&output).contains("is forgotten"), "{}", stderr(&output));
+    let output = order(&["acknowledge", &place]);
+    assert!(output.status.success() && stdout(&output).contains("0 bad blocks"), "{}", stderr(&output));
+}

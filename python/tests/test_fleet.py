@@ -124,3 +124,18 @@ def test_what_cannot_be_asked_is_an_error():
         fleet.analyze("/nowhere/*.csv", **GOAL)
     with pytest.raises(ValueError, match="no engine is called 'ray'"):
         fleet.analyze(__file__, engine="ray", **GOAL)
+
+
+def test_files_whose_names_are_no_text_are_read(files, tmp_path):
+    folder = os.fsencode(tmp_path)
+    for number, path in enumerate(files):
+        os.symlink(path, os.path.join(folder, b"a\xff%d.csv" % number))
+    assert iw.scan(os.path.join(folder, b"a\xff0.csv")).requests == 2_000
+    given = [os.path.join(folder, b"a\xff%d.csv" % number) for number in range(len(files))]
+    found = fleet.analyze([os.fsdecode(path) for path in given], out=tmp_path / "out", workers=2, **GOAL)
+    assert sum(row["requests"] for row in found.rows) == 12_000
+    found.write_parquet(tmp_path / "fleet.parquet")
+    (tmp_path / "damaged.csv").write_text("no trace\n")
+    os.rename(tmp_path / "damaged.csv", os.path.join(folder, b"a\xff9.csv"))
+    more = fleet.analyze([os.fsdecode(folder) + "/a*.csv"], out=tmp_path / "more", workers=2, skip_bad_files=True, **GOAL)
+    assert len(more.errors) == 1 and sum(row["requests"] for row in more.rows) == 12_000

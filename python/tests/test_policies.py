@@ -121,3 +121,12 @@ def test_nothing_of_it_stays(idle):
     del Short
     gc.collect()
     assert gone() is None
+
+
+def test_one_that_simulates_itself_without_end_is_stopped(idle):
+    class Within(Waits):
+        def decide(self, elapsed_ns):
+            return iw.simulate(idle, Within) and None
+
+    with pytest.raises(RecursionError, match="too many"):
+        iw.simulate(idle, Within)

@@ -129,9 +129,9 @@ pub fn acknowledge(arguments: &AcknowledgeArguments) -> anyhow::Result<Exit> {
 /// Orders it of each disk, or of all at once, and says what was done.
 fn order(to: &To, order: &str, disks: &[String], body: &[u8]) -> anyhow::Result<Exit> {
     let name = |disk: &String| {
-        // What a link leads to, such as one of /dev/disk/by-id.
-        let is_path = disk.contains('/');
-        let identity = Some(disk).filter(|_| is_path).and_then(|disk| Device::identity_at(Path::new(disk)));
+        // What a link leads to, such as one of /dev/disk/by-id. The path of a disk itself may also be that of one that is missing.
+        let is_link = disk.contains('/') && Path::new(disk).canonicalize().is_ok_and(|place| place != Path::new(disk));
+        let identity = Some(disk).filter(|_| is_link).and_then(|disk| Device::identity_at(Path::new(disk)));
         escaped(&identity.unwrap_or_else(|| disk.clone()))
     };
     let each = disks.iter().map(|disk| format!("/v1/disks/{}/{order}", name(disk)));

@@ -19,8 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What could not be sent is tried again after so long, then after twice as long, so often.
 const AGAIN: Duration = Duration::from_secs(20);
 const TRIES: u32 = 5;
-/// What could not be sent at all lies here.
+/// What could not be sent at all lies here: the newest of them.
 const FAILED: &str = "failed";
+const MOST_FAILED: usize = 20;
 
 /// Send the messages of the daemon that wait, by what the configuration says. For a service manager such as systemd
 ///
@@ -59,8 +60,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let spool = arguments.spool.clone().unwrap_or_else(|| outbox(StateFolder::choose(None).path()));
     let failed = spool.join(FAILED);
     let shown = || spool.display().to_string();
-    let mut all = waiting(&failed).with_context(shown)?;
-    all.extend(waiting(&spool).with_context(shown)?);
+    let mut all = waiting(&spool).with_context(shown)?;
+    let mut again = waiting(&failed).with_context(shown)?;
+    for old in again.drain(..again.len().saturating_sub(MOST_FAILED)) {
+        std::fs::remove_file(&old).with_context(|| old.display().to_string())?;
+    }
+    all.extend(again);
     if all.is_empty() {
         say!("idlewise: no messages wait");
         return Ok(Exit::NothingToDo);
@@ -203,7 +208,9 @@ fn webhook(notify: &Notify, message: &Message) -> anyhow::Result<()> {
 fn handed_to(command: &mut Command, text: &[u8]) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().with_context(|| program.clone())?;
-    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(text));
+    let (mut input, text) = (child.stdin.take(), text.to_vec());
+    // Whoever does not read it must not hold up what counts the time.
+    let writing = std::thread::spawn(move || input.as_mut().map_or(Ok(()), |input| input.write_all(&text)));
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
@@ -211,6 +218,7 @@ fn handed_to(command: &mut Command, text: &[u8]) -> anyhow::Result<()> {
                 bail!("{program}: {status}");
             }
             // It may not want to read all of it.
+            let written = writing.join().unwrap_or(Ok(()));
             return written.or_else(|error| {
                 if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error.into()) }
             });

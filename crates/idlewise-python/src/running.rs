@@ -1,6 +1,7 @@
 //! Computations beside Python: without its lock, told of progress, and stopped by Ctrl-C.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -8,6 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
 
 use crate::error::Error;
@@ -16,6 +18,8 @@ use crate::error::Error;
 const TICK: Duration = Duration::from_millis(50);
 /// How long a computation that is to stop is waited for; most stop at once.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Computations that wait for one another, such as of a policy that simulates; each has a thread.
+const DEEPEST: usize = 64;
 /// As much as a program's first thread has.
 const STACK: usize = 8 << 20;
 
@@ -28,6 +32,11 @@ pub struct Watch {
     raised: Mutex<Option<PyErr>>,
     /// Of which this one is a part of so many, and which.
     outer: Option<(Arc<Watch>, usize, usize)>,
+}
+
+thread_local! {
+    /// How many computations wait for what this thread does.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What unwinds a computation that nobody waits for any more.
@@ -70,11 +79,16 @@ pub fn run<T: Send + 'static>(
     work: impl FnOnce(&Arc<Watch>) -> Result<T, Error> + Send + 'static,
 ) -> PyResult<T> {
     refuse_after_fork()?;
+    let depth = DEPTH.get() + 1;
+    if depth > DEEPEST {
+        return Err(PyRecursionError::new_err("computations of idlewise that wait for one another are too many"));
+    }
     let watch = Arc::new(Watch::default());
     let (sender, mut receiver) = channel();
     let watched = watch.clone();
     let thread = std::thread::Builder::new().name("idlewise".into()).stack_size(STACK);
     let started = thread.spawn(move || {
+        DEPTH.set(depth);
         // Who waited may be gone.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(|| work(&watched))));
     });

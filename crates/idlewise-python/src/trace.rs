@@ -1,5 +1,6 @@
 //! Traces: where requests come from, and their reading.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
@@ -70,7 +71,7 @@ impl Trace {
     #[allow(clippy::too_many_arguments, reason = "they are the options of `scan`")]
     fn _of_files(
         paths: Vec<PathBuf>,
-        name: String,
+        name: OsString,
         volumes: Vec<String>,
         columns: Option<&str>,
         skip_bad: bool,
@@ -83,6 +84,8 @@ impl Trace {
         let columns = layout.map_err(|error| Error::Value(format!("columns: {error}")))?;
         let memory_limit = memory_limit.map(|limit| limit.0);
         let reading = Reading { volumes, columns, skip_bad, by_file, whole, memory_limit };
+        // A name that is no text is shown as well as it can be.
+        let name = name.to_string_lossy().into_owned();
         let inner = Requests { name, source: Source::Files(paths), reading, seen: OnceLock::new() };
         Ok(Self { inner: Arc::new(inner), _kept: kept })
     }

@@ -81,6 +81,9 @@ impl Daemon {
             return Ok(format!("{name}: is not there, and is forgotten"));
         }
         let found = self.disks.iter().find(is_meant);
+        if let (Some((identity, _)), Some(gone)) = (found, self.gone(name).filter(|_| *order == Order::Acknowledge)) {
+            return Err(format!("two disks are called '{name}': {identity}, and {gone}, which is missing; say which"));
+        }
         let (identity, disk) = found.ok_or_else(|| format!("no disk here is called '{name}'"))?;
         let (identity, bad, path) = (identity.clone(), disk.bad_blocks(), disk.present.path.display().to_string());
         let is_paused = self.paused(&identity).is_some();
@@ -116,15 +119,21 @@ impl Daemon {
 
     /// Forgets a disk that is not there; whether it was known.
     fn forget(&mut self, name: &str) -> bool {
-        let is_meant = |(identity, known): &(&String, &Known)| {
-            *identity == name || known.device == name || known.device == format!("/dev/{name}")
-        };
-        let found = self.record.disks.iter().find(is_meant).map(|(identity, _)| identity.clone());
+        let found = self.gone(name).cloned();
         let is_known = found.is_some_and(|identity| self.record.disks.remove(&identity).is_some());
         if is_known {
             self.save();
         }
         is_known
+    }
+
+    /// The disk of this name that is not there.
+    fn gone(&self, name: &str) -> Option<&String> {
+        let is_meant = |(identity, known): &(&String, &Known)| {
+            let names = [identity.as_str(), &known.device, known.device.strip_prefix("/dev/").unwrap_or_default()];
+            names.contains(&name) && !self.disks.contains_key(*identity)
+        };
+        self.record.disks.iter().find(is_meant).map(|(identity, _)| identity)
     }
 
     /// How everything stands.

@@ -1,6 +1,6 @@
 //! A trace format: lines of `seconds R|W offset length`, such as `12.5 R 4096 8192`, offset and length in bytes.
 
-use idlewise::trace::formats::lines::{Fields, Lines, Mistake, Row, claims};
+use idlewise::trace::formats::lines::{Fields, Line, Lines, Mistake, Row, claims};
 use idlewise::trace::formats::{Format, Rows};
 use idlewise::trace::{Columns, Request};
 use idlewise::{Bytes, Nanos};
@@ -20,7 +20,7 @@ pub const PLAIN: Format = Format {
 struct Plain;
 
 impl Row for Plain {
-    fn row(&mut self, line: &[u8], out: &mut Columns) -> Result<(), Mistake> {
+    fn row(&mut self, line: Line, out: &mut Columns) -> Result<(), Mistake> {
         let mut fields = Fields::words(line);
         let arrival = fields.field("seconds")?.seconds("seconds")?;
         let op = fields.field("R or W")?.op()?;

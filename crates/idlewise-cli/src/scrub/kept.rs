@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use idlewise::drive::Measured;
+use idlewise::drive::{Compared, Measured};
 use idlewise::report::percent;
 use idlewise::tune::{Goal, Predicted};
-use idlewise::{Bytes, TotalTime};
+use idlewise::{Bytes, Nanos, TotalTime};
 use idlewise_linux::scrub::{Doing, Report};
 use serde::Serialize;
 
@@ -33,6 +33,9 @@ pub struct Kept {
     goal: Option<Goal>,
     #[serde(skip)]
     measured: Measured,
+    /// The mean slowdown by experiment.
+    #[serde(skip)]
+    compared: Option<Compared>,
     /// What was verified by what was predicted.
     #[serde(skip)]
     of_predicted: Option<f64>,
@@ -61,6 +64,7 @@ impl Kept {
             time_s: report.spent.iter().map(|(name, time)| (*name, time.as_secs_f64())).collect(),
             goal,
             measured,
+            compared: report.compared,
             of_predicted: (predicted > 0.0).then(|| verified / predicted),
             nothing,
         }
@@ -109,6 +113,11 @@ impl Kept {
                 );
             }
         }
+        let above = |by: &Compared| self.goal.is_some_and(|goal| by.low_ns > goal.mean_slowdown.0 as i64);
+        if let Some(by) = self.compared.filter(above) {
+            let [low, high] = [by.low_ns, by.high_ns].map(|end| Nanos(end.max(0) as u64));
+            text += &format!("By experiment the mean slowdown is above the goal: {low} to {high} (95 %).\n");
+        }
         let mut shares = self.shares();
         shares.retain(|(_, share)| *share >= LISTED);
         if !shares.is_empty() {
@@ -147,7 +156,7 @@ fn keeps_p99(goal: &Goal, measured: &Measured) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use idlewise::{Bytes, Nanos, Rate, TotalTime};
+    use idlewise::Rate;
     use idlewise_linux::scrub::{Foretold, State};
 
     use super::*;
@@ -239,6 +248,16 @@ mod tests {
         );
         let text = eleven.text();
         assert!(text.contains(&(line("1.10 %") + "not kept\n")) && text.contains("above its p99."), "{text}");
+    }
+
+    #[test]
+    fn an_experiment_that_says_otherwise_is_told() {
+        let said = |low_ns| {
+            let compared = Compared { mean_slowdown_ns: low_ns + 50_000, low_ns, high_ns: 200_000, used: 90, left: 10 };
+            Kept::new(&Report { compared: Some(compared), ..report(&[], Nanos(90_000)) }, Some(GOAL), None).text()
+        };
+        assert!(said(120_000).contains("above the goal: 120 us to 200 us (95 %)"), "{}", said(120_000));
+        assert!(!said(99_000).contains("experiment"));
     }
 
     #[test]
