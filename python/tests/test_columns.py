@@ -211,6 +211,23 @@ def test_a_name_that_is_no_text_is_an_error(given, place):
         iw.scan(given(harmed)).idle()
 
 
+@pytest.mark.parametrize("name", ["completion", "issue"])
+def test_what_ends_before_it_arrives_is_refused(name):
+    with pytest.raises(iw.IdlewiseError, match=f"row 1: {name} before the arrival"):
+        iw.scan(table(**{name: pa.array([0, 10 * MS - 1, 30 * MS])})).idle()
+
+
+def test_batches_without_rows_are_passed_over():
+    one = table().combine_chunks().to_batches()[0]
+    given = pa.Table.from_batches([one.slice(0, 1), one.slice(1, 0), one.slice(1)])
+    assert iw.scan(given).requests == len(one) and iw.scan(given).idle().intervals == iw.scan(one).idle().intervals
+
+
+def test_a_decimal_is_shown_as_it_is():
+    with pytest.raises(iw.IdlewiseError, match="row 0: column 'offset' is 1.5, which is no whole number"):
+        iw.scan(table(offset=pa.array([decimal.Decimal("1.5")] * 3))).idle()
+
+
 def test_what_does_not_fit_going_out_is_an_error():
     """A response of 292 years is a number, but the time of its completion is beyond what Arrow's durations hold."""
     trace = iw.scan(table(response=pa.array([0, 2**63 - 1, 0])))

@@ -157,6 +157,27 @@ except KeyboardInterrupt:
     assert child.returncode == 0 and time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize("pause", [0.0, 3.0])
+def test_no_policy_outlives_the_interpreter(pause):
+    script = """
+import idlewise as iw, sys, threading, time
+idle = iw.synth(idle_mean="50ms", requests=100_000).idle()
+class Slow(iw.Policy):
+    def decide(self, elapsed_ns):
+        time.sleep(float(sys.argv[1]))
+        return iw.Issue("64KiB")
+def again():
+    while True:
+        iw.simulate(idle, Slow)
+threading.Thread(target=again, daemon=True).start()
+time.sleep(0.3)
+print("done", flush=True)
+"""
+    for _ in range(1 if pause else 6):
+        done = subprocess.run([sys.executable, "-c", script, str(pause)], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 def test_a_fork_is_told_what_to_do(idle):
     script = """
 import idlewise as iw, os

@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal128Type, DurationNanosecondType, Float64Type, Int64Type, Time64NanosecondType, TimestampNanosecondType,
 };
-use arrow_array::{Array, ArrayRef, Int64Array};
+use arrow_array::{Array, ArrayRef, Int64Array, new_empty_array};
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, TimeUnit};
 
@@ -63,6 +63,13 @@ impl Column<'_> {
     /// The values, of which all are known to lie where they should: they may come from a file that someone else made, and reading
     /// them checks nothing.
     fn values(&self) -> Result<ArrayRef, Error> {
+        // One without rows may begin anywhere.
+        if self.array.is_empty() {
+            return Ok(new_empty_array(match self.array.data_type() {
+                DataType::Dictionary(_, of) => of,
+                kind => kind,
+            }));
+        }
         let checked = self.array.to_data().validate_full();
         checked.map_err(|error| Error::Value(format!("column '{}' is damaged: {error}", self.name)))?;
         match self.array.data_type() {
@@ -103,7 +110,9 @@ impl Column<'_> {
                 let numbers = self.cast(values, &DataType::Decimal128(38, scale))?;
                 let by = digits as i32 - i32::from(scale);
                 let power = 10_i128.checked_pow(by.unsigned_abs());
-                self.each(numbers.as_primitive::<Decimal128Type>().iter(), |number| {
+                let numbers = numbers.as_primitive::<Decimal128Type>();
+                let shown = |row| numbers.value_as_string(row);
+                self.each_shown(numbers.iter(), shown, |number| {
                     let power = power.ok_or(BEYOND)?;
                     let scaled = match by {
                         0.. => number.checked_mul(power).ok_or(BEYOND)?,
@@ -121,13 +130,25 @@ impl Column<'_> {
     /// Each value by itself, or the row of the first that is none.
     fn each<T: Copy + ToString>(
         &self,
+        values: impl Iterator<Item = Option<T>> + Clone,
+        of: impl Fn(T) -> Result<Option<i64>, &'static str>,
+    ) -> Result<Int64Array, Error> {
+        let again = values.clone();
+        let shown = |row| again.clone().nth(row).flatten().map_or(String::new(), |value| value.to_string());
+        self.each_shown(values, shown, of)
+    }
+
+    /// The same of values that are shown otherwise.
+    fn each_shown<T: Copy>(
+        &self,
         values: impl Iterator<Item = Option<T>>,
+        shown: impl Fn(usize) -> String,
         of: impl Fn(T) -> Result<Option<i64>, &'static str>,
     ) -> Result<Int64Array, Error> {
         let one = |(row, value): (usize, Option<T>)| {
             let Some(value) = value else { return Ok(None) };
             of(value).map_err(|why| {
-                let (row, name, value) = (self.before + row, self.name, value.to_string());
+                let (name, value, row) = (self.name, shown(row), self.before + row);
                 Error::Value(format!("row {row}: column '{name}' is {value}, which is {why}"))
             })
         };

@@ -70,6 +70,8 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::quiet();
+        let end_all = wrap_pyfunction!(super::running::end_all, module)?;
+        module.py().import("atexit")?.call_method1("register", (end_all,))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -157,10 +157,13 @@ impl Layout {
                 let known = times.as_ref().filter(|times| times.is_valid(row));
                 known.map(|times| value(times, row, name)).transpose()
             };
-            let since = |time: Option<u64>| time.map(|time| Nanos(time.saturating_sub(at)));
+            let since = |time: Option<u64>, name| {
+                let early = || Error::Value(format!("row {}: {name} before the arrival", before + row));
+                time.map(|time| time.checked_sub(at).map(Nanos).ok_or_else(early)).transpose()
+            };
             let response = match later(&response, "response")? {
                 Some(response) => Some(Nanos(response)),
-                None => since(later(&completion, "completion")?),
+                None => since(later(&completion, "completion")?, "completion")?,
             };
             let length = value(&length, row, "length")?;
             requests.push(Request {
@@ -170,7 +173,7 @@ impl Layout {
                     .map_err(|_| Error::Value(format!("row {}: a length of 4 GiB or more", before + row)))?,
                 op: of_text(op.as_string::<i32>().value(row), before + row)?,
                 volume: id,
-                queued: since(later(&issue, "issue")?),
+                queued: since(later(&issue, "issue")?, "issue")?,
                 response,
             });
         }

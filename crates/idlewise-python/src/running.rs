@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Weak};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +33,14 @@ pub struct Watch {
     /// Of which this one is a part of so many, and which.
     outer: Option<(Arc<Watch>, usize, usize)>,
 }
+
+/// The computations of this process, so that none outlives the interpreter.
+static ALIVE: Mutex<Vec<Weak<Alive>>> = Mutex::new(Vec::new());
+/// The interpreter ends: no more may begin.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Held by who computes and by who waits for it.
+struct Alive(Arc<Watch>);
 
 thread_local! {
     /// How many computations wait for what this thread does.
@@ -83,7 +91,16 @@ pub fn run<T: Send + 'static>(
     if depth > DEEPEST {
         return Err(PyRecursionError::new_err("computations of idlewise that wait for one another are too many"));
     }
+    if ENDS.load(Ordering::Relaxed) {
+        return Err(Error::Machine("the interpreter ends".into()).into());
+    }
     let watch = Arc::new(Watch::default());
+    let alive = Arc::new(Alive(watch.clone()));
+    let mut all = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|one| one.strong_count() > 0);
+    all.push(Arc::downgrade(&alive));
+    drop(all);
+    let computes = alive.clone();
     let (sender, mut receiver) = channel();
     let watched = watch.clone();
     let thread = std::thread::Builder::new().name("idlewise".into()).stack_size(STACK);
@@ -91,6 +108,7 @@ pub fn run<T: Send + 'static>(
         DEPTH.set(depth);
         // Who waited may be gone.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(|| work(&watched))));
+        drop(computes);
     });
     started.map_err(|error| Error::Machine(format!("no thread to compute with: {error}")))?;
     loop {
@@ -113,6 +131,25 @@ pub fn run<T: Send + 'static>(
             let _ = py.detach(move || receiver.recv_timeout(PATIENCE));
             return Err(error);
         }
+    }
+}
+
+/// Stops all computations, and waits until nobody computes or waits any more. For `atexit`: a policy in Python that is asked after it, or a
+/// thread that comes back to Python, would end the process by a signal.
+#[pyfunction]
+pub fn end_all(py: Python) -> PyResult<()> {
+    ENDS.store(true, Ordering::Relaxed);
+    loop {
+        let all = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive: Vec<Arc<Alive>> = all.iter().filter_map(Weak::upgrade).collect();
+        drop(all);
+        if alive.is_empty() {
+            return Ok(());
+        }
+        alive.iter().for_each(|one| one.0.stopped.store(true, Ordering::Relaxed));
+        drop(alive);
+        py.detach(|| std::thread::sleep(TICK));
+        py.check_signals()?;
     }
 }
 

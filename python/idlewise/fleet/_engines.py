@@ -75,8 +75,12 @@ class Dask:
 
         as_they_end: Any = distributed.as_completed
         futures = self._client.map(task, of, pure=False, retries=TRIES)
-        for _, result in as_they_end(futures, with_results=True):
-            yield result
+        try:
+            for _, result in as_they_end(futures, with_results=True):
+                yield result
+        finally:
+            # Who asked may want no more, as after an error.
+            self._client.cancel([future for future in futures if not future.done()])
 
 
 def engine(of: Any, workers: int | None) -> Engine:

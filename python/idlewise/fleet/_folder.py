@@ -13,20 +13,31 @@ _LIST = "system.posix_acl_access"
 def folder(out: str, *names: str) -> pathlib.Path:
     """A folder in ``out``, which is made where it is not there yet. One of another user raises PermissionError."""
     path = pathlib.Path(out)
+    # Above it folders are made for whom the umask says.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return within(_made(path), *names)
+
+
+def within(path: str | pathlib.Path, *names: str) -> pathlib.Path:
+    """The same of an ``out`` that must be there: of a job that has ended, its folder is gone."""
+    path = pathlib.Path(path)
     for above in path.parents:
         _check_link(above)
     _own(path)
     for name in names:
         path /= name
+        _made(path)
         _own(path)
+    return path
+
+
+def _made(path: pathlib.Path) -> pathlib.Path:
+    path.mkdir(mode=0o755, exist_ok=True)
     return path
 
 
 def _own(path: pathlib.Path) -> None:
     _check_link(path)
-    # Above it folders are made for whom the umask says.
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(mode=0o755, exist_ok=True)
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         found = os.fstat(opened)

@@ -21,7 +21,7 @@ from typing import Any
 from .. import _native
 from .._errors import IdlewiseError
 from .._scan import scan
-from ._folder import folder
+from ._folder import within
 
 #: Volumes are put together in so many groups: one group's idle times must fit a worker's memory.
 GROUPS = 64
@@ -83,7 +83,7 @@ def _state(path: str) -> list[Any]:
 
 def reduce(job: Job, split: Split) -> Reduced:
     """Reduce a file to the parts of its volumes, in a file a group."""
-    of_file = folder(job.out, "parts", split.key)
+    of_file = within(job.out, "parts", split.key)
     told = _told(of_file)
     if told is None:
         try:
@@ -131,14 +131,14 @@ def _part(of_file: pathlib.Path, name: str, parts: dict[str, Any]) -> bytes | No
 
 def tune(job: Job, reduced: list[tuple[str, str]], number: int) -> list[Row]:
     """Put the parts of a group of volumes together, and make a row of each. Of each file there is its key and its checksum."""
-    file = folder(job.out, "rows") / f"{_key([_native.__version__, job.goal, reduced])}-{number}.json"
+    file = within(job.out, "rows") / f"{_key([_native.__version__, job.goal, reduced])}-{number}.json"
     rows = _rows(file)
     if rows is not None:
         return rows
     disk = _native.Disk.parse(job.disk)
     by_volume: dict[str, list[_native.Partial]] = {}
     for key, checksum in reduced:
-        data = _part_of_group(folder(job.out, "parts", key), checksum, str(number))
+        data = _part_of_group(within(job.out, "parts", key), checksum, str(number))
         read = _native.Partial.from_bytes(data, disk=disk)
         for volume in read.volumes:
             by_volume.setdefault(volume, []).append(read[volume])

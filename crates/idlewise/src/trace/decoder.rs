@@ -2,13 +2,14 @@
 //! while the next ones are read and decompressed.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::Read;
 
 use rayon::prelude::*;
 
 use super::formats::{FORMATS, Parser, Rows};
 use super::inputs::Input;
-use super::{Bad, Columns, CsvLayout, TraceError};
+use super::window::Window;
+use super::{Bad, Columns, CsvLayout, TraceError, Volumes};
 use crate::Nanos;
 
 /// Read at a time, of all inputs together.
@@ -22,6 +23,9 @@ const ROWS_BESIDE_TEXT: usize = 8;
 pub const MOST_AHEAD: usize = 64;
 /// A piece for one thread is not smaller.
 const SMALLEST_PIECE: usize = if cfg!(fuzzing) { 256 } else { 128 << 10 };
+/// Of so many inputs, parsers of pieces are kept with so many volumes that they know; else each piece has a new one.
+const FEW_INPUTS: usize = 4;
+const FEW_VOLUMES: usize = 4096;
 /// Records are mostly longer.
 const SHORTEST_RECORD: usize = 40;
 /// Longer lines are no records, see `formats::lines`.
@@ -84,6 +88,9 @@ pub struct Decoder<'a> {
     ahead: bool,
     /// The parser and what it has parsed, where one must see all of the input.
     serial: (Box<dyn Parser>, Columns),
+    /// Those of pieces; none where they are not kept.
+    kept: Vec<OfPieces>,
+    keeps: bool,
     /// Bytes read and not yet parsed.
     window: Window,
     /// The window after it, kept for its memory.
@@ -93,6 +100,12 @@ pub struct Decoder<'a> {
     lines: u64,
     ready: VecDeque<Columns>,
     bad: BadRecords,
+}
+
+/// A parser of pieces, and the volumes that it knows by their numbers.
+struct OfPieces {
+    parser: Box<dyn Parser>,
+    volumes: Volumes,
 }
 
 /// What came of a piece of the input.
@@ -113,9 +126,11 @@ impl<'a> Decoder<'a> {
             block: (BLOCKS / (ROWS_BESIDE_TEXT * inputs)).clamp(SMALLEST_BLOCK, BLOCK),
             ahead: inputs <= MOST_AHEAD,
             serial: ((recipe.parser)(), Columns::default()),
+            kept: Vec::new(),
+            keeps: inputs <= FEW_INPUTS,
             recipe,
             skip_bad,
-            window: Window { len: input.head.len(), memory: input.head },
+            window: Window::of(input.head),
             spare: Window::default(),
             ended: false,
             lines: 0,
@@ -180,16 +195,22 @@ impl<'a> Decoder<'a> {
         let (recipe, skip_bad, read, block) = (&self.recipe, self.skip_bad, &mut self.read, self.block);
         let (ended, pause) = (self.ended, self.ended || !self.ahead);
         let pieces = cut(now);
-        let parse = |piece| parse(recipe, piece, skip_bad);
+        let new = || OfPieces { parser: (recipe.parser)(), volumes: Volumes::default() };
+        let mut parsers = std::mem::take(&mut self.kept);
+        parsers.resize_with(pieces.len().max(parsers.len()), new);
         let (read, pieces) = if pause && pieces.len() <= 1 {
             // In one thread: what others free is not given back to this one.
-            (Ok(ended), pieces.into_iter().map(parse).collect())
+            let parse = |(piece, parser)| parse(parser, piece, skip_bad);
+            (Ok(ended), pieces.into_iter().zip(&mut parsers).map(parse).collect())
         } else {
+            let parse = |(piece, parser)| parse(parser, piece, skip_bad);
             rayon::join(
                 || if pause { Ok(ended) } else { next.read_block(read, block) },
-                || pieces.into_par_iter().map(parse).collect::<Vec<_>>(),
+                || pieces.into_par_iter().zip(&mut parsers).map(parse).collect::<Vec<_>>(),
             )
         };
+        parsers.retain(|of| self.keeps && of.volumes.len() <= FEW_VOLUMES);
+        self.kept = parsers;
         self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
         std::mem::swap(&mut self.window, &mut self.spare);
         if pause {
@@ -249,9 +270,8 @@ impl BadRecords {
     }
 }
 
-fn parse(recipe: &Recipe, bytes: &[u8], skip_bad: bool) -> Piece {
-    let mut parser = (recipe.parser)();
-    let mut piece = Piece::default();
+fn parse(OfPieces { parser, volumes }: &mut OfPieces, bytes: &[u8], skip_bad: bool) -> Piece {
+    let mut piece = Piece { columns: Columns::of_volumes(volumes.clone()), ..Piece::default() };
     piece.columns.reserve(bytes.len() / SHORTEST_RECORD);
     let mut start = 0;
     loop {
@@ -269,59 +289,9 @@ fn parse(recipe: &Recipe, bytes: &[u8], skip_bad: bool) -> Piece {
         }
     }
     piece.columns.name_the_only_volume();
-    piece.lines = parser.lines();
+    piece.lines = parser.take_lines();
+    *volumes = piece.columns.volumes.clone();
     piece
-}
-
-/// Bytes that were read, in memory that is used again and again.
-#[derive(Default)]
-struct Window {
-    memory: Vec<u8>,
-    len: usize,
-}
-
-impl Window {
-    fn bytes(&self) -> &[u8] {
-        &self.memory[..self.len]
-    }
-
-    fn begin_with(&mut self, bytes: &[u8]) {
-        self.make_room(bytes.len());
-        self.memory[..bytes.len()].copy_from_slice(bytes);
-        self.len = bytes.len();
-    }
-
-    fn keep_from(&mut self, start: usize) {
-        self.memory.copy_within(start..self.len, 0);
-        self.len -= start;
-    }
-
-    /// Gives back the memory that holds nothing.
-    fn shrink(&mut self) {
-        self.memory.truncate(self.len);
-        self.memory.shrink_to_fit();
-    }
-
-    fn make_room(&mut self, len: usize) {
-        if self.memory.len() < len {
-            self.memory.resize(len, 0);
-        }
-    }
-
-    /// Reads another block behind what is there; true at the end of the input.
-    fn read_block(&mut self, read: &mut dyn Read, block: usize) -> io::Result<bool> {
-        let full = self.len + block;
-        self.make_room(full);
-        while self.len < full {
-            match read.read(&mut self.memory[self.len..full]) {
-                Ok(0) => return Ok(true),
-                Ok(count) => self.len += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(false)
-    }
 }
 
 /// Cuts at ends of lines into pieces, a few for each thread.

@@ -30,6 +30,7 @@ mod inputs;
 mod matcher;
 #[cfg(feature = "files")]
 mod opened;
+#[cfg(feature = "files")]
 mod ordered;
 mod provenance;
 #[cfg(feature = "files")]
@@ -43,6 +44,8 @@ pub mod store;
 #[cfg(feature = "files")]
 pub mod synth;
 pub mod volumes;
+#[cfg(feature = "files")]
+mod window;
 #[cfg(feature = "files")]
 pub mod write;
 

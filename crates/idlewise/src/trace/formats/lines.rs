@@ -109,8 +109,8 @@ impl<R: Row> Parser for Lines<R> {
         Ok(used)
     }
 
-    fn lines(&self) -> u64 {
-        self.line
+    fn take_lines(&mut self) -> u64 {
+        std::mem::take(&mut self.line)
     }
 }
 

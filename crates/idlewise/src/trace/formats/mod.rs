@@ -121,8 +121,8 @@ pub trait Parser: Send {
     /// The first bad record, with the bytes to skip so that parsing can go on behind it.
     fn parse(&mut self, input: &[u8], last: bool, out: &mut Columns) -> Result<usize, Bad>;
 
-    /// Lines read so far, where the format has lines.
-    fn lines(&self) -> u64 {
+    /// Lines read since the last call, where the format has lines. Those of mistakes are counted from there as well.
+    fn take_lines(&mut self) -> u64 {
         0
     }
 }
