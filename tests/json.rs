@@ -44,6 +44,7 @@ const PRINTED: [(&str, &str, &str, &str); 24] = [
     ("explore", "explore.rs", "Report", "One object."),
     ("sample", "sample.rs", "Report", "One object."),
     ("reliability", "reliability.rs", "Reliability", "One object."),
+    ("array", "array.rs", "Report", "One object."),
     ("trace info", "trace/info.rs", "Report", "One object."),
     ("trace stats", "trace/stats.rs", "Report", "One object."),
     ("trace convert, trace cut, trace synth", "trace/convert.rs", "Written", "One object."),

@@ -190,3 +190,62 @@ fn what_means_nothing_is_said() {
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn an_array_that_is_scrubbed_more_often_keeps_its_data_longer() {
+    let found = json(&["array", "raid6:10", "--pass", "14d,60d", "--rebuild", "2d", "--json"]);
+    let rows = found["rows"].as_array().unwrap();
+    let [never, often, seldom] = [0, 1, 2].map(|row: usize| rows[row]["mttdl_s"].as_f64().unwrap());
+    assert!(never < seldom && seldom < often, "{found}");
+    // By hand, of rare failures: a second one within a rebuild, and then a stretch of eight disks that cannot be read.
+    let [failure, latent] = ["failure_s", "latent_s"].map(|name| found[name].as_f64().unwrap());
+    let day = 86_400.0;
+    let (second, third) = (9.0 * 2.0 * day / failure, 8.0 * day / failure);
+    let unread = 8.0 * (3.5 * day + 2.0 * day / 6.0) / latent;
+    let expected = failure / 10.0 / (second * (unread + third));
+    assert!((often / expected - 1.0).abs() < 0.01, "{often} {expected}");
+    close(&rows[1]["loss_within"], 1.0 - (-found["within_s"].as_f64().unwrap() / often).exp());
+    assert!((rows[1]["of_everything"].as_f64().unwrap() - third / (third + unread)).abs() < 0.01, "{found}");
+    // Two years of it without a rebuild that is much shorter, played out.
+    let often = ["--failures", "60%", "--latent", "90%", "--rebuild", "4d", "--play", "300000", "--json"];
+    let found = json(&[&["array", "raid5:6", "--pass", "14d"], &often[..]].concat());
+    let (row, played) = (&found["rows"][1], &found["rows"][1]["played_out"]);
+    let [mean, margin] = ["mttdl_s", "margin_s"].map(|name| played[name].as_f64().unwrap());
+    let closed = row["mttdl_s"].as_f64().unwrap();
+    assert!((mean - closed).abs() < margin + 0.1 * closed, "{found}");
+}
+
+#[test]
+fn an_array_is_scrubbed_as_tune_says() {
+    let Some(trace) = real_trace("blkreplay_linux-mysql.load.gz") else { return };
+    let trace = trace.to_str().unwrap();
+    let found =
+        json(&["array", "mirror:3", trace, "--goals", "1ms", "--capacity", "10TB", "--rebuild-in-gaps", "--json"]);
+    let tuned =
+        json(&["tune", trace, "--mean-slowdown", "1ms", "--max-slowdown", "50ms", "--capacity", "10TB", "--json"]);
+    let row = &found["rows"][1];
+    assert_eq!(row["goal_mean_slowdown_s"], 0.001);
+    assert!(
+        (row["pass_s"].as_f64().unwrap() / tuned["full_pass_s"].as_f64().unwrap() - 1.0).abs() < 1e-3,
+        "{row} {tuned}"
+    );
+    assert_eq!(row["rebuild_s"], row["pass_s"]);
+}
+
+#[test]
+fn what_is_no_array_is_said() {
+    for (arguments, said) in [
+        (&["raid6:2", "--pass", "1d"][..], "write raid5:N"),
+        (&["raid6:8"], "--pass"),
+        (&["raid6:8", "--pass", "1d", "--failures", "100%"], "above 0 and below 100 %"),
+        (&["raid6:8", "--pass", "1d", "--read-errors", "10"], "read-errors"),
+        (&["raid6:8", "--pass", "0s"], "must be above zero"),
+    ] {
+        let output = run(&[&["array"], arguments].concat());
+        assert!(
+            output.status.code() == Some(64) && stderr(&output).contains(said),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}

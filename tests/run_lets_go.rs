@@ -117,6 +117,13 @@ fn root_killed_at_any_moment_it_leaves_nobody_held() {
     }
 }
 
+/// Those that any thread of a process has started.
+fn children(process: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let lists = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
 /// Where the guard was killed as well, the next run lets go what was left.
 #[test]
 fn root_what_a_killed_guard_left_is_let_go_by_the_next_run() {
@@ -130,11 +137,7 @@ fn root_what_a_killed_guard_left_is_let_go_by_the_next_run() {
     let sleeper = members(&group)[0];
     fs::write(group.join("cgroup.freeze"), "1").unwrap();
     until("held", || is_held(sleeper));
-    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
-    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-    let lists = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
-    let all = lists.fold(children, |all, list| all + " " + &list);
-    let guard = all.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()).find(|pid| *pid != sleeper).unwrap();
+    let guard = children(child.id()).into_iter().find(|pid| *pid != sleeper).unwrap();
     // While its maker is there, though stopped, no other run lets the group go.
     signal(&child, Signal::STOP);
     end(guard);
@@ -212,6 +215,20 @@ fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
     signal(&child, Signal::KILL);
     child.wait().unwrap();
     until("free", || !is_held(shell.id()));
+    // Killed together with its guard, it leaves a note, by which the next one lets the unit go.
+    let mut child = idlewise(&["run", "--quiet", "--unit", &unit]).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&child, Signal::TSTP);
+    until("held", || is_held(shell.id()));
+    let guard = children(child.id());
+    signal(&child, Signal::STOP);
+    guard.into_iter().for_each(end);
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(is_held(shell.id()), "nobody is left to let it go");
+    assert!(run(&["run", "--quiet", "--", "true"]).status.success());
+    until("free again", || !is_held(shell.id()));
     let mut child = idlewise(&["run", "--quiet", "--unit", &unit]).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     shell.kill().unwrap();

@@ -206,6 +206,13 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ("idlewise reliability --scan-time 14d", "What a pass in two weeks brings"),
         ],
     ),
+    (
+        &["array"],
+        &[
+            ("idlewise array raid6:10 --pass 14d,60d", "Ten disks, scrubbed in two weeks and in two months"),
+            ("idlewise array mirror:2 hm_0.csv.gz", "A mirror, scrubbed within 0.5, 1 and 2 ms beside this load"),
+        ],
+    ),
 ];
 
 /// Gives each subcommand its examples.

@@ -3,6 +3,7 @@
 //! It is a library so that a program can add policies, trace formats, orders and verifiers of its own to the tables, and then be
 //! `idlewise` with those: `fn main() -> ExitCode { POLICIES.add(MINE); idlewise_cli::main() }`. The crate `examples/night` does.
 
+mod array;
 mod bad;
 mod capture;
 mod compare;
@@ -87,6 +88,7 @@ enum Command {
     OwnerScrub(owner_scrub::Arguments),
     Repair(repair::Arguments),
     Reliability(Box<reliability::Arguments>),
+    Array(Box<array::Arguments>),
     Probe(probe::Arguments),
     Capture(capture::Arguments),
     Sample(sample::Arguments),
@@ -179,6 +181,7 @@ fn whole() -> ExitCode {
         Command::Metrics(arguments) => metrics::run(&arguments),
         Command::Notify(arguments) => notify::run(&arguments),
         Command::Reliability(arguments) => reliability::run(&arguments),
+        Command::Array(arguments) => array::run(&arguments),
         Command::OwnerScrub(arguments) => owner_scrub::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),

@@ -121,7 +121,9 @@ pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
     anyhow::ensure!(folder.is_dir(), "{}: there is no folder {}", path.display(), folder.display());
     anyhow::ensure!(!path.is_dir(), "{}: is a folder", path.display());
     let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
-    writable.with_context(|| format!("{}: no permission to write there", path.display()))
+    writable.with_context(|| format!("{}: no permission to write there", path.display()))?;
+    // Whose link is in the way is seen by beginning the file, which has no name yet.
+    idlewise_linux::Replacement::new(path).map(drop).with_context(|| path.display().to_string())
 }
 
 /// Makes sure that results can be written, and that none replaces what is read, a file of a folder that is read, or another result.

@@ -53,6 +53,7 @@ const GROUPS: &[Group] = &[
             ("explore", "Show every idle wait and busy period as heat maps"),
             ("sample", "Find the few intervals that stand for a trace"),
             ("reliability", "Estimate the mean time to data loss with scrubs and parity"),
+            ("array", "Estimate how long an array keeps its data"),
         ],
     ),
 ];

@@ -24,7 +24,7 @@ use crate::policy::policies_and_formats;
 /// updates first. The default policy is `monitoring` with a relative delay of 7 %. Without a TRACE, --scan-time states how long a pass takes.
 ///
 /// The model is that of DSN 2008, equations 1 to 4: data in two copies, as in a mirror. Its table 1 gives the defaults, which are of
-/// disks of 2008. It does not cover RAID 6 or erasure codes.
+/// disks of 2008. `idlewise array` is about RAID and disks of today.
 #[derive(clap::Args)]
 #[command(after_help = policies_and_formats())]
 pub struct Arguments {

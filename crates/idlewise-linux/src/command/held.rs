@@ -8,7 +8,7 @@ use super::cgroup::{Cgroup, release_left};
 use super::family::{Family, Member, children};
 use super::guard::{Guard, Undo};
 use super::hierarchy::Hierarchy;
-use super::left;
+use super::left::{self, Frozen};
 use super::tree::Tree;
 use crate::files::told_by_kernel;
 use crate::ledger::Ledger;
@@ -44,7 +44,8 @@ pub struct Held {
 
 #[derive(Debug)]
 enum How {
-    Group(Cgroup),
+    /// Where it was there before, it is written down that it may be frozen.
+    Group(Cgroup, Option<Ledger<Frozen>>),
     Tree(Box<Tree>),
 }
 
@@ -93,7 +94,11 @@ impl Held {
         let (how, coarse) = match (group, whose) {
             (Ok(group), _) => {
                 guard.tell(&Undo::Group(group.clone())).inspect_err(|_| drop(group.release()))?;
-                (How::Group(group), None)
+                let mut ledger = None;
+                if let Whose::Unit(_) = whose {
+                    ledger.insert(Ledger::begin()?).add(Frozen::of(&group)?)?;
+                }
+                (How::Group(group, ledger), None)
             }
             (Err(error), Whose::Unit(_)) => return Err(error),
             (Err(error), _) => {
@@ -117,7 +122,7 @@ impl Held {
         };
         let taken = if let Whose::Process(process) = whose { Some(process.clone()) } else { None };
         let held = Self { how, guard, held: false, taken, coarse };
-        if let (Some(process), How::Group(group)) = (&held.taken, &held.how) {
+        if let (Some(process), How::Group(group, _)) = (&held.taken, &held.how) {
             move_all(process, group)?;
         }
         Ok(held)
@@ -126,7 +131,7 @@ impl Held {
     /// The group, if they are held by one.
     pub fn group(&self) -> Option<&Cgroup> {
         match &self.how {
-            How::Group(group) => Some(group),
+            How::Group(group, _) => Some(group),
             How::Tree(_) => None,
         }
     }
@@ -135,7 +140,7 @@ impl Held {
     pub fn counter(&self) -> Counter {
         let mut asked = Asked::default();
         match &self.how {
-            How::Group(group) => {
+            How::Group(group, _) => {
                 let group = group.clone();
                 patiently(move || asked.so_far(group.processes().into_iter().filter_map(Member::of).collect()))
             }
@@ -157,7 +162,7 @@ impl Held {
     /// If that is not possible any more.
     pub fn hold(&mut self, held: bool) -> io::Result<()> {
         match &mut self.how {
-            How::Group(group) => group.freeze(held)?,
+            How::Group(group, _) => group.freeze(held)?,
             How::Tree(tree) if held => tree.hold(&mut self.guard)?,
             How::Tree(tree) => tree.let_go(),
         }
@@ -185,7 +190,7 @@ impl Held {
     /// One of `all` that is not held, and why: it has left the group, or may not be stopped.
     pub fn outside(&self, all: Option<&mut Family>) -> Option<(u32, &'static str)> {
         match &self.how {
-            How::Group(group) => {
+            How::Group(group, _) => {
                 let inside = group.processes();
                 let mut all = all?.members().into_iter().map(|member| member.process.pid);
                 Some((all.find(|pid| !inside.contains(pid))?, "is in another control group"))
@@ -198,7 +203,7 @@ impl Held {
     pub fn is_over(&mut self) -> bool {
         let is_left = self.taken.as_ref().is_some_and(Process::is_here);
         match &mut self.how {
-            How::Group(group) => group.processes().is_empty() && !is_left,
+            How::Group(group, _) => group.processes().is_empty() && !is_left,
             How::Tree(tree) => tree.is_over(),
         }
     }
@@ -231,8 +236,9 @@ fn move_all(process: &Process, group: &Cgroup) -> io::Result<()> {
 impl Drop for Held {
     fn drop(&mut self) {
         // A tree lets its processes go by itself.
-        if let How::Group(group) = &self.how {
-            let _ = group.release();
+        if let How::Group(group, ledger) = &mut self.how {
+            let is_free = group.release().is_ok();
+            let _ = ledger.as_mut().filter(|_| is_free).map(Ledger::clear);
         }
     }
 }

@@ -96,6 +96,8 @@ pub struct Decoder<'a> {
     /// The window after it, kept for its memory.
     spare: Window,
     ended: bool,
+    /// The window begins with the rest of a line that was too long.
+    cut: bool,
     /// Lines in what was parsed.
     lines: u64,
     ready: VecDeque<Columns>,
@@ -133,6 +135,7 @@ impl<'a> Decoder<'a> {
             window: Window::of(input.head),
             spare: Window::default(),
             ended: false,
+            cut: false,
             lines: 0,
             ready: VecDeque::new(),
             bad: BadRecords::default(),
@@ -179,6 +182,12 @@ impl<'a> Decoder<'a> {
         if self.window.bytes().is_empty() || paused {
             self.fill()?;
         }
+        if self.cut {
+            let end = memchr::memchr(b'\n', self.window.bytes());
+            self.cut = end.is_none() && !self.ended;
+            self.window.keep_from(end.map_or(self.window.bytes().len(), |end| end + 1));
+            return Ok(());
+        }
         let read = self.window.bytes();
         // Of many inputs no more than a block, even of the first bytes: rows take about as much memory as text.
         let part = if self.ahead { read } else { &read[..read.len().min(self.block)] };
@@ -186,7 +195,10 @@ impl<'a> Decoder<'a> {
         let whole_lines = match end {
             _ if self.ended && (part.len() == read.len() || end.is_none()) => read.len(),
             Some(end) => end + 1,
-            None if read.len() > LONGEST_LINE => read.len(),
+            None if read.len() > LONGEST_LINE => {
+                self.cut = true;
+                read.len()
+            }
             None => return self.fill(),
         };
         let (now, later) = read.split_at(whole_lines);

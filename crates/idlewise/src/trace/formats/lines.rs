@@ -71,12 +71,14 @@ pub fn claims(head: &[u8], mut row: impl Row) -> bool {
 pub struct Lines<R> {
     row: R,
     line: u64,
+    /// What comes next is the rest of a line that was too long.
+    cut: bool,
 }
 
 impl<R: Row> Lines<R> {
     /// A parser of lines that this reads.
     pub fn new(row: R) -> Self {
-        Self { row, line: 0 }
+        Self { row, line: 0, cut: false }
     }
 }
 
@@ -85,12 +87,19 @@ impl<R: Row> Parser for Lines<R> {
         let mut used = 0;
         while used < input.len() {
             let rest = &input[used..];
+            if self.cut {
+                let end = memchr::memchr(b'\n', rest);
+                self.cut = end.is_none();
+                used += end.map_or(rest.len(), |end| end + 1);
+                continue;
+            }
             let (text, next) = match memchr::memchr(b'\n', rest) {
                 Some(end) => (&rest[..end], used + end + 1),
                 None if last || rest.len() > LONGEST_LINE => (rest, input.len()),
                 None => break,
             };
             self.line += 1;
+            self.cut = !last && next == input.len() && !rest.ends_with(b"\n");
             let line = Line { text: text.strip_suffix(b"\r").unwrap_or(text), ahead: rest };
             used = next;
             if line.iter().all(u8::is_ascii_whitespace) {

@@ -278,3 +278,24 @@ proptest! {
         prop_assert!(taken <= most && (taken < most || matches!(stops, Err(TraceError::Nothing(_)))));
     }
 }
+
+#[test]
+fn the_rest_of_a_line_that_is_too_long_is_no_row() {
+    for (format, row) in
+        [(None, "1,hm,0,Read,0,512,10"), (Some("time=1:ns,offset=5,length=6,volume=2"), "1,hm,0,Read,0,512,10")]
+    {
+        let layout = format.map(|format: &str| format.parse().unwrap());
+        let options = ReadOptions { skip_bad: true, columns: layout.as_ref(), ..ReadOptions::default() };
+        for blanks in [70_000, 5 << 20, 13 << 20] {
+            let text = format!("{row}\n{row}\nx{}{row}\n{row}\nx\n{row}\n", " ".repeat(blanks));
+            let mut reader = Reader::of_bytes("t", text.as_bytes(), &options).unwrap();
+            let mut rows = 0;
+            while let Some(columns) = reader.next().unwrap() {
+                rows += columns.len();
+            }
+            let provenance = reader.provenance();
+            assert_eq!((rows, provenance.bad_records), (4, 2), "{format:?} {blanks}");
+            assert!(provenance.bad_samples[1].contains("line 5"), "{:?}", provenance.bad_samples);
+        }
+    }
+}
