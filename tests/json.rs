@@ -17,7 +17,7 @@ use json_words::word;
 use serde_json::Value;
 
 /// A command, the file and the type of what it prints, and whether that is a list of such.
-const PRINTED: [(&str, &str, &str, &str); 24] = [
+const PRINTED: [(&str, &str, &str, &str); 25] = [
     (
         "scrub",
         "scrub/result.rs",

@@ -88,14 +88,21 @@ pub struct Arguments {
 /// The fields of `array --json`.
 #[derive(Serialize)]
 struct Report {
+    /// Its kind and number of disks, such as `raid6:10`.
     array: String,
+    /// Its disks.
     disks: u32,
+    /// How many of them may fail.
     may_fail: u32,
+    /// Size of each disk.
     capacity_bytes: u64,
+    /// Mean time until a disk fails.
     failure_s: f64,
+    /// Mean time until latent errors come to a disk.
     latent_s: f64,
     /// The likelihood of a loss is that of so many seconds.
     within_s: f64,
+    /// Without scrubs first, then a row for each pass or goal.
     rows: Vec<Row>,
 }
 
@@ -110,6 +117,7 @@ struct Row {
     pass_s: Option<f64>,
     /// Mean time that a latent error stays unseen.
     unseen_s: f64,
+    /// How long a rebuild takes.
     rebuild_s: f64,
     /// Mean time to data loss.
     mttdl_s: f64,
@@ -117,6 +125,7 @@ struct Row {
     loss_within: f64,
     /// Share of the losses that are of all data, and not of what could not be read.
     of_everything: f64,
+    /// With `--play`.
     #[serde(skip_serializing_if = "Option::is_none")]
     played_out: Option<Played>,
 }
@@ -129,8 +138,11 @@ struct Played {
     /// Half of the 99 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     margin_s: Option<f64>,
+    /// Cycles that ended in a loss.
     losses: u32,
+    /// Cycles that were played.
     cycles: u32,
+    /// Seed of the random numbers.
     seed: u64,
 }
 
