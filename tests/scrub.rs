@@ -87,7 +87,7 @@ fn kill_9(seed: u64, kills: u64) {
     }
     // Interrupted by request: what was done until then is kept.
     let scrub = bench.start(&PACE);
-    std::thread::sleep(Duration::from_millis(600));
+    bench.until_verified(8 * MIB);
     let asked = Instant::now();
     scrub.signal(Signal::TERM);
     // Of the unreadable blocks it has found some.
@@ -166,7 +166,7 @@ fn root_staggered_finds_the_same_and_resumes() {
     let order = ["--order", "staggered", "--regions", "7", "--visit", "192KiB"];
     let pace = [&PACE[..], &order[..]].concat();
     let scrub = bench.start(&pace);
-    std::thread::sleep(Duration::from_millis(900));
+    bench.until_verified(MIB);
     scrub.signal(Signal::INT);
     scrub.end();
     let interrupted = bench.checkpoint().unwrap()["state"] == "interrupted";

@@ -65,6 +65,20 @@ impl Bench {
         scrub
     }
 
+    /// Waits until the scrub has verified so much, whatever a machine takes to start it.
+    pub fn until_verified(&self, bytes: u64) {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let output = run(&["status", "--state-dir", self.folder.path().to_str().unwrap(), "--json"]);
+            let status = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
+            if status[0]["verified_bytes"].as_u64() >= Some(bytes) {
+                return;
+            }
+            assert!(Instant::now() < until, "{status}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     pub fn checkpoint(&self) -> Option<Value> {
         let files = std::fs::read_dir(self.folder.path()).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
         // What begins with a dot is on its way to replace the checkpoint.
