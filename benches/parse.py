@@ -132,7 +132,7 @@ def main():
                 with open(path) as whole, open(head, "w") as part:
                     part.writelines(line for _, line in zip(range(200_000), whole))
                 seconds = of_python(LIBCACHESIM, head)
-                took = f"{0.2 / seconds:.2f} M rows/s" if seconds else f"did not run, or not to its end in {PATIENCE} s"
+                took = f"{200_000 / seconds:.0f} rows/s" if seconds else f"did not run, or not to its end in {PATIENCE} s"
                 print(f"  libCacheSim traceAnalyzer, 200,000 rows: {took}", flush=True)
 
 
