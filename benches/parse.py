@@ -67,7 +67,9 @@ print(time.perf_counter() - began)
 def of_python(code, path):
     """Seconds that a Python program says it took, in a process of its own."""
     try:
-        done = subprocess.run([PYTHON, "-c", code, str(path)], capture_output=True, text=True, timeout=PATIENCE)
+        # libCacheSim leaves a file where it runs.
+        where = pathlib.Path(path).parent
+        done = subprocess.run([PYTHON, "-c", code, str(path)], capture_output=True, text=True, timeout=PATIENCE, cwd=where)
     except subprocess.TimeoutExpired:
         return None
     if done.returncode != 0:

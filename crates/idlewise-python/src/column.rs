@@ -2,7 +2,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Decimal128Type, DurationNanosecondType, Float64Type, Int64Type, Time64NanosecondType, TimestampNanosecondType,
+    Decimal128Type, DecimalType, DurationNanosecondType, Float64Type, Int64Type, Time64NanosecondType,
+    TimestampNanosecondType,
 };
 use arrow_array::{Array, ArrayRef, Int64Array, new_empty_array};
 use arrow_cast::cast::{CastOptions, cast_with_options};
@@ -89,30 +90,37 @@ impl Column<'_> {
                 if digits == 0 {
                     return Ok(numbers.clone());
                 }
-                self.each(numbers.iter(), |number| number.checked_mul(factor).map(Some).ok_or(BEYOND))
+                self.each(
+                    numbers.iter(),
+                    |number| number.to_string(),
+                    |number| number.checked_mul(factor).map(Some).ok_or(BEYOND),
+                )
             }
             kind if kind.is_floating() => {
                 let numbers = self.cast(values, &DataType::Float64)?;
-                self.each(numbers.as_primitive::<Float64Type>().iter(), |number| {
-                    let scaled = number * factor as f64;
-                    let rounded = scaled.round();
-                    match rounded {
-                        _ if rounded.is_nan() => Ok(None),
-                        _ if exact && rounded != scaled => Err("no whole number"),
-                        // The end of the range is no float; what is next to it below is.
-                        _ if rounded >= i64::MIN as f64 && rounded < i64::MAX as f64 => Ok(Some(rounded as i64)),
-                        _ => Err(BEYOND),
-                    }
-                })
+                self.each(
+                    numbers.as_primitive::<Float64Type>().iter(),
+                    |number| number.to_string(),
+                    |number| {
+                        let scaled = number * factor as f64;
+                        let rounded = scaled.round();
+                        match rounded {
+                            _ if rounded.is_nan() => Ok(None),
+                            _ if exact && rounded != scaled => Err("no whole number"),
+                            // The end of the range is no float; what is next to it below is.
+                            _ if rounded >= i64::MIN as f64 && rounded < i64::MAX as f64 => Ok(Some(rounded as i64)),
+                            _ => Err(BEYOND),
+                        }
+                    },
+                )
             }
             kind if kind.is_decimal() => {
                 let scale = scale(kind);
                 let numbers = self.cast(values, &DataType::Decimal128(38, scale))?;
                 let by = digits as i32 - i32::from(scale);
                 let power = 10_i128.checked_pow(by.unsigned_abs());
-                let numbers = numbers.as_primitive::<Decimal128Type>();
-                let shown = |row| numbers.value_as_string(row);
-                self.each_shown(numbers.iter(), shown, |number| {
+                let shown = |number| Decimal128Type::format_decimal(number, 38, scale);
+                self.each(numbers.as_primitive::<Decimal128Type>().iter(), shown, |number| {
                     let power = power.ok_or(BEYOND)?;
                     let scaled = match by {
                         0.. => number.checked_mul(power).ok_or(BEYOND)?,
@@ -127,28 +135,17 @@ impl Column<'_> {
         }
     }
 
-    /// Each value by itself, or the row of the first that is none.
-    fn each<T: Copy + ToString>(
-        &self,
-        values: impl Iterator<Item = Option<T>> + Clone,
-        of: impl Fn(T) -> Result<Option<i64>, &'static str>,
-    ) -> Result<Int64Array, Error> {
-        let again = values.clone();
-        let shown = |row| again.clone().nth(row).flatten().map_or(String::new(), |value| value.to_string());
-        self.each_shown(values, shown, of)
-    }
-
-    /// The same of values that are shown otherwise.
-    fn each_shown<T: Copy>(
+    /// Each value by itself, or the row of the first that is none, with what `shown` makes of it.
+    fn each<T: Copy>(
         &self,
         values: impl Iterator<Item = Option<T>>,
-        shown: impl Fn(usize) -> String,
+        shown: impl Fn(T) -> String,
         of: impl Fn(T) -> Result<Option<i64>, &'static str>,
     ) -> Result<Int64Array, Error> {
         let one = |(row, value): (usize, Option<T>)| {
             let Some(value) = value else { return Ok(None) };
             of(value).map_err(|why| {
-                let (name, value, row) = (self.name, shown(row), self.before + row);
+                let (row, name, value) = (self.before + row, self.name, shown(value));
                 Error::Value(format!("row {row}: column '{name}' is {value}, which is {why}"))
             })
         };

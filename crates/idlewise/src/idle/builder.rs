@@ -32,7 +32,7 @@ impl IdlenessBuilder {
         }
         if arrival > disk.end {
             let (length, busy_before) = (arrival.since(disk.end), disk.end.since(self.busy_since));
-            // Never looked at again in one go: it lies in memory that is not at hand yet.
+            // To add to it afterwards would wait for its memory, which is not at hand yet.
             disk.intervals.push(Interval { length, followers: count, busy_before });
             self.busy_since = arrival;
         } else if let Some(current) = disk.intervals.last_mut() {

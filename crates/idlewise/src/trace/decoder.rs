@@ -210,12 +210,11 @@ impl<'a> Decoder<'a> {
         let new = || OfPieces { parser: (recipe.parser)(), volumes: Volumes::default() };
         let mut parsers = std::mem::take(&mut self.kept);
         parsers.resize_with(pieces.len().max(parsers.len()), new);
+        let parse = |(piece, parser): (&[u8], &mut OfPieces)| parse(parser, piece, skip_bad);
         let (read, pieces) = if pause && pieces.len() <= 1 {
             // In one thread: what others free is not given back to this one.
-            let parse = |(piece, parser)| parse(parser, piece, skip_bad);
             (Ok(ended), pieces.into_iter().zip(&mut parsers).map(parse).collect())
         } else {
-            let parse = |(piece, parser)| parse(parser, piece, skip_bad);
             rayon::join(
                 || if pause { Ok(ended) } else { next.read_block(read, block) },
                 || pieces.into_par_iter().zip(&mut parsers).map(parse).collect::<Vec<_>>(),

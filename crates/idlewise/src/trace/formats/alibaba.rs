@@ -34,10 +34,7 @@ impl Row for Alibaba {
         let offset = Bytes(fields.whole("an offset in bytes")?);
         let length = fields.whole("a length in bytes, under 4 GiB")?;
         let arrival = fields.time(MICRO, "a time in microseconds")?;
-        let volume = match known {
-            Some(volume) => volume,
-            None => device.new_volume(&number.to_string(), &mut self.known, out)?,
-        };
+        let volume = device.known_volume(known, &mut self.known, || number.to_string(), out)?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }

@@ -212,10 +212,10 @@ impl Csv {
             None => response,
         };
         request.volume = match volume {
-            Some(field) => match self.known.get(field.text) {
-                Some(volume) => volume,
-                None => field.new_volume(&String::from_utf8_lossy(field.text), &mut self.known, out)?,
-            },
+            Some(field) => {
+                let name = || String::from_utf8_lossy(field.text).into_owned();
+                field.known_volume(self.known.get(field.text), &mut self.known, name, out)?
+            }
             None => 0,
         };
         Ok(request)

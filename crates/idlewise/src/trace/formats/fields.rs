@@ -180,13 +180,22 @@ impl Field<'_> {
         out.volume_id(name).ok_or_else(|| self.mistake(expected))
     }
 
-    /// The same of a text that was not known, and is from now on.
+    /// The volume that [`Fields::naming`] has found, or else the one of this name, by whose text it is known from now on.
     ///
     /// # Errors
-    /// The mistake that the field is.
-    #[cold]
-    pub fn new_volume(&self, name: &str, known: &mut Known, out: &mut Columns) -> Result<u16, Mistake> {
-        let volume = self.volume(name, out)?;
+    /// As [`Self::volume`].
+    #[inline]
+    pub fn known_volume(
+        &self,
+        found: Option<u16>,
+        known: &mut Known,
+        name: impl FnOnce() -> String,
+        out: &mut Columns,
+    ) -> Result<u16, Mistake> {
+        if let Some(volume) = found {
+            return Ok(volume);
+        }
+        let volume = self.volume(&name(), out)?;
         known.learn(self.text, volume);
         Ok(volume)
     }

@@ -34,10 +34,7 @@ impl Row for Spc {
         let length = fields.whole("a size in bytes, under 4 GiB")?;
         let op = fields.field("R or W")?.op()?;
         let arrival = fields.field("a time in seconds")?.seconds("a time in seconds")?;
-        let volume = match known {
-            Some(volume) => volume,
-            None => unit.new_volume(&format!("asu{number}"), &mut self.known, out)?,
-        };
+        let volume = unit.known_volume(known, &mut self.known, || format!("asu{number}"), out)?;
         out.push(Request { arrival, offset, length, op, volume, ..Request::default() });
         Ok(())
     }

@@ -48,10 +48,7 @@ impl Row for Systor {
         let number: u32 = lun.whole("a LUN")?;
         let offset = Bytes(fields.whole("an offset in bytes")?);
         let length = fields.whole("a size in bytes, under 4 GiB")?;
-        let volume = match known {
-            Some(volume) => volume,
-            None => lun.new_volume(&format!("lun{number}"), &mut self.known, out)?,
-        };
+        let volume = lun.known_volume(known, &mut self.known, || format!("lun{number}"), out)?;
         out.push(Request { arrival, offset, length, op, volume, response, ..Request::default() });
         Ok(())
     }

@@ -40,10 +40,7 @@ impl Row for Tencent {
         };
         let (volume, known) = fields.naming(&self.known, "a volume number")?;
         let number: u64 = volume.whole("a volume number")?;
-        let id = match known {
-            Some(volume) => volume,
-            None => volume.new_volume(&number.to_string(), &mut self.known, out)?,
-        };
+        let id = volume.known_volume(known, &mut self.known, || number.to_string(), out)?;
         out.push(Request { arrival, offset, length, op, volume: id, ..Request::default() });
         Ok(())
     }
