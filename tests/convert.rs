@@ -197,6 +197,19 @@ fn synthetic_traces_are_as_asked_for_and_reproducible() {
 }
 
 #[test]
+fn a_fleet_is_written_as_it_is_made() {
+    let folder = Folder::new();
+    let path = folder.path("fleet.parquet");
+    folder.run(&["trace", "synth", "--fleet", "60", "--requests", "200000", "--for", "2d", "-o", &path]);
+    let info = json(&["trace", "info", &path, "--json"]);
+    assert_eq!((&info["format"], &info["requests"]), (&"parquet".into(), &200_000.into()));
+    assert_eq!(info["volumes"].as_array().map(Vec::len), Some(60), "{info}");
+    let refused = run(&["trace", "synth", "--fleet", "60", "--for", "1s", "-o", &path]);
+    assert_eq!(refused.status.code(), Some(64));
+    assert!(stderr(&refused).contains("an hour to 100 days"), "{}", stderr(&refused));
+}
+
+#[test]
 fn every_shared_trace_loads() {
     for (name, format, requests, left_out) in [
         ("hplajw.1week.srt", "srt", 44_519, 0),

@@ -143,6 +143,10 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
     (
         &["trace", "synth"],
         &[
+            (
+                "idlewise trace synth --fleet 1000 --requests 20000000 --for 31d --out fleet.parquet",
+                "Like the volumes of a cloud",
+            ),
             ("idlewise trace synth --like dsn2008-t2 --out t2.csv.gz", "Like a trace of the papers"),
             (
                 "idlewise trace synth --idle-mean 500ms --idle-cov 6 --requests 20000 --out long.parquet",

@@ -1,15 +1,16 @@
 //! `idlewise trace synth`: a trace made up.
 
 use clap::ValueEnum;
-use idlewise::trace::synth::{Load, LoadKind, PUBLISHED, Shape};
+use idlewise::trace::synth::{Fleet, Load, LoadKind, PUBLISHED, Shape};
 use idlewise::{Bytes, Nanos};
 
 use super::convert::Parts;
 use crate::exit::{Exit, UsageError};
 use crate::input::{DiskArguments, list};
+use crate::progress::Progress;
 use crate::trace_file::{OutArguments, targets_help};
 
-/// Make a synthetic trace: like one of the papers' traces or loads, or with given idle-time statistics
+/// Make a synthetic trace: like one of the papers' traces or loads, with given idle-time statistics, or of a fleet of volumes
 #[derive(clap::Args)]
 #[command(after_help = helps())]
 pub struct Arguments {
@@ -17,8 +18,13 @@ pub struct Arguments {
     out: OutArguments,
 
     /// Imitate a trace of the papers: one of the stand-ins listed below
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["load", "idle_mean"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["load", "idle_mean", "fleet"])]
     like: Option<String>,
+
+    /// A cloud's fleet of so many volumes, whose rates differ a thousandfold and change with the hour and the day of the week; together they
+    /// have --requests, or 1,000 a volume, over the time of --for
+    #[arg(long, value_name = "VOLUMES", conflicts_with_all = ["load", "idle_mean"])]
+    fleet: Option<u32>,
 
     /// A client of the experiments in DSN 2012, section IV-B, on the disk of the model
     #[arg(long, value_name = "KIND", conflicts_with = "idle_mean")]
@@ -28,7 +34,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     think: Nanos,
 
-    /// How long the client of --load runs
+    /// How long the client of --load runs, or a fleet is recorded
     #[arg(long = "for", value_name = "TIME", default_value = "1h")]
     time: Nanos,
 
@@ -36,7 +42,7 @@ pub struct Arguments {
     disk: DiskArguments,
 
     /// Mean length of the idle intervals
-    #[arg(long, value_name = "TIME", required_unless_present_any = ["like", "load"])]
+    #[arg(long, value_name = "TIME", required_unless_present_any = ["like", "load", "fleet"])]
     idle_mean: Option<Nanos>,
 
     /// Their coefficient of variation: 1 for exponential, more for long tails
@@ -112,6 +118,20 @@ fn helps() -> String {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let target = arguments.out.target()?;
+    let mut parts = Parts::new(arguments.out.out.clone(), target, &[]);
+    if let Some(volumes) = arguments.fleet {
+        let requests = arguments.requests.unwrap_or(1000 * u64::from(volumes));
+        let fleet = Fleet { volumes, requests, span: arguments.time };
+        let batches = fleet.batches(arguments.seed).map_err(|error| UsageError(error.to_string()))?;
+        let (progress, mut written) = (Progress::new("writing"), 0);
+        for batch in batches {
+            parts.write(arguments.out.out.clone(), &batch, &Fleet::provenance())?;
+            written += batch.len();
+            progress.share(written as f64 / requests as f64);
+        }
+        drop(progress);
+        return parts.finish()?.report(arguments.json);
+    }
     let trace = match (&arguments.like, arguments.load) {
         (Some(name), _) => {
             let names = || PUBLISHED.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
@@ -131,7 +151,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         (None, None) => arguments.shape()?.trace(arguments.seed),
     };
     let trace = trace.map_err(|error| UsageError(error.to_string()))?;
-    let mut parts = Parts::new(arguments.out.out.clone(), target, &[]);
     parts.write(arguments.out.out.clone(), &trace.columns, &trace.provenance)?;
     parts.finish()?.report(arguments.json)
 }

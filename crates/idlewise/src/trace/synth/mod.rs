@@ -1,9 +1,11 @@
-//! Traces made up: the foreground loads of the papers, and stand-ins for traces that nobody can download.
+//! Traces made up: the foreground loads of the papers, stand-ins for traces that nobody can download, and fleets of any size.
 
+mod fleet;
 mod load;
 mod published;
 mod shaped;
 
+pub use fleet::{Batches, Fleet};
 pub use load::{Load, LoadKind};
 pub use published::{PUBLISHED, Published};
 pub use shaped::{Shape, SynthError};
