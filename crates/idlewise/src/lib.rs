@@ -6,6 +6,7 @@ pub mod drive;
 pub mod idle;
 pub mod order;
 pub mod policy;
+mod quantiles;
 pub mod registry;
 pub mod reliability;
 #[cfg(feature = "files")]

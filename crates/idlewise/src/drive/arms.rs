@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantiles::student;
+
 /// With fewer turns of either kind they say nothing.
 const ENOUGH: u64 = 8;
 
@@ -131,27 +133,5 @@ impl Sums {
         [&mut self.requests, &mut self.undisturbed].into_iter().for_each(|sum| *sum *= factor);
         let squares = [&mut self.requests_2, &mut self.product, &mut self.undisturbed_2];
         squares.into_iter().for_each(|sum| *sum *= factor * factor);
-    }
-}
-
-/// The two-sided 95 % quantile of the normal distribution.
-pub(super) const TWO_SIDED: f64 = 1.959_964;
-
-/// The same of Student's t (Abramowitz and Stegun, 26.7.5).
-fn student(freedom: u64) -> f64 {
-    let (z, n) = (TWO_SIDED, freedom as f64);
-    z + (z.powi(3) + z) / (4.0 * n) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_of_student() {
-        // As scipy.stats.t.ppf(0.975, n) has them.
-        for (freedom, expected) in [(7, 2.364_624), (15, 2.131_450), (100, 1.983_972)] {
-            assert!((student(freedom) - expected).abs() < 0.01, "{freedom}: {}", student(freedom));
-        }
     }
 }

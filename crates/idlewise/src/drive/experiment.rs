@@ -13,8 +13,9 @@
 //! standard deviation of `DOUBT` of what the clock sees; what the turns say moves it and makes it narrower (Gelman and others, Bayesian Data
 //! Analysis, 3rd edition, equation 2.10). Its mean and a standard deviation are charged, or what is certain if that is more.
 
-use super::arms::{Arms, TWO_SIDED};
+use super::arms::Arms;
 use crate::Nanos;
+use crate::quantiles::TWO_SIDED;
 
 /// With fewer turns of either kind nothing is certain.
 const CERTAIN: u64 = 16;

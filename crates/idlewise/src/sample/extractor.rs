@@ -4,6 +4,7 @@ use crate::trace::{Columns, Op};
 use crate::{Nanos, TotalTime};
 
 use super::entropy::{Entropy, LEVELS};
+use super::served::{Disks, Served};
 use super::travel::{RANDOM_BEYOND, Travel};
 use super::working_set::WorkingSet;
 
@@ -28,6 +29,8 @@ pub struct TraceInterval {
     pub address_entropy: f64,
     /// Entropy of arrival times, in bits.
     pub arrival_entropy: f64,
+    /// How long its requests would take on disks that are made up.
+    pub served: Served,
     /// Requests whose response time is known.
     pub responses: u64,
     /// Sum of their response times.
@@ -52,7 +55,7 @@ pub struct Extractor {
     end: u128,
     /// Finest buckets of arrival times and the requests in each.
     arrivals: Vec<(u64, u64)>,
-    volumes: Vec<(WorkingSet, Travel)>,
+    volumes: Vec<(WorkingSet, Travel, Disks)>,
     /// Volumes with requests in the open interval.
     touched: Vec<usize>,
 }
@@ -99,7 +102,8 @@ impl Extractor {
             }
 
             let volume = usize::from(request.volume);
-            let (places, travel) = &mut self.volumes[volume];
+            let (places, travel, disks) = &mut self.volumes[volume];
+            disks.serve(request.arrival, request.length, &mut interval.served);
             if places.is_empty() {
                 self.touched.push(volume);
             }
