@@ -139,7 +139,7 @@ impl Extractor {
 mod tests {
     use super::*;
     use crate::Bytes;
-    use crate::sample::{Rule, Settings, sample};
+    use crate::sample::{Rule, Settings, Way, sample};
     use crate::trace::Request;
 
     /// Requests of `(volume, arrival in ms, offset, length)`, all writes that take 2 ms.
@@ -190,7 +190,8 @@ mod tests {
         let intervals = extractor.finish();
         assert_eq!(intervals.iter().map(|i| (i.index, i.requests)).collect::<Vec<_>>(), [(0, 1), (u64::MAX, 2)]);
         let features = "Cnt".parse().unwrap();
-        let settings = Settings { interval: Nanos(1), features, rule: Rule::Bic, seed: 1 };
+        let way = Way::Clusters { features, rule: Rule::Bic };
+        let settings = Settings { interval: Nanos(1), way, seed: 1 };
         let outcome = sample(&intervals, &settings, &|_| ()).unwrap();
         assert_eq!((outcome.intervals, outcome.systematic[0].samples), (u64::MAX, 1));
     }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::plan::{Chosen, Clusters};
 use super::{
-    Criterion, FeatureSet, MOST_CLUSTERS, Points, RULES, Representative, Rule, Systematic, TraceInterval, clusterings,
+    Amount, Criterion, Draw, FeatureSet, MOST_CLUSTERS, Points, RULES, Rule, Systematic, TraceInterval, clusterings,
     criteria, mean_response, phases, relative_error, representatives, systematic, weighted_response,
 };
 use crate::Nanos;
@@ -13,12 +14,24 @@ use crate::Nanos;
 pub struct Settings {
     /// Length of an interval.
     pub interval: Nanos,
-    /// What intervals are compared by.
-    pub features: FeatureSet,
-    /// How the number of clusters is chosen.
-    pub rule: Rule,
-    /// Seed of the clustering.
+    /// How intervals are chosen.
+    pub way: Way,
+    /// Seed of the lot, or of the clustering.
     pub seed: u64,
+}
+
+/// How intervals are chosen.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// By lot.
+    Drawn(Amount),
+    /// The nearest to the middle of each cluster, as in the paper.
+    Clusters {
+        /// What intervals are compared by.
+        features: FeatureSet,
+        /// How the number of clusters is chosen.
+        rule: Rule,
+    },
 }
 
 /// What one rule chooses.
@@ -56,13 +69,21 @@ pub struct Outcome {
     pub intervals: u64,
     /// Mean response time of the requests whose response time is known, in seconds.
     pub true_mean_response_s: Option<f64>,
-    /// What the chosen rule gives.
-    pub chosen: Choice,
-    /// The representatives by that rule, in order of time.
-    pub representatives: Vec<Representative>,
-    /// What each rule gives.
+    /// The intervals to replay.
+    pub chosen: Chosen,
+    /// Share of the trace's intervals, with those that have no requests, that is replayed.
+    pub share_of_time: f64,
+    /// How far off an estimate is expected to be, as a share of it, with a confidence of 95 %; known of what is drawn.
+    pub expected_error: Option<f64>,
+    /// What the chosen intervals say of the trace: its mean response time in seconds, where they have response times.
+    pub estimate_mean_response_s: Option<f64>,
+    /// So far that may be off, with a confidence of 95 %; known of what is drawn.
+    pub half_width_s: Option<f64>,
+    /// Its distance from the true one, as a share of that.
+    pub error: Option<f64>,
+    /// What each rule gives; empty where intervals are drawn.
     pub choices: Vec<Choice>,
-    /// How clusterings into 1, 2, ... clusters are judged.
+    /// How clusterings into 1, 2, ... clusters are judged; empty where intervals are drawn.
     pub criteria: Vec<Criterion>,
     /// The baseline; empty without response times.
     pub systematic: Vec<Systematic>,
@@ -74,7 +95,74 @@ pub struct Outcome {
 pub fn sample(intervals: &[TraceInterval], settings: &Settings, done: &(dyn Fn(f64) + Sync)) -> Option<Outcome> {
     // One of 2^64 is beyond counting.
     let all = intervals.last()?.index.saturating_add(1);
-    let points = Points::standardised(intervals, &settings.features);
+    let truth = mean_response(intervals);
+    let seconds = settings.interval.as_secs_f64();
+    let lengths = phases(intervals, all);
+    let phases = lengths.iter().max().map(|longest| Phases {
+        count: lengths.len(),
+        mean_s: all as f64 / lengths.len() as f64 * seconds,
+        longest_s: *longest as f64 * seconds,
+    });
+    let by_way = match &settings.way {
+        Way::Drawn(amount) => drawn(intervals, *amount, settings)?,
+        Way::Clusters { features, rule } => clustered(intervals, all, (features, *rule), settings, done)?,
+    };
+    Some(Outcome {
+        requests: intervals.iter().map(|interval| interval.requests).sum(),
+        intervals: all,
+        true_mean_response_s: truth,
+        share_of_time: by_way.count as f64 / all as f64,
+        chosen: by_way.chosen,
+        expected_error: by_way.expected_error,
+        estimate_mean_response_s: by_way.estimate,
+        half_width_s: by_way.half_width_s,
+        error: relative_error(by_way.estimate, truth),
+        choices: by_way.choices,
+        criteria: by_way.criteria,
+        systematic: systematic(intervals, all),
+        phases,
+    })
+}
+
+/// What depends on how intervals are chosen.
+struct ByWay {
+    chosen: Chosen,
+    count: usize,
+    expected_error: Option<f64>,
+    estimate: Option<f64>,
+    half_width_s: Option<f64>,
+    choices: Vec<Choice>,
+    criteria: Vec<Criterion>,
+}
+
+fn drawn(intervals: &[TraceInterval], amount: Amount, settings: &Settings) -> Option<ByWay> {
+    let draw = Draw::of(intervals, settings.interval, amount, settings.seed)?;
+    let mean = |index: u64| {
+        let at = intervals.binary_search_by_key(&index, |interval| interval.index).ok()?;
+        intervals[at].mean_response()
+    };
+    let means: Vec<_> = draw.intervals.iter().map(|one| mean(one.index)).collect();
+    let requests = intervals.iter().map(|interval| interval.requests).sum();
+    let estimate = draw.estimate(requests, &means);
+    Some(ByWay {
+        count: draw.intervals.len(),
+        expected_error: Some(draw.expected_error()),
+        estimate: estimate.map(|estimate| estimate.mean_response_s),
+        half_width_s: estimate.and_then(|estimate| estimate.half_width_s),
+        chosen: Chosen::Drawn(draw),
+        choices: Vec::new(),
+        criteria: Vec::new(),
+    })
+}
+
+fn clustered(
+    intervals: &[TraceInterval],
+    all: u64,
+    (features, rule): (&FeatureSet, Rule),
+    settings: &Settings,
+    done: &(dyn Fn(f64) + Sync),
+) -> Option<ByWay> {
+    let points = Points::standardised(intervals, features);
     let clusterings = clusterings(&points, MOST_CLUSTERS, settings.seed, done);
     let criteria = criteria(&clusterings, points.dimensions());
     let truth = mean_response(intervals);
@@ -91,24 +179,15 @@ pub fn sample(intervals: &[TraceInterval], settings: &Settings, done: &(dyn Fn(f
         };
         Some((choice, representatives))
     };
-    let (chosen, representatives) = choose(settings.rule)?;
-    let lengths = phases(intervals, all);
-    let seconds = settings.interval.as_secs_f64();
-    let phases = lengths.iter().max().map(|longest| Phases {
-        count: lengths.len(),
-        mean_s: all as f64 / lengths.len() as f64 * seconds,
-        longest_s: *longest as f64 * seconds,
-    });
-    Some(Outcome {
-        requests: intervals.iter().map(|interval| interval.requests).sum(),
-        intervals: all,
-        true_mean_response_s: truth,
-        chosen,
-        representatives,
+    let (choice, representatives) = choose(rule)?;
+    Some(ByWay {
+        count: representatives.len(),
+        expected_error: None,
+        estimate: choice.estimate_mean_response_s,
+        half_width_s: None,
+        chosen: Chosen::Clusters(Clusters { features: features.clone(), rule, representatives }),
         choices: RULES.into_iter().filter_map(|rule| Some(choose(rule)?.0)).collect(),
         criteria,
-        systematic: systematic(intervals, all),
-        phases,
     })
 }
 
@@ -119,7 +198,14 @@ mod tests {
 
     fn settings() -> Settings {
         let features = "CntRdMss".parse().unwrap();
-        Settings { interval: Nanos::from_secs(10), features, rule: Rule::Bic, seed: 1 }
+        Settings { interval: Nanos::from_secs(10), way: Way::Clusters { features, rule: Rule::Bic }, seed: 1 }
+    }
+
+    fn chosen(outcome: &Outcome) -> usize {
+        match &outcome.chosen {
+            Chosen::Drawn(draw) => draw.intervals.len(),
+            Chosen::Clusters(clusters) => clusters.representatives.len(),
+        }
     }
 
     /// `count` intervals, every second one empty, of three kinds that take 1, 2 and 6 ms.
@@ -142,12 +228,22 @@ mod tests {
     #[test]
     fn kinds_of_intervals_are_found_and_estimate_without_error() {
         let outcome = sample(&intervals(300), &settings(), &|_| ()).unwrap();
-        assert_eq!((outcome.chosen.k, outcome.representatives.len()), (3, 3));
+        assert_eq!(chosen(&outcome), 3);
         assert_eq!((outcome.intervals, outcome.requests), (599, 51_000));
-        assert!(outcome.chosen.error.unwrap() < 1e-12);
-        assert_eq!(outcome.chosen.share_of_time, 3.0 / 599.0);
+        assert!(outcome.error.unwrap() < 1e-12);
+        assert_eq!(outcome.share_of_time, 3.0 / 599.0);
         assert_eq!(outcome.phases.unwrap().count, 300);
         assert_eq!(outcome.choices.len(), 3);
+    }
+
+    #[test]
+    fn drawn_intervals_say_how_far_off_they_may_be() {
+        let way = Way::Drawn(Amount::Intervals(30));
+        let outcome = sample(&intervals(300), &Settings { way, ..settings() }, &|_| ()).unwrap();
+        assert_eq!((chosen(&outcome), outcome.share_of_time), (30, 30.0 / 599.0));
+        let (estimate, truth) = (outcome.estimate_mean_response_s.unwrap(), outcome.true_mean_response_s.unwrap());
+        assert!((estimate - truth).abs() <= outcome.half_width_s.unwrap(), "{outcome:?}");
+        assert!(outcome.error.unwrap() < 0.1 && outcome.expected_error.unwrap() > 0.0 && outcome.choices.is_empty());
     }
 
     #[test]
@@ -155,8 +251,8 @@ mod tests {
         assert!(sample(&[], &settings(), &|_| ()).is_none());
         for (count, k) in [(1, 1), (2, 2), (3, 2), (4, 3)] {
             let outcome = sample(&intervals(count), &settings(), &|_| ()).unwrap();
-            assert_eq!(outcome.chosen.k, k, "{count} intervals");
-            assert!(count == 3 || outcome.chosen.error.unwrap() < 1e-12);
+            assert_eq!(chosen(&outcome), k, "{count} intervals");
+            assert!(count == 3 || outcome.error.unwrap() < 1e-12);
         }
     }
 
@@ -165,8 +261,8 @@ mod tests {
         let mut silent = intervals(60);
         silent.iter_mut().for_each(|interval| (interval.responses, interval.response_sum) = (0, TotalTime::ZERO));
         let outcome = sample(&silent, &settings(), &|_| ()).unwrap();
-        assert_eq!(outcome.representatives.len(), 3);
-        assert_eq!((outcome.chosen.estimate_mean_response_s, outcome.chosen.error), (None, None));
+        assert_eq!(chosen(&outcome), 3);
+        assert_eq!((outcome.estimate_mean_response_s, outcome.error), (None, None));
         assert_eq!((outcome.true_mean_response_s, outcome.phases), (None, None));
         assert!(outcome.systematic.is_empty());
     }

@@ -43,14 +43,13 @@ pub struct Drawn {
 }
 
 /// The intervals that were drawn from a trace.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Draw {
-    /// Requests of the trace.
-    pub requests: u64,
     /// The variance to be expected, over the square of what is estimated.
     pub prior: f64,
     /// In order of time.
-    pub drawn: Vec<Drawn>,
+    pub intervals: Vec<Drawn>,
 }
 
 /// What they say.
@@ -58,8 +57,15 @@ pub struct Draw {
 pub struct Estimate {
     /// The mean response time of the trace, in seconds.
     pub mean_response_s: f64,
-    /// So far it may be off, with a confidence of 95 %.
-    pub half_width_s: f64,
+    /// So far it may be off, with a confidence of 95 %; where that is known.
+    pub half_width_s: Option<f64>,
+}
+
+impl Drawn {
+    /// The requests that it stands for.
+    pub fn weight(&self) -> f64 {
+        self.requests as f64 / self.probability
+    }
 }
 
 impl Draw {
@@ -98,8 +104,7 @@ impl Draw {
         };
         let mut drawn: Vec<_> = sizes.drawn(&probabilities, start).into_iter().enumerate().map(drawn).collect();
         drawn.sort_by_key(|one| one.index);
-        let requests = intervals.iter().map(|interval| interval.requests).sum();
-        (!drawn.is_empty()).then(|| Self { requests, prior: sizes.prior(&probabilities), drawn })
+        (!drawn.is_empty()).then(|| Self { prior: sizes.prior(&probabilities), intervals: drawn })
     }
 
     /// How far off the estimate is expected to be, as a share of it, with a confidence of 95 %: before anything is measured.
@@ -107,12 +112,12 @@ impl Draw {
         half_width(self.prior, self.by_lot().count())
     }
 
-    /// What mean response times say of the trace, in seconds, one for each interval; none where one is missing.
-    pub fn estimate(&self, means: &[Option<f64>]) -> Option<Estimate> {
+    /// What mean response times say of a trace of so many requests, in seconds, one for each interval; none where one is missing.
+    pub fn estimate(&self, requests: u64, means: &[Option<f64>]) -> Option<Estimate> {
         let means: Vec<f64> = means.iter().copied().collect::<Option<_>>()?;
-        let sum = |(one, mean): (&Drawn, &f64)| one.requests as f64 * mean / one.probability;
-        let whole: f64 = self.drawn.iter().zip(&means).map(sum).sum();
-        let mut turns: Vec<_> = self.drawn.iter().zip(&means).filter(|(one, _)| one.probability < 1.0).collect();
+        let sum = |(one, mean): (&Drawn, &f64)| one.weight() * mean;
+        let whole: f64 = self.intervals.iter().zip(&means).map(sum).sum();
+        let mut turns: Vec<_> = self.intervals.iter().zip(&means).filter(|(one, _)| one.probability < 1.0).collect();
         turns.sort_by_key(|(one, _)| one.turn);
         // Successive differences (Wolter, *Introduction to Variance Estimation*, 2007, chapter 8).
         let squares: f64 = turns
@@ -127,14 +132,32 @@ impl Draw {
         let seen = if turns.len() > 1 { count * squares / 2.0 } else { 0.0 };
         let freedom = freedom(turns.len());
         let variance = (EXPECTED as f64 * self.prior * whole * whole + seen) / freedom as f64;
-        let requests = self.requests as f64;
+        let requests = requests as f64;
         let half = student(freedom) * variance.sqrt() / requests;
-        Some(Estimate { mean_response_s: whole / requests, half_width_s: half })
+        Some(Estimate { mean_response_s: whole / requests, half_width_s: Some(half) })
+    }
+
+    /// Whether it makes sense; else what does not.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if !self.prior.is_finite() || self.prior < 0.0 {
+            return Err("prior must be zero or more".into());
+        }
+        for one in &self.intervals {
+            if !(one.probability > 0.0 && one.probability <= 1.0) || !one.weight().is_finite() {
+                return Err(format!("interval {} must have a probability above 0, and of 1 at most", one.index));
+            }
+        }
+        let mut turns: Vec<u32> = self.intervals.iter().map(|one| one.turn).collect();
+        turns.sort_unstable();
+        match turns.iter().zip(0..).all(|(turn, expected)| *turn == expected) {
+            true => Ok(()),
+            false => Err("the turns must be 0, 1, 2, ..., each once".into()),
+        }
     }
 
     /// Those that might not have been drawn.
     fn by_lot(&self) -> impl Iterator<Item = &Drawn> {
-        self.drawn.iter().filter(|one| one.probability < 1.0)
+        self.intervals.iter().filter(|one| one.probability < 1.0)
     }
 }
 
@@ -171,7 +194,7 @@ mod tests {
 
     fn means(draw: &Draw, intervals: &[TraceInterval]) -> Vec<Option<f64>> {
         let mean = |one: &Drawn| intervals.iter().find(|interval| interval.index == one.index)?.mean_response();
-        draw.drawn.iter().map(mean).collect()
+        draw.intervals.iter().map(mean).collect()
     }
 
     #[test]
@@ -179,14 +202,17 @@ mod tests {
         let all = intervals(&[(10, 1), (30, 5), (5, 2)]);
         for amount in [Amount::Intervals(3), Amount::Intervals(50), Amount::Error(0.0)] {
             let draw = Draw::of(&all, LENGTH, amount, 1).unwrap();
-            assert_eq!((draw.drawn.len(), draw.expected_error(), draw.drawn[1].begin), (3, 0.0, Nanos::from_secs(20)));
-            let estimate = draw.estimate(&means(&draw, &all)).unwrap();
-            assert!((estimate.mean_response_s - 0.17 / 45.0).abs() < 1e-12 && estimate.half_width_s == 0.0);
+            assert_eq!(
+                (draw.intervals.len(), draw.expected_error(), draw.intervals[1].begin),
+                (3, 0.0, Nanos::from_secs(20))
+            );
+            let estimate = draw.estimate(45, &means(&draw, &all)).unwrap();
+            assert!((estimate.mean_response_s - 0.17 / 45.0).abs() < 1e-12 && estimate.half_width_s == Some(0.0));
         }
         assert_eq!(Draw::of(&[], LENGTH, Amount::Intervals(3), 1), None);
-        assert_eq!(Draw::of(&all, LENGTH, Amount::Error(1e9), 1).unwrap().drawn.len(), 1);
+        assert_eq!(Draw::of(&all, LENGTH, Amount::Error(1e9), 1).unwrap().intervals.len(), 1);
         let draw = Draw::of(&all, LENGTH, Amount::Intervals(2), 1).unwrap();
-        assert_eq!(draw.estimate(&[Some(1.0), None]), None, "one was not measured");
+        assert_eq!(draw.estimate(45, &[Some(1.0), None]), None, "one was not measured");
     }
 
     /// Over all starts each interval is drawn as often as its probability says, and the mean of the estimates is what is true.
@@ -202,14 +228,14 @@ mod tests {
         for start in 0..starts {
             let start = (start as f64 + 0.5) / starts as f64;
             let draw = Draw::from(&all, LENGTH, Amount::Intervals(9), start).unwrap();
-            assert_eq!(draw.drawn.len(), 9);
-            for one in &draw.drawn {
+            assert_eq!(draw.intervals.len(), 9);
+            for one in &draw.intervals {
                 times[one.index as usize / 2] += 1.0 / starts as f64;
                 probabilities[one.index as usize / 2] = one.probability;
             }
-            let estimate = draw.estimate(&means(&draw, &all)).unwrap();
+            let estimate = draw.estimate(requests, &means(&draw, &all)).unwrap();
             sum += estimate.mean_response_s;
-            covered += u64::from((estimate.mean_response_s - truth).abs() <= estimate.half_width_s);
+            covered += u64::from((estimate.mean_response_s - truth).abs() <= estimate.half_width_s.unwrap());
         }
         assert!((sum / starts as f64 / truth - 1.0).abs() < 1e-3, "{sum} for {truth}");
         times.iter().zip(&probabilities).for_each(|(times, one)| assert!((times - one).abs() < 2e-3, "{times} {one}"));
@@ -224,13 +250,13 @@ mod tests {
         ) {
             let all = intervals(&of);
             let draw = Draw::from(&all, LENGTH, Amount::Intervals(count), start).unwrap();
-            prop_assert_eq!(draw.drawn.len(), count.min(all.len()));
-            prop_assert!(draw.drawn.is_sorted_by(|a, b| a.index < b.index));
+            prop_assert_eq!(draw.intervals.len(), count.min(all.len()));
+            prop_assert!(draw.intervals.is_sorted_by(|a, b| a.index < b.index));
             let sizes = Sizes::of(&all).probabilities(count.min(all.len()));
             let sum: f64 = sizes.iter().sum();
             prop_assert!((sum - count.min(all.len()) as f64).abs() < 1e-6, "{}", sum);
             let sure = sizes.iter().filter(|one| **one >= 1.0).count();
-            prop_assert_eq!(draw.drawn.iter().filter(|one| one.probability >= 1.0).count(), sure);
+            prop_assert_eq!(draw.intervals.iter().filter(|one| one.probability >= 1.0).count(), sure);
             prop_assert!(draw.expected_error().is_finite());
         }
 
@@ -240,8 +266,8 @@ mod tests {
             let all = intervals(&of);
             let draw = Draw::of(&all, LENGTH, Amount::Error(error), 5).unwrap();
             prop_assert!(draw.expected_error() <= error);
-            if draw.drawn.len() > 1 {
-                let fewer = Draw::of(&all, LENGTH, Amount::Intervals(draw.drawn.len() - 1), 5).unwrap();
+            if draw.intervals.len() > 1 {
+                let fewer = Draw::of(&all, LENGTH, Amount::Intervals(draw.intervals.len() - 1), 5).unwrap();
                 prop_assert!(fewer.expected_error() > error);
             }
         }
