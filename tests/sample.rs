@@ -103,7 +103,7 @@ fn degenerate_traces_have_sensible_answers() {
     // All alike: one stands for all.
     let rows: Vec<_> = (0..30).map(|k| (k * 10_000, 0, "Read", 0, 4096, 700)).collect();
     let alike = json(&["sample", &msr(folder.path(), "alike.csv", &rows[1..]), "--features", "CntRdMss", "--json"]);
-    assert_eq!((&alike["k"], &alike["representatives"][0]["weight"]), (&1.into(), &29.into()));
+    assert_eq!((&alike["k"], &alike["representatives"][0]["weight"]), (&1.into(), &29.0.into()));
     // No response times: representatives all the same.
     let silent = folder.path().join("silent.load");
     let lines: String = (0..50).map(|k| format!("{k}.000 ; {} ; 8 ; R\n", k * k * 640 % 99_000)).collect();
@@ -130,6 +130,8 @@ fn wrong_arguments_are_named() {
         (["--features", "ArqXyz"], "'Xyz'"),
         (["--features", "RdRd"], "twice"),
         (["--rule", "best"], "bic, bic90, fk"),
+        (["--error", "0%"], "such as 5%"),
+        (["--intervals", "0"], "--intervals"),
         (["--out", &trace], "name another file"),
     ] {
         let output = run(&[&["sample", &trace][..], &arguments].concat());

@@ -303,6 +303,9 @@ class SamplingPlan:
     def interval_ns(self) -> int: ...
     @property
     def representatives(self) -> Table: ...
+    def estimate(self, means: Sequence[float | None]) -> tuple[float, float | None]:
+        """The mean response time of the trace, from the mean of each interval in order of time, and how far off it may be with a confidence
+        of 95 %, where that is known. All in seconds."""
     @property
     def outcome(self) -> dict[str, Any] | None:
         """What the sample says of the trace; ``None`` of a plan from a file."""
@@ -414,12 +417,19 @@ def sample(
     trace: Trace,
     *,
     interval: Time | None = None,
+    intervals: int | None = None,
+    error: float | None = None,
     features: str | None = None,
-    rule: str = "bic",
+    rule: str | None = None,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> SamplingPlan:
-    """Find the few intervals that stand for a trace."""
+    """Find the few intervals that stand for a trace.
+
+    They are drawn by lot: 50 of them, or ``intervals``, or as many as it is expected to take for the estimate to be off by no more than
+    the share ``error``, with a confidence of 95 %. With ``rule`` (``"bic"``, ``"bic90"``, ``"fk"``) or ``features`` intervals are
+    clustered as in the paper, and nobody knows how far off the estimate may be.
+    """
 
 def reliability(
     scan_time: Time,

@@ -57,8 +57,50 @@ def features_of(rows, travels):
     }
 
 
+def sizes_of(intervals, indices):
+    """The size of each interval, and by what they are ordered: from what four disks that are made up would do, in nanoseconds."""
+    free, last, times = defaultdict(lambda: [0] * 4), {}, defaultdict(lambda: [0.0] * 4)
+    for index in indices:
+        for arrival, volume, _, length, _ in intervals[index]:
+            sleeps = volume not in last or arrival - last[volume] >= 10 * 10**9
+            last[volume] = arrival
+            services = [500_000 + 10 * length, 20_000_000 + 250 * length, 40_000_000 + 500 * length, 500_000 + 10 * length]
+            answers = []
+            for disk, service in enumerate(services):
+                begin = min(max(arrival, free[volume][disk]), arrival + 10 * 10**9)
+                free[volume][disk] = begin + service + (100_000_000 if sleeps and disk == 3 else 0)
+                answers.append(free[volume][disk] - arrival)
+            answers[3] -= answers[0]
+            times[index] = [sum(pair) for pair in zip(times[index], answers)]
+    columns = [
+        [len(intervals[index]) for index in indices],
+        [sum(row[3] for row in intervals[index]) for index in indices],
+        *zip(*[times[index] for index in indices]),
+    ]
+    shares = np.array([np.array(column) / sum(column) for column in columns if sum(column) > 0], dtype=float)
+    size = np.sqrt((shares**2).sum(axis=0))
+    return size, np.array([times[index][1] for index in indices]) / size
+
+
+def probabilities_of(size, count):
+    if count >= len(size):
+        return np.ones(len(size))
+    sure = np.zeros(len(size), dtype=bool)
+    while True:
+        each = np.where(sure, 1.0, (count - sure.sum()) * size / size[~sure].sum())
+        more = ~sure & (each >= 1 - 1e-9)
+        if not more.any():
+            return each
+        sure |= more
+
+
+def prior_of(size, probabilities):
+    lot = probabilities < 1
+    return ((1 - probabilities[lot]) / probabilities[lot] * (size[lot] / size.sum()) ** 2).sum()
+
+
 def check(program, trace):
-    report = run(program, "sample", trace, "--json")
+    report = run(program, "sample", trace, "--rule", "bic", "--json")
     requests = run(program, "trace", "head", "--requests", "100000000", trace, "--json")
     wrong, compared = [], 0
 
@@ -99,6 +141,31 @@ def check(program, trace):
     variation = stats.variation(list(means.values()))
     needed = max(1, math.ceil((stats.norm.ppf(0.95) * variation / 0.15) ** 2))
     close("samples", report["systematic"][0]["samples"], min(needed, indices[-1] + 1))
+
+    # Drawn by lot: sizes, probabilities and the interval of confidence, with queues that are served request by request.
+    drawn = run(program, "sample", trace, "--intervals", "20", "--json")
+    size, order = sizes_of(intervals, indices)
+    count = len(drawn["representatives"])
+    probabilities = probabilities_of(size, count)
+    place = {index: at for at, index in enumerate(indices)}
+    by_turn = sorted(drawn["representatives"], key=lambda one: one["turn"])
+    for one in by_turn:
+        close(f"probability of interval {one['index']}", one["probability"], probabilities[place[one["index"]]])
+    compared += 1
+    ranks = [order[place[one["index"]]] for one in by_turn]
+    if any(b < a * (1 - 1e-9) for a, b in zip(ranks, ranks[1:])) or count != min(20, len(indices)):
+        wrong.append(f"{trace}: {count} were drawn, with {ranks} in turn")
+    sums = np.array([one["requests"] * means[one["index"]] / one["probability"] for one in by_turn])
+    left = np.array([1 - one["probability"] for one in by_turn])
+    lot, whole = left > 0, sums.sum()
+    lots = lot.sum()
+    seen = (np.sqrt(left[lot][1:] * left[lot][:-1]) * np.diff(sums[lot]) ** 2).sum() / 2 * lots / max(lots - 1, 1)
+    freedom = max(lots - 1, 0) + 20
+    variance = (20 * prior_of(size, probabilities) * whole**2 + max(lots - 1, 0) * seen) / freedom
+    close("drawn estimate", drawn["estimate_mean_response_s"], whole / len(requests), 1e-6)
+    quantile = stats.t.ppf(0.975, freedom)
+    close("expected error", drawn["expected_error"], quantile * math.sqrt(prior_of(size, probabilities)), 1e-3)
+    close("half width", drawn["half_width_s"], quantile * math.sqrt(variance) / len(requests), 1e-3)
 
     points = scale(np.array([[float(features[index][name]) for name in PAPERS] for index in indices]))
     for criterion in report["criteria"]:

@@ -21,6 +21,7 @@ use crate::input::{ReadArguments, formats_help, text_file};
 use crate::live::{Second, open_device, stop_flag};
 use crate::output::{self, say};
 use crate::progress::Progress;
+use crate::sample::within;
 use crate::trace_file::TraceFile;
 
 /// Play a trace on a disk, and measure its response times
@@ -96,6 +97,8 @@ struct Report {
     mean_response_s: Option<f64>,
     /// Nothing where not all of a plan was played and answered.
     weighted_response_s: Option<f64>,
+    /// So far that may be off from what the whole trace would have, with a confidence of 95 %; of a plan whose intervals were drawn.
+    half_width_s: Option<f64>,
     /// Where requests went: `kept`, or `wrapped` or `scaled` on a smaller device.
     places: &'static str,
     response_p50_s: Option<f64>,
@@ -295,7 +298,7 @@ impl Arguments {
             path.display(),
             span.exact()
         );
-        for (segment, one) in plan.segments().iter().zip(&plan.representatives) {
+        for (segment, one) in plan.segments().iter().zip(plan.parts()) {
             let before = |time: Nanos| trace.columns.arrival.partition_point(|arrival| *arrival < time) as u64;
             let there = before(segment.end) - before(segment.begin);
             anyhow::ensure!(
@@ -335,6 +338,8 @@ impl Report {
         let [drift_p50_s, drift_p99_s, drift_max_s] = summary.drift.map(Nanos::as_secs_f64);
         let [response_p50_s, response_p90_s, response_p99_s, response_p999_s, response_max_s] =
             [0, 1, 2, 3, 4].map(|at| summary.response.map(|times| times[at].as_secs_f64()));
+        let means: Vec<_> = summary.segments.iter().map(|segment| segment.mean_response).collect();
+        let estimate = plan.filter(|_| !interrupted).and_then(|plan| plan.estimate(&means));
         Self {
             trace: String::new(),
             device: String::new(),
@@ -349,7 +354,11 @@ impl Report {
             drift_max_s,
             span_error: summary.span_error,
             mean_response_s: summary.mean_response.map(Nanos::as_secs_f64),
-            weighted_response_s: summary.weighted_response.filter(|_| plan.is_none() || !interrupted),
+            weighted_response_s: match plan {
+                None => summary.weighted_response,
+                Some(_) => estimate.map(|estimate| estimate.mean_response_s),
+            },
+            half_width_s: estimate.and_then(|estimate| estimate.half_width_s),
             response_p50_s,
             response_p90_s,
             response_p99_s,
@@ -385,8 +394,11 @@ impl Report {
             ("places", self.places.into()),
         ]);
         if let Some(plan) = &self.plan {
-            let weighted =
-                self.weighted_response_s.map_or("unknown: not all of the plan was played and answered".into(), time);
+            let off = |estimate| self.half_width_s.map(|half| within(half, estimate)).unwrap_or_default();
+            let weighted = self.weighted_response_s.map_or_else(
+                || "unknown: not all of the plan was played and answered".into(),
+                |estimate| time(estimate) + &off(estimate),
+            );
             table.row(["weighted response time".into(), weighted]);
             table.row(["intervals".into(), plan.segments.len().to_string()]);
             table.row(["warm-up, cool-down".into(), format!("{}, {} requests", plan.warm_up, plan.cool_down)]);

@@ -4,12 +4,14 @@ mod page;
 mod text;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use idlewise::Nanos;
+use idlewise::report::percent;
 use idlewise::sample::{
-    Choice, Criterion, Extractor, FEATURES, FeatureSet, Outcome, Phases, RULES, Representative, Rule, SamplingPlan,
-    Settings, Systematic, TraceInterval, sample,
+    Amount, Choice, Chosen, Criterion, Extractor, FEATURES, FeatureSet, Outcome, Part, Phases, RULES, Rule,
+    SamplingPlan, Settings, Systematic, TraceInterval, Way, sample,
 };
 use idlewise::trace::{Columns, GapFinder, Provenance, Volumes};
 use serde::Serialize;
@@ -18,11 +20,14 @@ use crate::exit::{Exit, UsageError};
 use crate::input::{TraceArguments, formats_help, list, say_holes};
 use crate::output;
 use crate::progress::Progress;
+use crate::simulate::seconds;
 
 /// Find the few intervals that stand for a trace
 ///
-/// Replaying only these intervals estimates the mean response time of the whole trace. Intervals are clustered by what their requests
-/// ask for, not by how long the requests took (DiskAccel, SIGMETRICS 2015).
+/// Replaying only these intervals estimates the mean response time of the whole trace, and says how far off that may be. They are drawn
+/// by lot: the more the requests of an interval ask for, the likelier it is drawn. How long requests took is not looked at, so a trace
+/// without response times does as well. With --rule intervals are clustered, and the one nearest to the middle of each cluster is taken
+/// (DiskAccel, SIGMETRICS 2015); how far off that may be nobody knows.
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub struct Arguments {
@@ -37,25 +42,46 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "10s")]
     interval: Nanos,
 
-    /// Features by which intervals are compared, from the list below, separated by commas
-    #[arg(long, value_name = "NAMES", default_value = FeatureSet::PAPERS)]
-    features: FeatureSet,
+    /// Draw so many intervals at most [default: 50]
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["error", "rule", "features"])]
+    intervals: Option<NonZeroUsize>,
 
-    /// How to choose the number of clusters: one of the rules below
-    #[arg(long, value_name = "RULE", default_value = "bic")]
-    rule: Rule,
+    /// Draw as many as it is expected to take to be no further off than this share, such as 5%, with a confidence of 95 %
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["rule", "features"])]
+    error: Option<f64>,
 
-    /// Seed of the clustering; the same seed gives the same plan
+    /// Take clusters, as many as one of the rules below chooses [default with --features: bic]
+    #[arg(long, value_name = "RULE")]
+    rule: Option<Rule>,
+
+    /// Features by which intervals are clustered, from the list below, separated by commas [default with --rule: the paper's]
+    #[arg(long, value_name = "NAMES")]
+    features: Option<FeatureSet>,
+
+    /// Seed of the lot, or of the clustering; the same seed gives the same plan
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Write an HTML page with the choice of clusters and the intervals over time
+    /// Write an HTML page with the intervals over time, and the choice of clusters
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
+}
+
+/// How many intervals are drawn where nobody says it: as many as the paper has clusters at most.
+const DRAWN: usize = 50;
+
+/// A share such as 5% or 0.05.
+fn share(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let share = match text.strip_suffix('%') {
+        Some(percent) => number(percent).map(|percent| percent / 100.0),
+        None => number(text),
+    };
+    share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| "above 0 and at most 100%, such as 5%".into())
 }
 
 fn help() -> String {
@@ -81,15 +107,24 @@ struct Report {
     /// From the first arrival to the last, with those that have no requests.
     intervals: u64,
     intervals_with_requests: usize,
-    features: FeatureSet,
-    rule: Rule,
+    /// How intervals were chosen: `drawn` or `clusters`.
+    way: &'static str,
+    /// What clusters were made by; nothing where intervals are drawn.
+    features: Option<FeatureSet>,
+    /// How many clusters there are; nothing where intervals are drawn.
+    rule: Option<Rule>,
     seed: u64,
+    /// Intervals to replay.
     k: usize,
     share_of_time: f64,
+    /// How far off the estimate is expected to be, as a share of it, with a confidence of 95 %, before anything is measured; of what is drawn.
+    expected_error: Option<f64>,
     estimate_mean_response_s: Option<f64>,
+    /// So far the estimate may be off, with a confidence of 95 %; of what is drawn.
+    half_width_s: Option<f64>,
     true_mean_response_s: Option<f64>,
     error: Option<f64>,
-    representatives: Vec<Chosen>,
+    representatives: Vec<Shown>,
     rules: Vec<Choice>,
     systematic: Vec<Systematic>,
     phases: Option<Phases>,
@@ -97,11 +132,16 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct Chosen {
+struct Shown {
     index: u64,
     begin_s: f64,
     requests: u64,
-    weight: u64,
+    /// The requests that it stands for.
+    weight: f64,
+    /// How likely it was to be drawn; nothing of clusters.
+    probability: Option<f64>,
+    /// In which turn it was drawn; nothing of clusters.
+    turn: Option<u32>,
     mean_response_s: Option<f64>,
     /// Every feature, by its name.
     features: BTreeMap<&'static str, f64>,
@@ -142,12 +182,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         let why = "a plan is of one volume, as a replay is: choose one with --volume";
         return Err(UsageError(format!("{}: {why}", arguments.trace.name())).into());
     }
-    let settings = Settings {
-        interval: arguments.interval,
-        features: arguments.features.clone(),
-        rule: arguments.rule,
-        seed: arguments.seed,
-    };
+    let settings = Settings { interval: arguments.interval, way: arguments.way(), seed: arguments.seed };
     let progress = Progress::new("clustering");
     let outcome = sample(&intervals, &settings, &|done| progress.share(done));
     drop(progress);
@@ -157,12 +192,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         trace: arguments.trace.name(),
         volume: volumes.first().filter(|_| !read.volume.is_empty() && volumes.len() == 1).cloned(),
         interval: settings.interval,
-        features: settings.features,
-        rule: settings.rule,
         seed: settings.seed,
         requests: outcome.requests,
         span,
-        representatives: outcome.representatives.clone(),
+        chosen: outcome.chosen.clone(),
     };
     let report = Report::new(&plan, &provenance, volumes, &intervals, outcome);
     if let Some(path) = &arguments.out {
@@ -179,6 +212,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
+/// How far an estimate may be off.
+pub fn within(half_width_s: f64, estimate_s: f64) -> String {
+    let share = half_width_s / estimate_s.max(f64::MIN_POSITIVE);
+    format!(" ± {} ({}) with a confidence of 95 %", seconds(half_width_s), percent(share))
+}
+
+impl Arguments {
+    fn way(&self) -> Way {
+        if self.rule.is_none() && self.features.is_none() {
+            let count = || Amount::Intervals(self.intervals.map_or(DRAWN, NonZeroUsize::get));
+            return Way::Drawn(self.error.map_or_else(count, Amount::Error));
+        }
+        Way::Clusters { features: self.features.clone().unwrap_or_default(), rule: self.rule.unwrap_or(Rule::Bic) }
+    }
+}
+
 impl Report {
     fn new(
         plan: &SamplingPlan,
@@ -188,17 +237,25 @@ impl Report {
         outcome: Outcome,
     ) -> Self {
         let responses: u64 = intervals.iter().map(|interval| interval.responses).sum();
-        let chosen = |representative: &Representative| {
-            let interval = representative.interval(intervals)?;
-            Some(Chosen {
-                index: representative.index,
-                begin_s: representative.begin.as_secs_f64(),
-                requests: representative.requests,
-                weight: representative.weight,
+        let shown = |part: Part| {
+            let at = intervals.binary_search_by_key(&part.index, |interval| interval.index).ok()?;
+            let interval = &intervals[at];
+            Some(Shown {
+                index: part.index,
+                begin_s: part.begin.as_secs_f64(),
+                requests: part.requests,
+                weight: part.weight,
+                probability: part.probability,
+                turn: part.turn,
                 mean_response_s: interval.mean_response(),
                 features: FEATURES.iter().map(|feature| (feature.name, (feature.value)(interval))).collect(),
             })
         };
+        let clusters = match &plan.chosen {
+            Chosen::Drawn(_) => None,
+            Chosen::Clusters(clusters) => Some(clusters),
+        };
+        let representatives: Vec<_> = plan.parts().into_iter().filter_map(shown).collect();
         Self {
             trace: plan.trace.clone(),
             format: provenance.format,
@@ -214,15 +271,18 @@ impl Report {
             interval_s: plan.interval.as_secs_f64(),
             intervals: outcome.intervals,
             intervals_with_requests: intervals.len(),
-            features: plan.features.clone(),
-            rule: plan.rule,
+            way: if clusters.is_some() { "clusters" } else { "drawn" },
+            features: clusters.map(|clusters| clusters.features.clone()),
+            rule: clusters.map(|clusters| clusters.rule),
             seed: plan.seed,
-            k: outcome.chosen.k,
-            share_of_time: outcome.chosen.share_of_time,
-            estimate_mean_response_s: outcome.chosen.estimate_mean_response_s,
+            k: representatives.len(),
+            share_of_time: outcome.share_of_time,
+            expected_error: outcome.expected_error,
+            estimate_mean_response_s: outcome.estimate_mean_response_s,
+            half_width_s: outcome.half_width_s,
             true_mean_response_s: outcome.true_mean_response_s,
-            error: outcome.chosen.error,
-            representatives: outcome.representatives.iter().filter_map(chosen).collect(),
+            error: outcome.error,
+            representatives,
             systematic: outcome.systematic,
             rules: outcome.choices,
             phases: outcome.phases,

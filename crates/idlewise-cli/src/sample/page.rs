@@ -3,7 +3,7 @@
 use idlewise::report::{Chart, Page, Scale, Section};
 use idlewise::sample::{Criterion, TraceInterval, mean_response};
 
-use super::{Chosen, Report, text};
+use super::{Report, Shown, text};
 
 /// A line over time has at most so many points, each the mean of a stretch: nobody sees more.
 const STRETCHES: u64 = 600;
@@ -12,23 +12,23 @@ const STRETCHES: u64 = 600;
 pub fn page(report: &Report, intervals: &[TraceInterval]) -> Page {
     let ways = Section {
         heading: "Ways to sample, and what each would estimate".into(),
-        text: "bic, bic90 and fk cluster intervals and differ in how many clusters they choose. Systematic sampling takes one of every \
+        text: "drawn is by lot; bic, bic90 and fk cluster intervals and differ in how many clusters they choose. Systematic sampling takes one of every \
                so many intervals, from the offset with the most requests (single) or from ten of them (avg10), with as many \
                samples as an error of 15 % at a confidence of 90 % asks for, or at least 30 (SIGMETRICS 2015, figure 8)."
             .into(),
         table: text::ways(report),
         ..Section::default()
     };
-    let clusters = Section {
+    let clusters = report.rule.map(|rule| Section {
         heading: "How many clusters".into(),
         text: format!(
             "The rule {} chose {} clusters. The lower a criterion, the better; the distortion only falls.",
-            report.rule.name(),
+            rule.name(),
             report.k
         ),
         drawings: criteria(report),
         ..Section::default()
-    };
+    });
     let time = Section {
         heading: "Intervals over time".into(),
         text: "All intervals with requests, as means over stretches of the trace, and the representatives in order."
@@ -39,7 +39,7 @@ pub fn page(report: &Report, intervals: &[TraceInterval]) -> Page {
     let representatives =
         Section { heading: "The representatives".into(), table: text::representatives(report), ..Section::default() };
     let file = report.trace.rsplit('/').next().unwrap_or(&report.trace);
-    let sections = vec![ways, clusters, time, representatives];
+    let sections = [Some(ways), clusters, Some(time), Some(representatives)].into_iter().flatten().collect();
     Page { title: format!("Sampling {file}"), lead: text::lead(report), sections }
 }
 
@@ -67,7 +67,7 @@ fn criteria(report: &Report) -> Vec<(String, String)> {
 fn over_time(report: &Report, intervals: &[TraceInterval]) -> Vec<(String, String)> {
     let stretch = report.intervals.div_ceil(STRETCHES).max(1);
     let hours = |index: u64| index as f64 * report.interval_s / 3600.0;
-    let chart = |name: &str, scale, all: fn(&[TraceInterval]) -> Option<f64>, one: fn(&Chosen) -> Option<f64>| {
+    let chart = |name: &str, scale, all: fn(&[TraceInterval]) -> Option<f64>, one: fn(&Shown) -> Option<f64>| {
         let stretches = intervals.chunk_by(|a, b| a.index / stretch == b.index / stretch);
         let whole = stretches.filter_map(|part| Some((hours(part[0].index / stretch * stretch), all(part)?)));
         let chosen = report.representatives.iter().filter_map(|chosen| Some((hours(chosen.index), one(chosen)?)));

@@ -4,7 +4,7 @@ use idlewise::Nanos;
 use idlewise::report::{Table, percent};
 use idlewise::sample::MOST_CLUSTERS;
 
-use super::Report;
+use super::{Report, within};
 use crate::simulate::seconds;
 
 /// The representatives, what they say, and what the other ways would.
@@ -14,13 +14,13 @@ pub fn text(report: &Report) -> String {
         some => &format!("response times {some}"),
     };
     let head = format!(
-        "{} ({}, {responses})\n{} intervals of {}, {} with requests; compared by {}; seed {}\n",
+        "{} ({}, {responses})\n{} intervals of {}, {} with requests; {}; seed {}\n",
         report.trace,
         report.format,
         report.intervals,
         seconds(report.interval_s),
         report.intervals_with_requests,
-        report.features,
+        report.features.as_ref().map_or("drawn by lot".into(), |features| format!("compared by {features}")),
         report.seed,
     );
     [head, representatives(report).to_string(), lead(report) + "\n", ways(report).to_string() + &phases(report)]
@@ -37,17 +37,23 @@ pub fn lead(report: &Report) -> String {
     );
     let estimate = match (report.estimate_mean_response_s, report.true_mean_response_s, report.error) {
         (Some(estimate), Some(truth), Some(error)) => format!(
-            "Estimated mean response time {}, true {}: an error of {}.",
+            "Estimated mean response time {}{}, true {}: an error of {}.",
             seconds(estimate),
+            report.half_width_s.map(|half| within(half, estimate)).unwrap_or_default(),
             seconds(truth),
             percent(error)
         ),
         (None, None, _) => {
-            "The trace has no response times to estimate their mean from: a replay of the plan measures them.".into()
+            let expected = report.expected_error.map(|error| {
+                format!(" Its estimate is expected to be off by {} at most, with a confidence of 95 %.", percent(error))
+            });
+            let silent =
+                "The trace has no response times to estimate their mean from: a replay of the plan measures them.";
+            format!("{silent}{}", expected.unwrap_or_default())
         }
         _ => "The representatives' response times are not known: a replay of the plan measures them.".into(),
     };
-    let end = match report.k == MOST_CLUSTERS {
+    let end = match report.rule.is_some() && report.k == MOST_CLUSTERS {
         true => " More than so many clusters are not tried: the criterion may be better beyond.",
         false => "",
     };
@@ -62,7 +68,7 @@ pub fn representatives(report: &Report) -> Table {
             chosen.index.to_string(),
             Nanos((chosen.begin_s * 1e9).round() as u64).exact(),
             chosen.requests.to_string(),
-            format!("{} ({})", chosen.weight, percent(chosen.weight as f64 / report.requests as f64)),
+            format!("{:.0} ({})", chosen.weight, percent(chosen.weight as f64 / report.requests as f64)),
             optional(chosen.mean_response_s, seconds),
         ]);
     }
@@ -72,6 +78,15 @@ pub fn representatives(report: &Report) -> Table {
 /// The rules for k, and systematic sampling.
 pub fn ways(report: &Report) -> Table {
     let mut table = Table::new(["way", "k or samples", "share of time", "estimate", "error"]);
+    if report.way == "drawn" {
+        table.row([
+            "drawn".into(),
+            report.k.to_string(),
+            percent(report.share_of_time),
+            optional(report.estimate_mean_response_s, seconds),
+            optional(report.error, percent),
+        ]);
+    }
     for choice in &report.rules {
         table.row([
             choice.rule.name().into(),

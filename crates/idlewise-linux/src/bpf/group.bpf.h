@@ -10,7 +10,8 @@
 // Whether a group is the one of the settings, or below it.
 static __always_inline int in_group(struct cgroup_subsys_state *css)
 {
-	for (int level = 0; level < LEVELS && css; level++) {
+	// Of 64 bits: an early Linux 5.15 forgets a smaller number that is kept on the stack, and takes the loop for an endless one.
+	for (__u64 level = 0; level < LEVELS && css; level++) {
 		if (css->cgroup->kn->id == settings.group)
 			return 1;
 		css = css->parent;

@@ -21,7 +21,8 @@ static __always_inline int is_work(__u64 number)
 // Whether a group is that of a work, or below one.
 static __always_inline int in_work(struct cgroup_subsys_state *css)
 {
-	for (int level = 0; level < LEVELS && css; level++) {
+	// Of 64 bits: an early Linux 5.15 forgets a smaller number that is kept on the stack, and takes the loop for an endless one.
+	for (__u64 level = 0; level < LEVELS && css; level++) {
 		if (is_work(css->cgroup->kn->id))
 			return 1;
 		css = css->parent;

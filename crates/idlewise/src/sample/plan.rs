@@ -64,6 +64,8 @@ pub struct Part {
     pub weight: f64,
     /// How likely it was to be drawn, where it was.
     pub probability: Option<f64>,
+    /// In which turn, from 0 on.
+    pub turn: Option<u32>,
 }
 
 /// A plan as version 1 wrote it.
@@ -143,6 +145,7 @@ impl SamplingPlan {
                     requests: one.requests,
                     weight: one.weight(),
                     probability: Some(one.probability),
+                    turn: Some(one.turn),
                 })
                 .collect(),
             Chosen::Clusters(clusters) => clusters
@@ -154,6 +157,7 @@ impl SamplingPlan {
                     requests,
                     weight: weight as f64,
                     probability: None,
+                    turn: None,
                 })
                 .collect(),
         }

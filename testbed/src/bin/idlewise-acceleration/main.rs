@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Parser;
 use idlewise::report::percent;
-use idlewise::sample::{Extractor, SamplingPlan, TraceInterval, mean_response, relative_error, weighted_response};
+use idlewise::sample::{Extractor, SamplingPlan, TraceInterval, mean_response, relative_error};
 use idlewise::trace::{Columns, ReadOptions, Request, Trace, open};
 use idlewise::{Bytes, Nanos};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
@@ -67,7 +67,14 @@ fn main() -> anyhow::Result<()> {
     };
     let intervals = as_played(&arguments, &plan, Path::new(&played))?;
     let truth = mean_response(&intervals).context("the replay has response times")?;
-    let step_2 = weighted_response(&intervals, &plan.representatives);
+    let mean = |index: u64| {
+        let at = intervals.binary_search_by_key(&index, |interval| interval.index).ok()?;
+        intervals[at].mean_response()
+    };
+    let parts = plan.parts();
+    let step_2 = plan.estimate(&parts.iter().map(|part| mean(part.index)).collect::<Vec<_>>());
+    let step_2_half = step_2.and_then(|estimate| estimate.half_width_s);
+    let step_2 = step_2.map(|estimate| estimate.mean_response_s);
 
     let disk = emulated(arguments.size)?;
     let (device, cache) = (disk.path().display().to_string(), arguments.device_cache.exact());
@@ -76,13 +83,15 @@ fn main() -> anyhow::Result<()> {
     let weighted = step_3["weighted_response_s"].as_f64();
     table(&serde_json::json!({
         "trace": trace,
-        "k": plan.representatives.len(),
+        "k": parts.len(),
         "share_of_time": step_1["share_of_time"],
         "step_1_error": step_1["error"],
         "true_mean_response_s": truth,
         "step_2_estimate_s": step_2,
+        "step_2_half_width_s": step_2_half,
         "step_2_error": relative_error(step_2, Some(truth)),
         "step_3_estimate_s": weighted,
+        "step_3_half_width_s": step_3["half_width_s"],
         "step_3_error": relative_error(weighted, Some(truth)),
         "elapsed_s": step_3["plan"]["elapsed_s"],
         "speed_up": step_3["plan"]["speed_up"],

@@ -341,10 +341,18 @@ fn lock(events: &Mutex<Vec<Event>>) -> MutexGuard<'_, Vec<Event>> {
 }
 
 fn explain(error: &libbpf_rs::Error) -> String {
+    // The verifier of a kernel refuses a program with EACCES, which is another error of the same kind.
+    let lacks = std::io::Error::from_raw_os_error(libc::EPERM).to_string();
     match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => "loading BPF needs CAP_BPF and CAP_PERFMON (or root)".into(),
-        _ => format!("BPF does not load: {error:#}"),
+        libbpf_rs::ErrorKind::PermissionDenied if format!("{error:#}").contains(&lacks) => {
+            "loading BPF needs CAP_BPF and CAP_PERFMON (or root)".into()
+        }
+        _ => format!("BPF does not load on Linux {} (5.15 is needed): {error:#}", kernel()),
     }
+}
+
+fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 /// libbpf would print a page about each failure; the error says what matters.

@@ -78,7 +78,9 @@ impl Fleet {
         let hours = "an hour to 100 days";
         check("a span in hours", span / HOUR, (HOUR..=2400 * HOUR).contains(&span), hours)?;
         let mut names = Columns::default();
-        (0..self.volumes).for_each(|number| drop(names.volume_id(&number.to_string())));
+        for number in 0..self.volumes {
+            let _ = names.volume_id(&number.to_string());
+        }
         let mut random = generator(seed);
         let rates = LogNormal::new(0.0, RATES).expect("a positive deviation");
         let rates: Vec<f64> = (0..self.volumes).map(|_| rates.sample(&mut random)).collect();
