@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use idlewise::disk::DiskModel;
 use idlewise::idle::Idleness;
 use idlewise::reliability::{Array, Layout, play};
-use idlewise::tune::{Arrivals, Goal, tune};
+use idlewise::tune::{Arrivals, Goal, TuneError, tune};
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -199,14 +199,25 @@ impl Arguments {
         }
     }
 
-    /// How long a pass takes at this mean slowdown; nothing where that leaves no time for it.
+    /// How long a pass takes at this mean slowdown, on the mean of the disks: each is tuned by itself. Nothing where that leaves one of them
+    /// no time for it.
     fn tuned(&self, mean: Nanos, disks: &[Idleness], model: &DiskModel) -> anyhow::Result<Option<f64>> {
         let progress = Progress::new("tuning");
         let goal = Goal::new(mean, self.max_slowdown);
-        let plan = tune(disks, model, &goal, Arrivals::Recorded, &|done| progress.share(done))?;
-        let span_s: f64 = disks.iter().map(|disk| disk.span().as_secs_f64()).sum();
-        let rate = plan.outcome.scrubbed.0 as f64 / span_s;
-        Ok((rate > 0.0).then(|| self.drives.capacity.0 as f64 / rate))
+        let mut sum_s = 0.0;
+        for (done, disk) in disks.iter().enumerate() {
+            let share = |part: f64| progress.share((done as f64 + part) / disks.len() as f64);
+            let plan = match tune(std::slice::from_ref(disk), model, &goal, Arrivals::Recorded, &share) {
+                Err(TuneError::NoIdleTime) => return Ok(None),
+                other => other?,
+            };
+            let rate = plan.outcome.scrubbed.0 as f64 / disk.span().as_secs_f64();
+            if rate <= 0.0 || !rate.is_finite() {
+                return Ok(None);
+            }
+            sum_s += self.drives.capacity.0 as f64 / rate;
+        }
+        Ok((!disks.is_empty()).then(|| sum_s / disks.len() as f64))
     }
 
     fn row(&self, goal: Option<Nanos>, pass_s: Option<f64>) -> Row {

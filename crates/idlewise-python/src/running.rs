@@ -138,6 +138,12 @@ pub fn run<T: Send + 'static>(
 /// thread that comes back to Python, would end the process by a signal.
 #[pyfunction]
 pub fn end_all(py: Python) -> PyResult<()> {
+    // SAFETY: this thread is attached to the interpreter, which lives.
+    let interpreter = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
+    if interpreter != 0 {
+        // A sub-interpreter ends alone: others go on.
+        return Ok(());
+    }
     ENDS.store(true, Ordering::Relaxed);
     loop {
         let all = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);

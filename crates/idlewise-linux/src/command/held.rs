@@ -79,13 +79,14 @@ impl Held {
     /// # Errors
     /// If they are not there, or can be held in no way.
     pub fn new(whose: &Whose, guard: Command) -> io::Result<Self> {
-        whose.check()?;
-        let mut guard = Guard::start(guard)?;
         let hierarchy = Hierarchy::find();
+        // Before it is looked whether somebody holds it: that may be a run that was killed.
         left::release();
         if let Ok(hierarchy) = &hierarchy {
             release_left(hierarchy);
         }
+        whose.check()?;
+        let mut guard = Guard::start(guard)?;
         let group = hierarchy.and_then(|hierarchy| match whose {
             Whose::Command => Cgroup::create(hierarchy.of_process("self")?),
             Whose::Process(process) => Cgroup::create(hierarchy.of_process(&process.pid.to_string())?),

@@ -11,6 +11,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::{Array, Content, Gate, Judged, Md, OWNERS, Unasked};
+use crate::apart;
 use crate::device::{Device, numbers};
 use crate::memory::Buffer;
 
@@ -44,6 +45,9 @@ impl Part {
     }
 }
 
+/// Bytes that are read to see whether a disk answers: a multiple of any block.
+const FIRST: usize = 4096;
+
 /// The owners of a device.
 #[derive(Default)]
 pub struct Found {
@@ -66,6 +70,11 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
     for (range, part) in device.parts() {
         let Ok(disk) = device.file.try_clone() else { continue };
         let number = numbers(&Path::new("/sys/class/block").join(&part));
+        // Whoever looks for an owner reads, and of a disk that hangs nobody would ever come back.
+        if apart::read_at(&disk, range.start, FIRST).is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            found.passed.push((part, "content", "the disk does not answer".into()));
+            continue;
+        }
         let part = Part { disk, range: range.clone(), name: part, number, gate: found.gate.clone() };
         for owner in OWNERS.iter().filter(|owner| name.is_none_or(|name| name == owner.name)) {
             match (owner.open)(&part) {

@@ -19,7 +19,7 @@ use idlewise::registry::{Named, Registry};
 
 pub use found::{Found, Part, find};
 pub use gate::Gate;
-pub use md::{Array, Fit, Md};
+pub use md::{Array, Fit, Md, geometry};
 
 /// The owner that judges nothing.
 pub const ALLOCATION: &str = "allocation";

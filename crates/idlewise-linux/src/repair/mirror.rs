@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use rustix::io::Errno;
 
 use super::alike::{Content, alike};
+use super::superblock::Noted;
 use super::{Fate, Outcome, RepairError, RepairLog, each, note};
 use crate::device::{Device, DeviceError};
 use crate::memory::Buffer;
@@ -74,6 +75,8 @@ pub fn check_mirror(device: &Device, mirror: &Device, bad: &[BadBlocks]) -> Resu
     if !device.block.is_multiple_of(mirror.block) {
         return Err(no_mirror(format!("its blocks of {} bytes are larger", mirror.block)));
     }
+    let noted = |device: &Device| Noted::on(device, &device.file);
+    Noted::may_mirror(noted(device), noted(mirror)).map_err(no_mirror)?;
     let block = u64::from(device.block);
     let (mut here, mut there) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
     let mut compare = |lba: u64| {

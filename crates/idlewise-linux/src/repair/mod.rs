@@ -6,6 +6,7 @@ mod log;
 mod md;
 mod mirror;
 mod owner;
+mod superblock;
 
 pub use log::RepairLog;
 pub use md::{check_array, through_array, through_members};

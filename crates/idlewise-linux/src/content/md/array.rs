@@ -12,10 +12,25 @@ use crate::device::Device;
 
 const SECTOR: u64 = 512;
 
+/// What decides where data lie, which a reshape changes.
+const GEOMETRY: [&str; 5] = ["level", "raid_disks", "layout", "chunk_size", "component_size"];
+
+/// How a device lays out its data on members, in words that are others after a reshape; nothing of what is no array.
+pub fn geometry(device: &Device) -> Option<String> {
+    let name = device.name();
+    let folder = Folder(Path::new("/sys/block").join(&name).join("md"));
+    match Mapped::of(device.disk_numbers()).filter(|_| name.starts_with("dm-")) {
+        Some(mapped) => Some(format!("{:?}", mapped.table().ok()?)),
+        None => folder.0.exists().then(|| folder.geometry()),
+    }
+}
+
 /// An array whose members hold its data more than once, or with parity.
 #[derive(Debug)]
 pub struct Array {
     kept_by: KeptBy,
+    /// How it was laid out when it was first looked at.
+    geometry: String,
     /// How the data lie on the members.
     pub layout: Layout,
     /// How much of each member it uses.
@@ -66,7 +81,8 @@ impl Array {
         let size = folder.number("component_size")?.checked_mul(1024).ok_or("its size is no number")?;
         let layout = Layout::new(level, number, disks, chunk, size)?;
         let members = (0..disks).map(|place| folder.member(place)).collect::<Result<_, _>>()?;
-        Ok(Self::new(layout, size, members, KeptBy::Md(folder)))
+        let geometry = folder.geometry();
+        Ok(Self::new(layout, size, members, (KeptBy::Md(folder), geometry)))
     }
 
     fn of_mapper(mapped: Mapped) -> Result<Self, String> {
@@ -78,13 +94,14 @@ impl Array {
             Ok(Member { device, begin: 0 })
         };
         let members = table.members.iter().map(member).collect::<Result<_, String>>()?;
-        Ok(Self::new(layout, table.size, members, KeptBy::Mapper(mapped)))
+        let geometry = format!("{table:?}");
+        Ok(Self::new(layout, table.size, members, (KeptBy::Mapper(mapped), geometry)))
     }
 
     /// Of whole blocks: what is left behind the last one cannot be read directly.
-    fn new(layout: Layout, size: u64, members: Vec<Member>, kept_by: KeptBy) -> Self {
+    fn new(layout: Layout, size: u64, members: Vec<Member>, (kept_by, geometry): (KeptBy, String)) -> Self {
         let block = members.iter().map(|member| u64::from(member.device.block)).max().unwrap_or(SECTOR);
-        Self { layout, size: Bytes(layout.surface(size) / block * block), members, kept_by }
+        Self { layout, size: Bytes(layout.surface(size) / block * block), members, kept_by, geometry }
     }
 
     /// Where one of its members is known not to be readable, so that who keeps the array reads another there; as far as that is told.
@@ -102,7 +119,7 @@ impl Array {
         }
     }
 
-    /// Whether its members are those that they were, and all there.
+    /// Whether its members are those that they were, all there, and its data lie on them as they did.
     ///
     /// # Errors
     /// What has changed.
@@ -111,14 +128,15 @@ impl Array {
             KeptBy::Md(folder) => {
                 folder.is_usual()?;
                 let same = |(place, member): (usize, &Member)| {
-                    folder.name_of(place).is_ok_and(|name| name == member.device.name())
+                    let begin = folder.number(&format!("rd{place}/offset")).ok().and_then(|at| at.checked_mul(SECTOR));
+                    begin == Some(member.begin) && folder.name_of(place).is_ok_and(|name| name == member.device.name())
                 };
-                self.members.iter().enumerate().all(same)
+                folder.geometry() == self.geometry && self.members.iter().enumerate().all(same)
             }
             KeptBy::Mapper(mapped) => {
                 mapped.is_usual()?;
-                let numbers: Option<Vec<_>> = self.members.iter().map(|member| member.device.numbers()).collect();
-                Some(mapped.table()?.members) == numbers
+                let (table, numbers) = (mapped.table()?, self.members.iter().map(|member| member.device.numbers()));
+                format!("{table:?}") == self.geometry && Some(table.members) == numbers.collect()
             }
         };
         if same { Ok(()) } else { Err("its members have changed".into()) }
@@ -151,6 +169,10 @@ impl Folder {
             return Err("it has a member that is written behind the others".into());
         }
         Ok(())
+    }
+
+    fn geometry(&self) -> String {
+        GEOMETRY.map(|file| self.read(file).unwrap_or_default()).join(" ")
     }
 
     fn name_of(&self, place: usize) -> Result<String, String> {

@@ -25,7 +25,7 @@ use xxhash_rust::xxh64::Xxh64;
 use super::{Content, DIFFERS, Judged, Suspect, Unasked};
 use crate::device::verify::MemberPlace;
 use crate::memory::Buffer;
-pub use array::{Array, Member};
+pub use array::{Array, Member, geometry};
 use layout::{Level, Place};
 use parity::{Wrong, add, syndromes, wrong};
 

@@ -23,6 +23,7 @@ use second_look::SecondLook;
 use super::lane::{Lane, TICK};
 use super::spent::Spent;
 use super::{Checkpoint, Doing, Pacing, Progress, Report, ScrubError, State};
+use crate::content::geometry;
 use crate::device::verify::Fault;
 use crate::monitor::now;
 
@@ -81,6 +82,8 @@ pub struct Run<'r, 'a> {
     /// Why the last one could not be saved.
     unsaved: Option<String>,
     failure: Option<String>,
+    /// How data lay on the members of an array when the run began.
+    geometry: Option<String>,
 }
 
 impl<'r, 'a> Run<'r, 'a> {
@@ -97,6 +100,7 @@ impl<'r, 'a> Run<'r, 'a> {
         let left = checkpoint.left().clone();
         let narrowing = Narrowing::new(lane.device.block, lane.device.size, checkpoint.errors(), &left);
         let longest = lane.device.most_in_service();
+        let device = lane.device;
         let (began, settled) = (now(), Settled { place: order.place(), left });
         Self {
             lane,
@@ -127,6 +131,7 @@ impl<'r, 'a> Run<'r, 'a> {
             saved: began,
             unsaved: None,
             failure: None,
+            geometry: geometry(device),
         }
     }
 
@@ -157,6 +162,12 @@ impl<'r, 'a> Run<'r, 'a> {
         {
             let (was, is) = (self.lane.device.size, size);
             self.failure = Some(format!("the device grew from {was} to {is}: what is new has not been read yet"));
+            state = State::Interrupted;
+        }
+        if state == State::Complete && geometry(self.lane.device) != self.geometry {
+            let why = "the array was reshaped meanwhile, and its data lie elsewhere now: the next run begins at the beginning";
+            self.failure = Some(why.into());
+            self.settled = Settled::default();
             state = State::Interrupted;
         }
         self.save(state, Doing::IdleWait);

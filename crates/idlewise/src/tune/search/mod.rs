@@ -5,7 +5,7 @@ mod judge;
 mod one_size;
 
 use std::cmp::Reverse;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -26,6 +26,8 @@ const FEW_IN_ALL: usize = 2048;
 const NEAR: f64 = 0.98;
 /// What the first wait of a coarse search scrubs, of what the waits before it do at least.
 const COARSELY: f64 = 0.9;
+/// Sizes that are searched side by side.
+const WAVE: usize = 8;
 
 /// Finds the request size and idle wait that scrub fastest while the slowdown stays within the goal.
 ///
@@ -78,7 +80,7 @@ pub fn tune_for(
         Arrivals::AnyMoment => (16_384, 128),
     };
     let plan = if intervals <= many {
-        best(tuned(disks, model, goal, arrivals, &Enough::new(coarsely, 1.0), progress))
+        best(tuned(disks, model, goal, arrivals, Enough::new(coarsely, 1.0), progress))
     } else {
         from_part(disks, model, goal, arrivals, (stretches, many), progress)
     };
@@ -100,7 +102,7 @@ fn from_part(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Option<Plan> {
     let part = sample(disks, stretches, many);
-    let near = tuned(&part, model, goal, arrivals, &Enough::new(Bytes(0), NEAR), &|done| progress(done / 4.0));
+    let near = tuned(&part, model, goal, arrivals, Enough::new(Bytes(0), NEAR), &|done| progress(done / 4.0));
     let most = near.iter().map(|plan| plan.outcome.scrubbed.0).max().unwrap_or(0) as f64;
     let mut near: Vec<Plan> = near.into_iter().filter(|plan| plan.outcome.scrubbed.0 as f64 >= NEAR * most).collect();
     if most == 0.0 {
@@ -117,26 +119,48 @@ fn from_part(
 }
 
 /// Bytes below which a size is given up.
+#[derive(Clone, Copy)]
 struct Enough {
-    bytes: AtomicU64,
+    bytes: u64,
     /// Share of the best found that is enough.
     near: f64,
 }
 
 impl Enough {
     fn new(least: Bytes, near: f64) -> Self {
-        Self { bytes: AtomicU64::new(least.0), near }
+        Self { bytes: least.0, near }
     }
 
-    fn found(&self, outcome: &Outcome) {
-        let own = outcome.scrubbed.0;
-        let near = if self.near < 1.0 { (self.near * own as f64) as u64 } else { own };
-        self.bytes.fetch_max(near, Ordering::Relaxed);
+    /// The same where so much was found.
+    fn raised(self, found: Bytes) -> Self {
+        let near = if self.near < 1.0 { (self.near * found.0 as f64) as u64 } else { found.0 };
+        Self { bytes: self.bytes.max(near), ..self }
     }
 
-    fn is(&self, bytes: Bytes) -> bool {
-        bytes.0 >= self.bytes.load(Ordering::Relaxed)
+    fn is(self, bytes: Bytes) -> bool {
+        bytes.0 >= self.bytes
     }
+}
+
+/// Works on sizes in parallel, and tells what each found: by what those of the waves before it found others are given up. A wave is as long
+/// whatever the number of threads is, so that the plan is the same.
+fn in_waves<T: Send, R: Send>(
+    mut sizes: Vec<T>,
+    enough: &mut Enough,
+    work: impl Fn(T, Enough) -> (R, Option<Outcome>) + Sync,
+) -> Vec<R> {
+    let mut done = Vec::new();
+    while !sizes.is_empty() {
+        let rest = sizes.split_off(sizes.len().min(WAVE));
+        let bound = *enough;
+        let wave: Vec<_> = sizes.into_par_iter().map(|size| work(size, bound)).collect();
+        for (result, found) in wave {
+            *enough = found.map_or(*enough, |found| enough.raised(found.scrubbed));
+            done.push(result);
+        }
+        sizes = rest;
+    }
+    done
 }
 
 /// The best plan of each size, without those whose throughput is not enough.
@@ -145,32 +169,35 @@ fn tuned(
     model: &DiskModel,
     goal: &Goal,
     arrivals: Arrivals,
-    enough: &Enough,
+    mut enough: Enough,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<Plan> {
-    let sizes = model.sizes(goal.max_slowdown);
+    let mut sizes: Vec<_> = (0u64..).zip(model.sizes(goal.max_slowdown)).collect();
+    // Small, large and middling ones soon.
+    sizes.sort_by_key(|(number, _)| number.reverse_bits());
     let (few, done) = (sample(disks, FEW, FEW_IN_ALL), AtomicUsize::new(0));
     // All sizes take part in each of the three searches.
-    let step = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / (3 * sizes.len()) as f64);
-    let coarse = sizes.par_iter().map(|&(size, _)| {
+    let steps = 3 * sizes.len();
+    let step = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / steps as f64);
+    let mut coarse = in_waves(sizes, &mut enough, |(_, (size, _)), enough| {
         let search = Search::new(disks, model, goal, arrivals, size).beginning(&few);
         let (limit, found) = search.coarse(enough);
         step();
-        (search, limit, found)
+        ((search, limit, found), found.map(|found| found.outcome))
     });
-    let coarse: Vec<_> = coarse.collect();
-    let close = coarse.into_par_iter().map(|(search, limit, found)| {
+    coarse.sort_by_key(|(.., found)| Reverse(found.map(|found| found.outcome.scrubbed)));
+    let mut close = in_waves(coarse, &mut enough, |(search, limit, found), enough| {
         let closer = if arrivals == Arrivals::Recorded { search.proposed(&few, limit, enough) } else { None };
         step();
-        (search, closer.or(found))
+        ((search, closer.or(found)), closer.map(|closer| closer.outcome))
     });
-    let close: Vec<_> = close.collect();
-    let fine = close.into_par_iter().filter_map(|(search, found)| {
+    close.sort_by_key(|(_, found)| Reverse(found.map(|found| found.outcome.scrubbed)));
+    let fine = in_waves(close, &mut enough, |(search, found), enough| {
         let plan = found.and_then(|found| search.smallest_wait(found, enough));
         step();
-        plan
+        (plan, plan.map(|plan| plan.outcome))
     });
-    fine.collect()
+    fine.into_iter().flatten().collect()
 }
 
 fn best(plans: Vec<Plan>) -> Option<Plan> {
@@ -222,6 +249,20 @@ mod tests {
     fn a_goal_of_no_slowdown_at_all_is_kept() {
         let plan = tuned(&disk([5 * MS, 70 * MS, 900 * MS]), &goal(0, 50)).unwrap();
         assert_eq!(plan.outcome.delay_sum, TotalTime::ZERO);
+    }
+
+    /// Whoever is done first decides nothing: with long and short intervals mixed, throughput rises and falls with the wait.
+    #[test]
+    fn a_plan_does_not_depend_on_the_number_of_threads() {
+        let disk = disk((0..20_000u64).map(|k| 200_000 + k * k % 7_919 * 1_700 + k % 97 * 40_000));
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| [500, 1_000, 3_000].map(|mean_us| tuned(&disk, &goal(mean_us, 50)).unwrap()))
+        };
+        let one = with(1);
+        for threads in [2, 8, 2, 8] {
+            assert_eq!(with(threads), one, "{threads} threads");
+        }
     }
 
     /// Idle times in multiples of a 15.625 ms tick: 192 KiB (6.25 ms) fits it 2.5 times, so the slowdown rises and falls

@@ -49,7 +49,7 @@ pub(super) struct Found {
     /// What the one before it scrubs: no wait between them scrubs more.
     most: Bytes,
     wait: u64,
-    outcome: Outcome,
+    pub outcome: Outcome,
 }
 
 impl<'a> Search<'a> {
@@ -75,13 +75,11 @@ impl<'a> Search<'a> {
     }
 
     /// The plan with the smallest wait that keeps the goal before the one found; `None` if it cannot be enough.
-    pub fn smallest_wait(&self, found: Found, enough: &Enough) -> Option<Plan> {
+    pub fn smallest_wait(&self, found: Found, enough: Enough) -> Option<Plan> {
         if !enough.is(found.most) {
             return None;
         }
-        let plan = self.plan(self.refined(self.refined(found, FINE), FINE));
-        enough.found(&plan.outcome);
-        Some(plan)
+        Some(self.plan(self.refined(self.refined(found, FINE), FINE)))
     }
 
     /// The plan with the smallest wait that keeps the goal around a wait that nearly does.
@@ -124,7 +122,7 @@ impl<'a> Search<'a> {
     }
 
     /// The first wait in growing steps that keeps the goal, or at which the throughput is not enough: then nothing.
-    pub fn coarse(&self, enough: &Enough) -> (u64, Option<Found>) {
+    pub fn coarse(&self, enough: Enough) -> (u64, Option<Found>) {
         let mut waits = self.judge.waits(self.disks);
         let (mut failed, mut most, mut wait) = (self.shortest, Bytes(u64::MAX), self.shortest);
         loop {
@@ -133,7 +131,6 @@ impl<'a> Search<'a> {
                 return (wait, None);
             }
             if cost.is_within(&self.allowed) {
-                enough.found(&outcome);
                 return (wait, Some(Found { failed, most, wait, outcome }));
             }
             (failed, most) = (wait, outcome.scrubbed);
@@ -142,7 +139,7 @@ impl<'a> Search<'a> {
     }
 
     /// The first wait below `limit` that keeps the goal, of those that the sample proposes.
-    pub fn proposed(&self, few: &[Idleness], limit: u64, enough: &Enough) -> Option<Found> {
+    pub fn proposed(&self, few: &[Idleness], limit: u64, enough: Enough) -> Option<Found> {
         // What so many intervals do need not be asked of all of them again.
         let few_are_all = count(few) == count(self.disks);
         let (mut few, mut all) = (self.judge.waits(few), self.judge.waits(self.disks));
@@ -174,7 +171,6 @@ impl<'a> Search<'a> {
                             return None;
                         }
                         if cost.is_within(&self.allowed) {
-                            enough.found(&outcome);
                             return Some(Found { failed, most, wait, outcome });
                         }
                         ratio = cost.over(&guess);
@@ -209,7 +205,7 @@ impl<'a> Search<'a> {
     }
 
     /// The first wait below `limit`, about, whose throughput is not enough.
-    fn not_enough(&self, limit: u64, enough: &Enough) -> u64 {
+    fn not_enough(&self, limit: u64, enough: Enough) -> u64 {
         let waits = self.judge.waits(self.disks);
         let (mut low, mut high) = (0, limit);
         while high - low > self.resolution.max(high / CLOSE) {
