@@ -149,6 +149,11 @@ fn redundancy_repairs_and_privileges_are_few() {
     let unjudged = goes.json()["content"]["unjudged_bytes"].as_u64().unwrap();
     assert_eq!((goes.exit, gone), (1, "1"), "{goes:?}");
     assert!(unjudged > 1 << 20 && goes.errors.contains("it lacks members"), "{goes:?}");
+    // A pass over an array that was reshaped meanwhile is not over.
+    let reshaped = steps["reshaped"].json();
+    assert_eq!((steps["reshaped"].exit, &reshaped["state"]), (4, &"interrupted".into()), "{reshaped}");
+    assert!(reshaped["failure"].as_str().unwrap().contains("was reshaped") && bad(&reshaped).is_empty(), "{reshaped}");
+    assert_eq!(reshaped["verified_bytes"], 0, "the next run begins at the beginning: {reshaped}");
     // A killed repair leaves a check that stands at its limit, and a note: the next scrub puts it back. Without a note it is nobody's.
     let said = |name: &str| (steps[name].exit, steps[name].output.split_whitespace().collect::<Vec<_>>());
     let unknown = &steps["md-stands-unknown"];

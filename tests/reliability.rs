@@ -232,6 +232,28 @@ fn an_array_is_scrubbed_as_tune_says() {
     assert_eq!(row["rebuild_s"], row["pass_s"]);
 }
 
+/// The slow disks decide how long a pass takes: one plan for all would be that of the quick ones.
+#[test]
+fn each_disk_of_an_array_has_a_pass_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |name: &str, arguments: &[&str]| {
+        let path = folder.path().join(name).display().to_string();
+        let output = run(&[&["trace", "synth", "--format", "msr", "--out", &path], arguments].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        path
+    };
+    let busy = made("busy.csv", &["--idle-mean", "3ms", "--requests", "20000"]);
+    let calm = made("calm.csv", &["--idle-mean", "2s", "--requests", "30"]);
+    let text = std::fs::read_to_string(&calm).unwrap().replace(",synthetic,", ",calm,");
+    std::fs::write(&calm, text).unwrap();
+    let pass = |traces: &[&str]| {
+        let options = ["--disk", "nearline", "--goals", "1ms", "--json"];
+        number(&json(&[&["array", "raid6:10"], traces, &options[..]].concat())["rows"][1]["pass_s"])
+    };
+    let (alone, other, both) = (pass(&[&busy]), pass(&[&calm]), pass(&[&busy, &calm]));
+    assert!((both / ((alone + other) / 2.0) - 1.0).abs() < 1e-9, "{alone} {other} {both}");
+}
+
 #[test]
 fn what_is_no_array_is_said() {
     for (arguments, said) in [

@@ -57,6 +57,8 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     let folder = tempfile::tempdir().unwrap();
     let disk = |kind: &str, name: &str, bad: &str| format!("{kind}:{}{bad}", folder.path().join(name).display());
     let mut command = Command::new(root.join("testbed/vm/vm.sh"));
+    // All disks of a script lie in its memory.
+    command.env("VM_MEMORY", "640");
     for program in [idlewise.to_str().unwrap(), fault_disk.to_str().unwrap(), "dmsetup", "setpriv"] {
         command.args(["-b", program]);
     }

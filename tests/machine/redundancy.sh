@@ -92,6 +92,20 @@ until echo remove > "$state"; do sleep 0.1; done) 2>/dev/null &
 step member-goes idlewise scrub /dev/md3 --request-size 64KiB --idle-wait 1ms --state-dir /tmp/states --json --quiet
 step member-gone cat /sys/block/md3/md/degraded
 
+# An array that gets a place for a third member while it is scrubbed: the pass is not over, and the next one begins anew.
+dd if=/dev/urandom of=/tmp/grows.img bs=1M count=4 2>/dev/null
+cp /tmp/grows.img /tmp/grown.img
+fault_disk grows --cache 150ms
+grows=$disk
+fault_disk grown --cache 150ms
+raid1 md4 3968 "$grows" "$disk"
+(for _ in $(seq 60); do
+    idlewise status /dev/md4 --state-dir /tmp/states 2>/dev/null | grep -q running && break
+    sleep 1
+done
+until echo 3 > /sys/block/md4/md/raid_disks; do sleep 0.1; done) 2>/dev/null &
+step reshaped idlewise scrub /dev/md4 --request-size 64KiB --idle-wait 1ms --state-dir /tmp/states --json --quiet
+
 # md's own check is waited for; it comes after the repair, as it would have done its work.
 echo 200 > /sys/block/md0/md/sync_speed_max
 echo check > /sys/block/md0/md/sync_action
