@@ -1,10 +1,12 @@
 //! Makes docs/results.md from the traces in the folder IDLEWISE_TRACES: `make tables`. It takes some minutes. Without IDLEWISE_WRITE_DOCS
-//! it only fits the drives, and shows that table.
+//! it only fits the drives and samples traces, and shows those tables.
 
 #[path = "tables/drives.rs"]
 mod drives;
 #[path = "tables/dsn2008.rs"]
 mod dsn2008;
+#[path = "tables/sampling.rs"]
+mod sampling;
 #[path = "tables/traces.rs"]
 mod traces;
 
@@ -34,10 +36,11 @@ fn main() {
         println!("SKIPPED: IDLEWISE_TRACES does not name a folder of traces");
         return;
     };
-    let mut drives = String::new();
-    drives::table(&mut drives, Path::new(&folder));
+    let mut measured = String::new();
+    sampling::table(&mut measured, Path::new(&folder));
+    drives::table(&mut measured, Path::new(&folder));
     if std::env::var_os("IDLEWISE_WRITE_DOCS").is_none() {
-        println!("{drives}");
+        println!("{measured}");
         return;
     }
     let model = DiskModel::ultrastar_15k450();
@@ -48,7 +51,7 @@ fn main() {
     };
     let traces: Vec<(&str, Vec<Idleness>)> = traces::TRACES.into_iter().map(load).collect();
     let mut text = String::from(
-        "# Results\n\nMade by `make tables`. All but the last table is simulated, with the times of the Hitachi Ultrastar 15K450 of DSN 2012 \
+        "# Results\n\nMade by `make tables`. All but the last two tables are simulated, with the times of the Hitachi Ultrastar 15K450 of DSN 2012 \
          and a maximum slowdown of 50 ms. Traces: see the tests' folder; where a trace has no response times, that disk serves \
          it first come first served.\n",
     );
@@ -56,7 +59,7 @@ fn main() {
     pairs(&mut text, &model);
     dsn2008::tables(&mut text, &model);
     held_out(&mut text, &traces, &model);
-    text.push_str(&drives);
+    text.push_str(&measured);
     std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md"), text).expect("docs/ can be written");
 }
 

@@ -68,7 +68,7 @@ pub fn representatives(report: &Report) -> Table {
             chosen.index.to_string(),
             Nanos((chosen.begin_s * 1e9).round() as u64).exact(),
             chosen.requests.to_string(),
-            format!("{:.0} ({})", chosen.weight, percent(chosen.weight as f64 / report.requests as f64)),
+            format!("{:.0} ({})", chosen.weight, percent(chosen.weight / report.requests as f64)),
             optional(chosen.mean_response_s, seconds),
         ]);
     }

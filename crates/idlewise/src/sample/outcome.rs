@@ -137,13 +137,7 @@ struct ByWay {
 
 fn drawn(intervals: &[TraceInterval], amount: Amount, settings: &Settings) -> Option<ByWay> {
     let draw = Draw::of(intervals, settings.interval, amount, settings.seed)?;
-    let mean = |index: u64| {
-        let at = intervals.binary_search_by_key(&index, |interval| interval.index).ok()?;
-        intervals[at].mean_response()
-    };
-    let means: Vec<_> = draw.intervals.iter().map(|one| mean(one.index)).collect();
-    let requests = intervals.iter().map(|interval| interval.requests).sum();
-    let estimate = draw.estimate(requests, &means);
+    let estimate = draw.as_recorded(intervals);
     Some(ByWay {
         count: draw.intervals.len(),
         expected_error: Some(draw.expected_error()),

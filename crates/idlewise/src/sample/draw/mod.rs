@@ -137,13 +137,27 @@ impl Draw {
         Some(Estimate { mean_response_s: whole / requests, half_width_s: Some(half) })
     }
 
+    /// What the response times that the trace itself has say of all that it has; none where it has none.
+    pub(super) fn as_recorded(&self, intervals: &[TraceInterval]) -> Option<Estimate> {
+        let recorded = intervals.iter().map(|interval| interval.responses).sum();
+        let of = |one: &Drawn| {
+            let at = intervals.binary_search_by_key(&one.index, |interval| interval.index).ok()?;
+            let interval = &intervals[at];
+            Some((Drawn { requests: interval.responses, ..*one }, interval.mean_response().unwrap_or(0.0)))
+        };
+        let (known, means): (Vec<_>, Vec<_>) = self.intervals.iter().filter_map(of).unzip();
+        let means: Vec<_> = means.into_iter().map(Some).collect();
+        let draw = Self { prior: self.prior, intervals: known };
+        draw.estimate(recorded, &means).filter(|_| recorded > 0)
+    }
+
     /// Whether it makes sense; else what does not.
     pub(super) fn check(&self) -> Result<(), String> {
         if !self.prior.is_finite() || self.prior < 0.0 {
             return Err("prior must be zero or more".into());
         }
         for one in &self.intervals {
-            if !(one.probability > 0.0 && one.probability <= 1.0) || !one.weight().is_finite() {
+            if !(one.probability > 0.0 && one.probability <= 1.0 && one.weight().is_finite()) {
                 return Err(format!("interval {} must have a probability above 0, and of 1 at most", one.index));
             }
         }
@@ -213,6 +227,13 @@ mod tests {
         assert_eq!(Draw::of(&all, LENGTH, Amount::Error(1e9), 1).unwrap().intervals.len(), 1);
         let draw = Draw::of(&all, LENGTH, Amount::Intervals(2), 1).unwrap();
         assert_eq!(draw.estimate(45, &[Some(1.0), None]), None, "one was not measured");
+        // What a trace has no response times of does not count.
+        let mut some = all;
+        (some[1].responses, some[1].response_sum) = (0, TotalTime::ZERO);
+        let known = Draw::of(&some, LENGTH, Amount::Intervals(3), 1).unwrap().as_recorded(&some).unwrap();
+        assert!((known.mean_response_s - 0.02 / 15.0).abs() < 1e-12, "{known:?}");
+        some.iter_mut().for_each(|one| (one.responses, one.response_sum) = (0, TotalTime::ZERO));
+        assert_eq!(Draw::of(&some, LENGTH, Amount::Intervals(3), 1).unwrap().as_recorded(&some), None);
     }
 
     /// Over all starts each interval is drawn as often as its probability says, and the mean of the estimates is what is true.
