@@ -312,6 +312,18 @@ fn root_a_plan_is_played_in_a_fraction_of_the_time() {
     }
     assert!((played["weighted_response_s"].as_f64().unwrap() / (sum / weights) - 1.0).abs() < 1e-6, "{played}");
     assert!(played["plan"]["speed_up"].as_f64().unwrap() > 2.0, "{played}");
+    // Drawn by lot: each stands for the requests that it would be drawn for, and it is said how far off that may be.
+    let drawn = bench.folder.path().join("drawn.plan").display().to_string();
+    let sampled = run(&["sample", &trace, "--interval", "500ms", "--intervals", "6", "-o", &drawn]);
+    assert!(sampled.status.success(), "{}", stderr(&sampled));
+    let played = json(&["replay", &drawn, &bench.device, "--device-cache", "128KiB", "--json"]);
+    let segments = played["plan"]["segments"].as_array().unwrap();
+    let of = |segment: &Value| segment["weight"].as_f64().unwrap() * segment["mean_response_s"].as_f64().unwrap();
+    let estimate = played["weighted_response_s"].as_f64().unwrap();
+    assert_eq!(segments.len(), 6, "{played}");
+    assert!((estimate / (segments.iter().map(of).sum::<f64>() / 720.0) - 1.0).abs() < 1e-6, "{played}");
+    let half = played["half_width_s"].as_f64().unwrap();
+    assert!(half > 0.0 && half < estimate, "{played}");
     let other = bench.trace([(0, Op::Read, 0, 4096, 100)].into_iter());
     for (arguments, code, why) in [
         (vec!["replay", &plan, &bench.device], 1, "it is of a trace with 720 requests"),
