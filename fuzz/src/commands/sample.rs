@@ -1,7 +1,9 @@
 //! `sample`: the intervals chosen stand for all, and the plan is the same after it was written and read.
 
 use idlewise::replay::ReplayRun;
-use idlewise::sample::{Extractor, FEATURES, FeatureSet, RULES, SamplingPlan, Settings, TraceInterval, sample};
+use idlewise::sample::{
+    Amount, Extractor, FEATURES, FeatureSet, RULES, SamplingPlan, Settings, TraceInterval, Way, sample,
+};
 use idlewise::{Bytes, Nanos};
 
 use crate::load::{file, time};
@@ -19,35 +21,37 @@ pub fn run(mut from: Unstructured) -> Result<()> {
     }
     // One that is named twice is refused.
     let features: FeatureSet = names.parse().unwrap_or_default();
+    let way = match from.arbitrary()? {
+        None => Way::Clusters { features, rule },
+        Some(true) => Way::Drawn(Amount::Intervals(from.int_in_range(1..=12usize)?)),
+        Some(false) => Way::Drawn(Amount::Error(f64::from(from.int_in_range(1..=100u8)?) / 100.0)),
+    };
     let Some(read) = Read::short(&file(from)?).filter(|read| read.len() <= MOST_REQUESTS) else { return Ok(()) };
     let mut extractor = Extractor::new(interval);
     read.batches.iter().for_each(|batch| extractor.requests(batch));
     let intervals = extractor.finish();
     assert_eq!(intervals.iter().map(|one| one.requests).sum::<u64>(), read.len() as u64);
     intervals.iter().for_each(check);
-    let settings = Settings { interval, features: features.clone(), rule, seed };
-    let outcome = sample(&intervals, &settings, &|_| ()).expect("there are requests");
+    let outcome = sample(&intervals, &Settings { interval, way, seed }, &|_| ()).expect("there are requests");
     assert_eq!(outcome.requests, read.len() as u64);
-    assert!(!outcome.representatives.is_empty());
-    assert!(outcome.representatives.iter().all(|one| one.requests > 0 && one.interval(&intervals).is_some()));
+    assert!(outcome.half_width_s.is_none_or(|half| half.is_finite() && half >= 0.0), "{outcome:?}");
     let columns = read.columns();
     let plan = SamplingPlan {
         version: SamplingPlan::VERSION,
         trace: "fuzzed".into(),
         volume: None,
         interval,
-        features,
-        rule,
         seed,
         requests: outcome.requests,
         span: columns.arrival.last().copied().unwrap_or_default(),
-        representatives: outcome.representatives,
+        chosen: outcome.chosen,
     };
     let again = SamplingPlan::from_toml(&plan.to_toml()).expect("what is written can be read");
     assert_eq!(again, plan);
     let segments = plan.segments();
     let before = |time: Nanos| columns.arrival.partition_point(|arrival| *arrival < time) as u64;
-    for (segment, one) in segments.iter().zip(&plan.representatives) {
+    for (segment, one) in segments.iter().zip(plan.parts()) {
+        assert!(one.requests > 0 && intervals.binary_search_by_key(&one.index, |interval| interval.index).is_ok());
         assert_eq!(before(segment.end) - before(segment.begin), one.requests, "as `replay` checks");
     }
     assert!(ReplayRun::of_segments(&columns, &segments, Bytes(1 << 20)).is_ok());
