@@ -34,7 +34,7 @@ pub struct Arguments {
     #[command(flatten)]
     trace: TraceArguments,
 
-    /// Write the representatives and their weights to a plan, which `idlewise replay` takes
+    /// Write the intervals, and what each stands for, to a plan, which `idlewise replay` takes
     #[arg(short, long, value_name = "PLAN")]
     out: Option<PathBuf>,
 
@@ -70,9 +70,6 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
-
-/// How many intervals are drawn where nobody says it: as many as the paper has clusters at most.
-const DRAWN: usize = 50;
 
 /// A share such as 5% or 0.05.
 fn share(text: &str) -> Result<f64, String> {
@@ -221,8 +218,8 @@ pub fn within(half_width_s: f64, estimate_s: f64) -> String {
 impl Arguments {
     fn way(&self) -> Way {
         if self.rule.is_none() && self.features.is_none() {
-            let count = || Amount::Intervals(self.intervals.map_or(DRAWN, NonZeroUsize::get));
-            return Way::Drawn(self.error.map_or_else(count, Amount::Error));
+            let count = self.intervals.map(|count| Amount::Intervals(count.get()));
+            return Way::Drawn(self.error.map(Amount::Error).or(count).unwrap_or_default());
         }
         Way::Clusters { features: self.features.clone().unwrap_or_default(), rule: self.rule.unwrap_or(Rule::Bic) }
     }
@@ -238,8 +235,7 @@ impl Report {
     ) -> Self {
         let responses: u64 = intervals.iter().map(|interval| interval.responses).sum();
         let shown = |part: Part| {
-            let at = intervals.binary_search_by_key(&part.index, |interval| interval.index).ok()?;
-            let interval = &intervals[at];
+            let interval = TraceInterval::find(intervals, part.index)?;
             Some(Shown {
                 index: part.index,
                 begin_s: part.begin.as_secs_f64(),

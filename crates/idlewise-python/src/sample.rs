@@ -18,9 +18,6 @@ use crate::trace::Trace;
 use crate::units::Time;
 use crate::values::{members, to_python, to_value};
 
-/// How many intervals are drawn where nobody says it.
-const DRAWN: usize = 50;
-
 /// The intervals of a trace to replay, with their weights.
 #[pyclass(frozen, module = "idlewise")]
 pub struct SamplingPlan {
@@ -174,6 +171,6 @@ fn way(intervals: Option<usize>, error: Option<f64>, features: Option<&str>, rul
             Err(value_error("error is above 0 and at most 1, such as 0.05"))
         }
         (_, Some(error)) => Ok(Way::Drawn(Amount::Error(error))),
-        (count, None) => Ok(Way::Drawn(Amount::Intervals(count.unwrap_or(DRAWN)))),
+        (count, None) => Ok(Way::Drawn(count.map(Amount::Intervals).unwrap_or_default())),
     }
 }

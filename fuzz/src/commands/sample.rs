@@ -51,7 +51,7 @@ pub fn run(mut from: Unstructured) -> Result<()> {
     let segments = plan.segments();
     let before = |time: Nanos| columns.arrival.partition_point(|arrival| *arrival < time) as u64;
     for (segment, one) in segments.iter().zip(plan.parts()) {
-        assert!(one.requests > 0 && intervals.binary_search_by_key(&one.index, |interval| interval.index).is_ok());
+        assert!(one.requests > 0 && TraceInterval::find(&intervals, one.index).is_some());
         assert_eq!(before(segment.end) - before(segment.begin), one.requests, "as `replay` checks");
     }
     assert!(ReplayRun::of_segments(&columns, &segments, Bytes(1 << 20)).is_ok());

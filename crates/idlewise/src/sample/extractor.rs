@@ -38,6 +38,11 @@ pub struct TraceInterval {
 }
 
 impl TraceInterval {
+    /// The one with this number, of a trace's intervals in order.
+    pub fn find(intervals: &[Self], index: u64) -> Option<&Self> {
+        intervals.binary_search_by_key(&index, |interval| interval.index).ok().map(|place| &intervals[place])
+    }
+
     /// Mean response time in seconds, if one is known.
     pub fn mean_response(&self) -> Option<f64> {
         (self.responses > 0).then(|| self.response_sum.0 as f64 / self.responses as f64 / 1e9)

@@ -23,7 +23,7 @@ pub struct Representative {
 impl Representative {
     /// Which of a trace's intervals, in order, it is.
     pub fn interval<'a>(&self, intervals: &'a [TraceInterval]) -> Option<&'a TraceInterval> {
-        intervals.binary_search_by_key(&self.index, |interval| interval.index).ok().map(|place| &intervals[place])
+        TraceInterval::find(intervals, self.index)
     }
 }
 

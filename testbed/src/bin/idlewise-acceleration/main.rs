@@ -67,10 +67,7 @@ fn main() -> anyhow::Result<()> {
     };
     let intervals = as_played(&arguments, &plan, Path::new(&played))?;
     let truth = mean_response(&intervals).context("the replay has response times")?;
-    let mean = |index: u64| {
-        let at = intervals.binary_search_by_key(&index, |interval| interval.index).ok()?;
-        intervals[at].mean_response()
-    };
+    let mean = |index: u64| TraceInterval::find(&intervals, index)?.mean_response();
     let parts = plan.parts();
     let step_2 = plan.estimate(&parts.iter().map(|part| mean(part.index)).collect::<Vec<_>>());
     let step_2_half = step_2.and_then(|estimate| estimate.half_width_s);

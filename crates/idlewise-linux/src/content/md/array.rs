@@ -19,10 +19,10 @@ const GEOMETRY: [&str; 5] = ["level", "raid_disks", "layout", "chunk_size", "com
 pub fn geometry(device: &Device) -> Option<String> {
     let name = device.name();
     let folder = Folder(Path::new("/sys/block").join(&name).join("md"));
-    match Mapped::of(device.disk_numbers()).filter(|_| name.starts_with("dm-")) {
-        Some(mapped) => Some(format!("{:?}", mapped.table().ok()?)),
-        None => folder.0.exists().then(|| folder.geometry()),
+    if name.starts_with("dm-") {
+        return Some(format!("{:?}", Mapped::of(device.disk_numbers())?.table().ok()?));
     }
+    folder.0.exists().then(|| folder.geometry())
 }
 
 /// An array whose members hold its data more than once, or with parity.

@@ -9,7 +9,7 @@ mod size;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::TraceInterval;
+use super::{MOST_CLUSTERS, TraceInterval};
 use crate::Nanos;
 use crate::quantiles::student;
 use size::Sizes;
@@ -24,6 +24,13 @@ pub enum Amount {
     Intervals(usize),
     /// As many as it is expected to take for the 95 % interval to reach no further than this share of the estimate.
     Error(f64),
+}
+
+impl Default for Amount {
+    /// As many as the paper has clusters at most.
+    fn default() -> Self {
+        Self::Intervals(MOST_CLUSTERS)
+    }
 }
 
 /// An interval that was drawn.
@@ -141,8 +148,7 @@ impl Draw {
     pub(super) fn as_recorded(&self, intervals: &[TraceInterval]) -> Option<Estimate> {
         let recorded = intervals.iter().map(|interval| interval.responses).sum();
         let of = |one: &Drawn| {
-            let at = intervals.binary_search_by_key(&one.index, |interval| interval.index).ok()?;
-            let interval = &intervals[at];
+            let interval = TraceInterval::find(intervals, one.index)?;
             Some((Drawn { requests: interval.responses, ..*one }, interval.mean_response().unwrap_or(0.0)))
         };
         let (known, means): (Vec<_>, Vec<_>) = self.intervals.iter().filter_map(of).unzip();
