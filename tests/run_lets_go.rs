@@ -169,6 +169,8 @@ fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
         until("taken over", || groups(child.id()).first().is_some_and(|group| members(group).contains(&shell.id())));
         signal(&child, Signal::TSTP);
         until("held", || is_held(shell.id()));
+        // It stops itself after that: to go on before would mean nothing.
+        until("stopped", || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T "));
         // A signal to one that is stopped waits until it goes on.
         if end != Signal::KILL {
             signal(&child, Signal::CONT);
