@@ -33,7 +33,9 @@ fn main() {
          it has no response times, that disk serves it first come first served. The goal is a mean slowdown of 1 ms and a maximum of \
          50 ms. `say` keeps the goal whatever happens. `spend` may allow up to 3 ms where a disk is behind. Four times the deadline is \
          played, from a first start on.\n\nIn each cell: passes that ended in time, of those that were due, and the mean slowdown of the \
-         requests that came while the disk was verified. \"late\" is by how much the latest pass missed its deadline.\n\n\
+         requests that came while the disk was verified. \"late\" is by how much the latest pass missed its deadline. `idlewise simulate \
+         FILE --service --disk-size 30TB --days 56 --config CONFIG` shows one cell with its passes: that is for 14 days, which is the default \
+         of `verify_every`; others stand in the configuration.\n\n\
          | Trace, disk | Behind | 14 days | 30 days | 90 days |\n|---|---|---|---|---|\n",
     );
     for &(name, file) in &traces::TRACES[..OF_MACHINES] {
@@ -59,11 +61,12 @@ fn rows(text: &mut String, name: &str, idleness: Idleness, model: &DiskModel) {
     let mut foreground: Option<Foreground> = None;
     for (word, behind) in [("say", WhenBehind::Say), ("spend", WhenBehind::Spend)] {
         let cells = EVERY_DAYS.map(|every| {
-            let mut wish = Config::default().of(name, Path::new(name)).0;
+            let mut wish = Config::default().of(&idleness.volume, Path::new(&idleness.volume)).0;
             wish.verify_every = Nanos::from_secs(every * 86_400);
             wish.when_behind = behind;
             wish.spend_up_to = (behind == WhenBehind::Spend).then_some(SPEND);
-            let disk = Disk::new(name.into(), SIZE, wish, USUAL);
+            // When a pass begins depends on the name of its disk, so it is that of the command.
+            let disk = Disk::new(idleness.volume.clone(), SIZE, wish, USUAL);
             let foreground =
                 foreground.get_or_insert_with(|| Foreground::new(idleness.clone(), model.clone(), disk.goal()));
             let played = play(&disk, foreground, 4 * every as u32).expect("the smallest request is short enough");

@@ -115,7 +115,8 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
         all["disks"].as_array().unwrap().iter().find(|disk| disk["device"] == path).unwrap().clone()
     };
     let output = order(&["pause", good.path(), "--for", "1h", "--why", "a <test>"]);
-    assert!(output.status.success() && stdout(&output).contains("is paused"), "{}", stderr(&output));
+    let (paused, why) = (stdout(&output).contains("is paused until"), stdout(&output).contains(": a <test>"));
+    assert!(output.status.success() && paused && why, "{}{}", stdout(&output), stderr(&output));
     daemon.until("paused", |_| state(good.path())["state"] == "paused");
     assert_eq!(
         (&state(good.path())["paused"]["why"], &state(bad.path())["state"]),
@@ -208,6 +209,19 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
     let before = started();
     let mut daemon = Daemon::start(&config, &states, &folder.path().join("third"));
     daemon.until("resting", |said| said.matches("verified; the next pass begins in ").count() == 2);
+    // Those that were paused alone go on with all.
+    assert!(order(&["pause", good.path(), "--why", "a <test>"]).status.success());
+    let output = order(&["resume"]);
+    assert_eq!(
+        stdout(&output),
+        "all disks go on; pauses of single disks that ended as well: 1\n",
+        "{}",
+        stderr(&output)
+    );
+    // Without a disk to look after, that is said.
+    fs::write(&config, "[[disk]]\nmatch = \"*\"\nignore = true\n").unwrap();
+    signal(&daemon.child, Signal::HUP);
+    daemon.until("idle", |said| said.contains("no disk is looked after") && said.contains("is ignored"));
     let (code, said) = daemon.end();
     assert_eq!((code, started()), (Some(0), before), "{said}");
     let kept: Value = serde_json::from_slice(&fs::read(states.join("schedule.state")).unwrap()).unwrap();
@@ -225,6 +239,16 @@ fn a_configuration_that_is_wrong_is_said_with_its_line() {
         let said = stderr(&output);
         assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""), "{said}");
         assert!(said.contains("line 2") && said.contains("500us, 1ms"), "{said}");
+    }
+}
+
+/// A mistyped name would leave every disk with the defaults.
+#[test]
+fn a_configuration_that_is_named_and_missing_is_an_error() {
+    for command in ["check-config", "daemon", "notify"] {
+        let output = run(&[command, "--config", "/nothing/idlewise.toml"]);
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(1) && said.contains("/nothing/idlewise.toml: No such file"), "{said}");
     }
 }
 
@@ -298,7 +322,8 @@ fn root_of_two_disks_that_cannot_be_told_apart_one_is_refused_aloud() {
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     let of = |path: &str| all.as_array().unwrap().iter().filter(|disk| disk["device"] == path).collect::<Vec<_>>();
     assert_eq!(twins.iter().map(|twin| of(twin.path()).len()).sum::<usize>(), 1, "{all}");
-    assert!(stderr(&output).contains("cannot be told from"), "{}", stderr(&output));
+    // The file itself is as it should.
+    assert!(output.status.success() && stderr(&output).contains("cannot be told from"), "{}", stderr(&output));
     // A link means what it leads to, and that is there once.
     assert_eq!((of(bench.path()).len(), &of(bench.path())[0]["mean_slowdown_s"]), (1, &0.003.into()), "{all}");
     assert!(of(link.to_str().unwrap()).is_empty(), "{all}");

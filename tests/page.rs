@@ -4,6 +4,7 @@
 mod chromium;
 mod common;
 #[path = "common/web.rs"]
+#[allow(dead_code, reason = "not all of it is used here")]
 mod web;
 
 use std::fs;

@@ -123,6 +123,7 @@ fn root_the_service_lives_under_systemd() {
         ("status of the file", "goes on with its configuration as it was before"),
         ("file read again", "yes"),
         ("goes on after a kill", "yes"),
+        ("the same pass", "yes"),
         ("complete", "yes"),
         ("complete beside a load", "yes"),
         ("found", "\"lba\":5000,\"blocks\":2"),
@@ -150,5 +151,9 @@ fn root_the_service_lives_under_systemd() {
     let (requests, mean_s) = cost.unwrap_or_else(|| panic!("{}", all()));
     // As many are seen first, so the goal is one of hundreds.
     assert!(requests.parse::<u32>().unwrap() > 300 && mean_s.parse::<f64>().unwrap() <= 1e-3, "{}", all());
+    let slowed: Vec<u64> = seen["by slowdown"].split(',').map(|count| count.parse().unwrap()).collect();
+    let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+    // The ninth is up to the maximum of 50 ms. A machine that others use as well may hold up a request of the emulated disk.
+    assert!(sum(&slowed[9..]) * 100 <= sum(&slowed) && sum(&slowed) > 300, "{}", all());
     assert!(seen["metrics"].parse::<u32>().unwrap() >= 5, "{}", all());
 }

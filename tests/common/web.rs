@@ -1,6 +1,6 @@
 //! A daemon whose page and metrics are asked for.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -51,7 +51,7 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// A daemon, with a port of its own.
 pub struct Served {
     pub port: u16,
-    _daemon: Ends,
+    daemon: Ends,
 }
 
 impl Served {
@@ -75,6 +75,18 @@ impl Served {
         shell.args(["-c", r#"export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; exec "$@" 3<&0 0</dev/null"#, "sh"]);
         shell.arg(daemon.get_program()).args(daemon.get_args()).stdin(Stdio::from(OwnedFd::from(web)));
         let said = File::create(at("said")).unwrap();
-        Self { port, _daemon: Ends(shell.stdout(Stdio::null()).stderr(said).spawn().unwrap()) }
+        Self { port, daemon: Ends(shell.stdout(Stdio::null()).stderr(said).spawn().unwrap()) }
+    }
+
+    /// What it holds.
+    pub fn memory_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.daemon.0.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// How many files it has open.
+    pub fn open_files(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.daemon.0.id())).unwrap().count()
     }
 }

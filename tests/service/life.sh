@@ -63,13 +63,18 @@ cp /tmp/good.toml /etc/idlewise/idlewise.toml
 systemctl reload idlewised
 until_it "file read again" sh -c '! curl -s --unix-socket /run/idlewise/control.sock http://localhost/v1/status | grep -q "unknown field"'
 before=$(main)
+began() { idlewise status "$disk" --json | tr -d ' \n' | grep -o '"started_unix_s":[0-9]*' | head -n 1; }
+pass=$(began)
 kill -9 "$before"
 is_another() { now=$(main); [ "$now" != 0 ] && [ "$now" != "$before" ] && is_state running; }
 until_it "goes on after a kill" is_another
+tell "the same pass" "$([ -n "$pass" ] && [ "$(began)" = "$pass" ] && echo yes)"
 until_it complete is_state complete
 until_it "complete beside a load" is_state complete "$used"
 touch /tmp/enough
 tell "what it cost" "$(idlewise history "$used" --json | tr -d ' \n' | grep -o '"foreground_requests":[0-9]*,"mean_slowdown_s":[-0-9.e]*')"
+# Since the kill, by how much they were slowed: the last buckets are those above 50 ms.
+tell "by slowdown" "$(curl -s --unix-socket /run/idlewise/control.sock "http://localhost/v1/disks/$(basename "$used")" | tr -d ' \n' | grep -o '"slowdowns":\[[0-9,]*' | tail -n 1 | cut -d '[' -f 2)"
 tell found "$(idlewise status "$disk" --json | tr -d ' \n' | grep -o '"lba":[0-9]*,"blocks":[0-9]*' | head -n 1)"
 tell status "$(idlewise status | grep -c "$disk.*daemon: verified; the next pass begins in .*; due 20")"
 tell history "$(idlewise history "$disk" --json | grep -c completed_unix_s)"

@@ -179,14 +179,14 @@ pub struct LookedAfter {
 }
 
 /// Whether nobody listens where the daemon does.
-pub fn is_down() -> bool {
+pub fn is_down(to: &To) -> bool {
     let is_gone = |error: std::io::Error| [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind());
-    UnixStream::connect(SOCKET).is_err_and(is_gone)
+    UnixStream::connect(&to.socket).is_err_and(is_gone)
 }
 
 /// What the daemon says. Nothing where none answers.
-pub fn told() -> Told {
-    let status = ask(Path::new(SOCKET), "GET", "/v1/status", b"").unwrap_or_default();
+pub fn told(to: &To) -> Told {
+    let status = ask(&to.socket, "GET", "/v1/status", b"").unwrap_or_default();
     let of = |disk: &serde_json::Value| {
         let text = |name: &str| Some(disk[name].as_str()?.to_string());
         let waits = ["waiting", "paused", "complete", "failed", "missing"].contains(&disk["state"].as_str()?);

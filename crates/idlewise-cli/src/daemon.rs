@@ -1,9 +1,10 @@
 //! `idlewise daemon`: every disk verified in time; and `idlewise check-config`, which shows what that would do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Context;
 use idlewise::report::Table;
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
@@ -16,8 +17,8 @@ use crate::control;
 use crate::exit::Exit;
 use crate::output::{self, say};
 
-/// Where the configuration is.
-pub const CONFIG: &str = "/etc/idlewise/idlewise.toml";
+/// Where the configuration is, unless another place is given.
+const CONFIG: &str = "/etc/idlewise/idlewise.toml";
 
 /// Verify every disk of this machine in time, at its slowdown goal. For a service manager such as systemd
 ///
@@ -51,14 +52,31 @@ pub struct CheckArguments {
 
 #[derive(clap::Args)]
 struct At {
-    /// Configuration; without that file every disk gets the defaults
-    #[arg(long, value_name = "FILE", default_value = CONFIG)]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigPath,
 
     /// Folder of the checkpoints and of what the daemon remembers [default: $STATE_DIRECTORY, which systemd sets, or
     /// /var/lib/idlewise]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
+}
+
+/// Where the configuration is.
+#[derive(clap::Args)]
+pub struct ConfigPath {
+    /// Configuration [default: /etc/idlewise/idlewise.toml, and every disk gets the defaults where that file is missing]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigPath {
+    /// The file. One that was named has to be there: with a mistyped name nothing would be as it is wished.
+    pub fn file(&self) -> anyhow::Result<&Path> {
+        if let Some(file) = &self.config {
+            file.metadata().with_context(|| file.display().to_string())?;
+        }
+        Ok(self.config.as_deref().unwrap_or(Path::new(CONFIG)))
+    }
 }
 
 impl At {
@@ -76,7 +94,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     idlewise_linux::put_back_what_is_left();
     let options = Options {
-        config: arguments.at.config.clone(),
+        config: arguments.at.config.file()?.into(),
         states: arguments.at.states(),
         program: crate::program().into(),
         socket: arguments.socket.clone(),
@@ -106,9 +124,8 @@ struct Gets {
     verify_every_s: f64,
     /// The mean slowdown that others may suffer.
     mean_slowdown_s: f64,
-    /// Absent where it is that of the kind of disk.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_slowdown_s: Option<f64>,
+    /// The largest.
+    max_slowdown_s: f64,
     /// `say` or `spend`.
     when_behind: &'static str,
     /// When it may be read, in local time.
@@ -122,7 +139,7 @@ struct Gets {
 }
 
 impl Gets {
-    fn cells(&self) -> [String; 6] {
+    fn cells(&self) -> [String; 7] {
         let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
         let by = match (&self.matched, self.ignored) {
             (Some(matched), true) => format!("ignored, by '{matched}'"),
@@ -137,6 +154,7 @@ impl Gets {
             one_line(&by).into_owned(),
             of(time(self.verify_every_s)),
             of(time(self.mean_slowdown_s)),
+            of(time(self.max_slowdown_s)),
         ]
     }
 }
@@ -157,10 +175,10 @@ fn who_is_told(notify: &Notify) -> String {
 
 /// Shows what each disk gets.
 pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
-    let config = Config::read(&arguments.at.config)?;
+    let config = Config::read(arguments.at.config.file()?)?;
     let problems = [config.nowhere(), config.notify.not_possible()].concat();
     problems.iter().for_each(|why| say!("idlewise: {why}"));
-    let (mut all, mut refused) = (Vec::new(), !problems.is_empty());
+    let mut all = Vec::new();
     for found in present(&config) {
         match found {
             Ok((disk, _)) => {
@@ -184,7 +202,7 @@ pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
                     ignored: ignore,
                     verify_every_s: verify_every.as_secs_f64(),
                     mean_slowdown_s: mean_slowdown.map_or(disk.usual_mean_s, |mean| mean.as_secs_f64()),
-                    max_slowdown_s: max_slowdown.map(|max| max.as_secs_f64()),
+                    max_slowdown_s: max_slowdown.map_or(disk.usual_max_s, |max| max.as_secs_f64()),
                     when_behind: if when_behind == WhenBehind::Say { "say" } else { "spend" },
                     always: windows.is_always(),
                     windows: windows.to_string(),
@@ -192,16 +210,15 @@ pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
                     on_battery: if on_battery == OnBattery::Pause { "pause" } else { "run" },
                 });
             }
-            Err(why) => {
-                refused = true;
-                say!("idlewise: {why}");
-            }
+            // The file may be as it should all the same.
+            Err(why) => say!("idlewise: {why}"),
         }
     }
     if arguments.json {
         output::json(&all)?;
     } else if !all.is_empty() {
-        let mut table = Table::new(["device", "identity", "size", "by", "verified every", "mean slowdown"]);
+        let mut table =
+            Table::new(["device", "identity", "size", "by", "verified every", "mean slowdown", "max slowdown"]);
         all.iter().for_each(|disk| table.row(disk.cells()));
         let with_windows = all.iter().filter(|disk| !disk.always && !disk.ignored);
         let windows: String = with_windows
@@ -209,12 +226,9 @@ pub fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
             .collect();
         output::text(&(table.to_string() + &windows + &who_is_told(&config.notify)))?;
     }
-    Ok(match (all.iter().any(|disk| !disk.ignored), refused) {
-        (_, true) => Exit::CouldNotRun,
-        (true, _) => Exit::Clean,
-        (false, _) => {
-            say!("idlewise: no disk of this machine would be verified");
-            Exit::NothingToDo
-        }
-    })
+    if all.iter().all(|disk| disk.ignored) {
+        say!("idlewise: no disk of this machine would be verified");
+        return Ok(if problems.is_empty() { Exit::NothingToDo } else { Exit::CouldNotRun });
+    }
+    Ok(if problems.is_empty() { Exit::Clean } else { Exit::CouldNotRun })
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use idlewise_linux::scrub::StateFolder;
 use idlewise_service::{Config, Message, Notify, SENDMAIL, outbox, read_message, waiting};
 
-use crate::daemon::CONFIG;
+use crate::daemon::ConfigPath;
 use crate::dates::{date, unix_now};
 use crate::exit::Exit;
 use crate::output::{self, say};
@@ -29,9 +29,8 @@ const MOST_FAILED: usize = 20;
 /// run tries it again. `--test` sends a test.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Configuration, with a section [notify]
-    #[arg(long, value_name = "FILE", default_value = CONFIG)]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigPath,
 
     /// Folder in which the messages wait [default: /var/lib/idlewise/outbox]
     #[arg(long, value_name = "DIR")]
@@ -44,12 +43,12 @@ pub struct Arguments {
 
 /// Sends them.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let config = Config::read(&arguments.config)?;
+    let config = Config::read(arguments.config.file()?)?;
     let notify = &config.notify;
     if !notify.is_wanted() {
         bail!(
             "{}: nobody is to be told; a section such as [notify] mail = [\"root\"] says who is",
-            arguments.config.display()
+            arguments.config.file()?.display()
         );
     }
     if arguments.test {

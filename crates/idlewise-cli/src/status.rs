@@ -16,7 +16,7 @@ use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFol
 use serde::Serialize;
 
 use crate::bad::{Bad, next_step};
-use crate::control::{LookedAfter, Told, is_down, told};
+use crate::control::{LookedAfter, To, Told, is_down, told};
 use crate::dates::{date, unix_now};
 use crate::exit::Exit;
 use crate::output::{self, say};
@@ -48,6 +48,9 @@ pub struct Arguments {
     /// Folder of the checkpoints [default: /var/lib/idlewise and ~/.local/state/idlewise]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    daemon: To,
 
     /// Print a JSON list instead of a table
     #[arg(long)]
@@ -124,7 +127,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     // It may look after others than those whose checkpoints were named.
     let Told { disks: mut looked_after, problem } =
-        if arguments.state_dir.is_none() { told() } else { Told::default() };
+        if arguments.state_dir.is_none() { told(&arguments.daemon) } else { Told::default() };
     for one in &mut all {
         if let Some(LookedAfter { state, why, due_unix_s, .. }) = looked_after.remove(&one.identity) {
             (one.waits, one.due_unix_s) = (Some(why).filter(|why| !why.is_empty()), Some(due_unix_s));
@@ -147,7 +150,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     // Those who ask for devices, or for other checkpoints than the usual, ask for scrubs.
     let asks_for_all = arguments.devices.is_empty() && arguments.state_dir.is_none();
     let runs = if asks_for_all { not_begun(&looked_after) + &runs::lines() } else { String::new() };
-    if asks_for_all && StateFolder::choose(None).path().join("schedule.state").exists() && is_down() {
+    if asks_for_all && StateFolder::choose(None).path().join("schedule.state").exists() && is_down(&arguments.daemon) {
         say!("idlewise: the daemon has looked after disks here, and does not run: systemctl start idlewised");
     }
     if arguments.json {

@@ -21,6 +21,7 @@ use crate::record::{Known, Record};
 use crate::told::{Level, notify, say, watchdog};
 use crate::web::Request;
 use crate::web::listen::{Answer, listen};
+use crate::web::page::in_words;
 use crate::worker::Worker;
 use crate::{Config, Wish};
 
@@ -57,6 +58,8 @@ pub struct Daemon {
     pub(crate) disks: BTreeMap<String, Disk>,
     /// What was said of devices that cannot be looked after.
     pub(crate) refused: Vec<String>,
+    /// Whether it was said that no disk is looked after.
+    pub(crate) said_idle: bool,
     /// What answers those who ask, and where their orders come from.
     control: Control,
     pub(crate) finder: Finder,
@@ -83,6 +86,10 @@ impl Daemon {
         if let Some(wrong) = wrong {
             say(Level::Warning, &format!("{wrong}: what each hour gives is learned anew"));
         }
+        let paused = record.disks.values().filter_map(|known| Some((&*known.device, known.paused.as_ref()?)));
+        for (of, paused) in record.paused.iter().map(|paused| ("all disks", paused)).chain(paused) {
+            say(Level::Notice, &format!("{of}: {}", in_words(paused)));
+        }
         let looked = (Moment::now().unix_s, Instant::now());
         let loaded = Loaded { path: options.config.display().to_string(), read_unix_s: looked.0, problem: None };
         let (send, orders) = channel();
@@ -96,6 +103,7 @@ impl Daemon {
             record,
             disks: BTreeMap::new(),
             refused: Vec::new(),
+            said_idle: false,
             control,
             finder: Finder::default(),
             orders,

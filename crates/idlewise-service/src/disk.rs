@@ -312,9 +312,9 @@ impl Disk {
     /// Says what has changed.
     pub fn tell(&mut self, next: &Next, outlook: &Outlook, acknowledged: u64, now: f64) {
         let name = self.name();
-        // That it failed was said.
-        let failed = matches!(next, Next::Wait(Reason::Failed(_)));
-        let doing = if failed { String::new() } else { doing(next, now) };
+        // That it failed or is paused was said.
+        let is_said = matches!(next, Next::Wait(Reason::Failed(_) | Reason::Paused(_)));
+        let doing = if is_said { String::new() } else { doing(next, now) };
         // By its words, not by its numbers, which change all the time.
         let words =
             |text: &str| text.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or_default().to_string();

@@ -172,6 +172,11 @@ impl Daemon {
         }
         refused.iter().filter(|why| !self.refused.contains(why)).for_each(|why| say(Level::Warning, why));
         self.refused = refused;
+        let is_idle = is_here.is_empty();
+        if is_idle && !self.said_idle {
+            say(Level::Warning, "no disk is looked after; `idlewise check-config` shows what each one gets");
+        }
+        self.said_idle = is_idle;
         // One that is gone, or ignored by now: its scrub ends by itself, or is asked to.
         self.disks.retain(|identity, disk| {
             let is_here = is_here.contains_key(identity);
@@ -184,7 +189,11 @@ impl Daemon {
                     return true;
                 }
             }
-            say(Level::Error, &format!("{}: is not there any more", disk.present.path.display()));
+            let path = &disk.present.path;
+            match self.config.of(identity, path).0.ignore {
+                true => say(Level::Notice, &format!("{}: is ignored, by the configuration", path.display())),
+                false => say(Level::Error, &format!("{}: is not there any more", path.display())),
+            }
             false
         });
         self.record.disks.retain(|_, known| now - known.seen_unix_s < FORGOTTEN_S);

@@ -58,19 +58,26 @@ impl Daemon {
             let done = match order {
                 Order::Pause(until) => {
                     let (until_unix_s, why) = (until.until_unix_s, shown(&until.why));
-                    self.record.paused = Some(Paused { since_unix_s: now, until_unix_s, why });
-                    "all disks are paused"
+                    let paused = Paused { since_unix_s: now, until_unix_s, why };
+                    let done = format!("all disks are {}", page::in_words(&paused));
+                    self.record.paused = Some(paused);
+                    done
                 }
                 Order::Resume => {
                     self.record.paused = None;
-                    self.record.disks.values_mut().for_each(|known| known.paused = None);
-                    "all disks go on"
+                    let own = self.record.disks.values_mut().filter_map(|known| known.paused.take()).count();
+                    let too = if own > 0 {
+                        format!("; pauses of single disks that ended as well: {own}")
+                    } else {
+                        String::new()
+                    };
+                    format!("all disks go on{too}")
                 }
                 _ => return Err("say of which disk".into()),
             };
-            say(Level::Notice, done);
+            say(Level::Notice, &done);
             self.save();
-            return Ok(done.into());
+            return Ok(done);
         };
         let is_meant = |(identity, disk): &(&String, &Disk)| {
             let path = disk.present.path.display().to_string();
@@ -91,8 +98,8 @@ impl Daemon {
         let done = match order {
             Order::Pause(until) => {
                 let (until_unix_s, why) = (until.until_unix_s, shown(&until.why));
-                known.paused = Some(Paused { since_unix_s: now, until_unix_s, why });
-                format!("{path}: is paused")
+                let paused = known.paused.insert(Paused { since_unix_s: now, until_unix_s, why });
+                format!("{path}: is {}", page::in_words(paused))
             }
             Order::Resume if self.record.paused.is_some() => {
                 return Err("all disks are paused: resume all of them".into());

@@ -48,7 +48,7 @@ fn table(all: &[Status], names: &[String]) -> Table {
 fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(run) = one.run.as_ref().filter(|_| blocks || one.doing.is_some()) {
-        lines.push(pace(one, run));
+        lines.extend(pace(one, run));
         let account = run.account.as_ref().filter(|account| pauses(one.doing.as_deref(), account));
         lines.extend(account.map(|account| paused(run, account)));
     }
@@ -73,7 +73,7 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
 }
 
 /// What it does, how fast it is, when it ends, and what it costs.
-fn pace(one: &Status, run: &RunSoFar) -> String {
+fn pace(one: &Status, run: &RunSoFar) -> Option<String> {
     let wait = Nanos((run.idle_wait_s * 1e9) as u64);
     let words = |doing| if doing == Doing::IdleWait.name() { idle_wait(Some(wait)) } else { named(doing).to_string() };
     let doing = one.doing.as_deref().map(words);
@@ -89,8 +89,10 @@ fn pace(one: &Status, run: &RunSoFar) -> String {
         format!("by experiment {low} to {high}")
     });
     let end = end.map(|end| format!("ends about {end}"));
-    let pieces = [doing.or(Some("its last run".into())), rate, end, slowed, compared];
-    pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let pieces: Vec<_> = [rate, end, slowed, compared].into_iter().flatten().collect();
+    // Of a last run that had not read anything there is nothing to say.
+    let doing = doing.or_else(|| (!pieces.is_empty()).then(|| "its last run".into()))?;
+    Some([vec![doing], pieces].concat().join(", "))
 }
 
 /// Whether it is paused for the goal, or would be if the foreground did not use the disk right now.
