@@ -376,6 +376,63 @@ fn users_of_a_volume_are_seen_by_their_bios() {
     }
 }
 
+/// ZFS's own scrub of a pool: it pauses for others, counts what ZFS counts, is left alone where it is somebody else's, and is paused by whoever
+/// comes next where it was killed.
+#[test]
+fn the_scrub_of_zfs_is_paused_for_others() {
+    let Some(steps) = steps("zfs.sh") else { return };
+    assert_eq!(steps["made"].exit, 0, "{:?}", steps["made"]);
+    let says = |name: &str, words: &str| {
+        let step = &steps[name];
+        assert!((step.output.clone() + &step.errors).contains(words), "{name}: {step:?}");
+    };
+    assert_eq!((steps["too-short"].exit, steps["not-yet"].exit), (64, 2));
+    says("too-short", "--max-slowdown 3.00 s accepts that");
+    assert_eq!(steps["untouched"].output, "");
+    let number = |name: &str| steps[name].output.trim().parse::<u64>().unwrap();
+    let damaged = number("damaged-counted") - number("damaged-before");
+    assert!(damaged > 50, "{damaged}");
+    for (name, wrong, exit) in
+        [("alone", 0, 0), ("damaged", damaged, 3), ("mended", 0, 0), ("beside", 0, 0), ("resumed", 0, 0)]
+    {
+        let report = steps[name].json();
+        assert_eq!((&report["state"], steps[name].exit), (&"complete".into(), exit), "{name}: {report}");
+        assert_eq!(
+            (&report["wrong"], &report["done_bytes"]),
+            (&wrong.into(), &report["all_bytes"]),
+            "{name}: {report}"
+        );
+    }
+    for name in ["alone-after", "damaged-after", "beside-after", "resumed-after"] {
+        says(name, "scrub repaired");
+    }
+    says("damaged-after", "with 0 errors");
+    let beside = steps["beside"].json();
+    let users = &beside["disks"][0];
+    assert!(beside["opens"].as_u64() >= Some(2) && users["monitor"] == "zfs-counters", "{beside}");
+    // Each that came while it was at work is taken to have waited until it was paused.
+    let seen = users["foreground_requests"].as_u64().unwrap();
+    assert!(seen > 0 && seen <= steps["beside-reads"].output.lines().count() as u64, "{beside}");
+    let (longest, closing) = (users["max_slowdown_s"].as_f64(), beside["closing_max_s"].as_f64());
+    assert!(longest > Some(0.1) && (longest.unwrap() - closing.unwrap()).abs() < 0.1, "{beside}");
+    assert_eq!((&steps["ended"].json()["state"], steps["ended"].exit), (&"interrupted".into(), 4));
+    says("ended-after", "scrub paused");
+    assert_eq!(steps["anew"].exit, 64);
+    assert_eq!((steps["beside-another"].exit, steps["taken-away"].exit), (1, 1));
+    says("beside-another", "begun by somebody else");
+    says("another", "scrub in progress");
+    says("taken-away-why", "somebody else has paused");
+    says("taken-away-after", "scrub paused");
+    let lines = |name: &str| steps[name].output.lines().map(String::from).collect::<Vec<_>>();
+    // It was at work when it was killed, most times.
+    assert!(lines("left").iter().filter(|line| line.contains("in progress")).count() >= 3, "{:?}", steps["left"]);
+    assert!(lines("put-back").len() == 5 && !lines("put-back").iter().any(|line| line.contains("in progress")));
+    assert_eq!(steps["notes"].output, "");
+    assert_eq!((steps["degraded"].exit, steps["exported"].exit), (1, 1));
+    says("degraded", "DEGRADED");
+    says("exported", "is not imported");
+}
+
 /// md's own check, as a gate and in steps: it comes to its end alone and beside others, counts what md counts, and whatever it has set is put
 /// back, also where it was killed; a rebuild that is started then goes through.
 #[test]

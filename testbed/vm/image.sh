@@ -56,6 +56,17 @@ add_modules() {
     depmod -b "$tree" "$kernel_version"
 }
 
+# use_built ROOT: from now on the kernel's modules are links to them in ROOT, and beside them those in $built.
+use_built() {
+    local to=$1/lib/modules
+    rm -rf "$1"
+    mkdir -p "$to"
+    cp -rs "$kernel_root/lib/modules/$kernel_version" "$to"
+    cp -r "$built" "$to/$kernel_version/extra"
+    depmod -b "$1" "$kernel_version"
+    kernel_root=$1
+}
+
 # copy_module TREE PATH: uncompressed, as busybox and the boot time want it.
 copy_module() {
     local to=$1/lib/modules/${2##*/lib/modules/}

@@ -8,6 +8,7 @@
 #   -f HOST:GUEST        put a host file at the absolute path GUEST; repeatable
 #   -l MODULE            load this kernel module before the test starts; repeatable
 #   -m MODULE            have this module at hand for `modprobe` in the test; repeatable
+#   -k DIR               know the modules in DIR too, built for this kernel, by -l and -m
 #   -d KIND:FILE[:BAD]   a disk; KIND is scsi, sata or nvme; BAD lists 512-byte sectors whose reads
 #                        fail with EIO, e.g. 5000,5001; a missing FILE is made (64 MiB, sparse)
 #   -o DIR               where the logs go (default: a folder under $TMPDIR, named on standard error)
@@ -36,7 +37,7 @@ disk_size=64M
 die() { echo "vm.sh: $*" >&2; exit 125; }
 
 programs=() files=() loaded=(configfs) modules=() disks=() extra=()
-out='' limit=120 fetch_only=no
+out='' limit=120 fetch_only=no built=''
 while [ $# -gt 0 ]; do
     case $1 in
         --fetch) fetch_only=yes; shift ;;
@@ -44,6 +45,7 @@ while [ $# -gt 0 ]; do
         -f) files+=("$2"); shift 2 ;;
         -l) loaded+=("$2"); shift 2 ;;
         -m) modules+=("$2"); shift 2 ;;
+        -k) built=$2; shift 2 ;;
         -d) disks+=("$2"); shift 2 ;;
         -o) out=$2; shift 2 ;;
         -t) limit=$2; shift 2 ;;
@@ -60,6 +62,7 @@ fetch_kernel                              # sets kernel_root, kernel_version, vm
 mkdir -p "$out"
 rm -f "$out"/{console.log,console.txt,dmesg.txt}     # never take an older run for this one
 
+[ -z "$built" ] || use_built "$out/kernel" # sets kernel_root
 disk_arguments                            # sets disk_args; adds the disks' drivers to loaded
 build_image "$out/initramfs" "$@"
 run_machine "$out"

@@ -59,6 +59,24 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     let mut command = Command::new(root.join("testbed/vm/vm.sh"));
     // All disks of a script lie in its memory.
     command.env("VM_MEMORY", "640");
+    let mut arguments = Vec::new();
+    if script == "zfs.sh" {
+        let zfs = root.join("target/zfs");
+        if !zfs.join("modules").exists() {
+            eprintln!("SKIPPED: it needs ZFS (testbed/zfs.sh)");
+            return None;
+        }
+        let zfs = zfs.canonicalize().unwrap();
+        command.env("VM_MEMORY", "1536").env("LD_LIBRARY_PATH", zfs.join("lib"));
+        command.arg("-k").arg(zfs.join("modules")).args(["-l", "zfs"]);
+        for (program, disk) in [("zpool", "left"), ("zfs", "right"), ("zinject", "none")] {
+            command.arg("-b").arg(zfs.join("sbin").join(program));
+            let image = folder.path().join(disk);
+            std::fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
+            command.arg("-d").arg(format!("scsi:{}", image.display()));
+        }
+        arguments = [zfs.to_str().unwrap(), "/dev/vm/0", "/dev/vm/1"].map(String::from).to_vec();
+    }
     for program in [idlewise.to_str().unwrap(), fault_disk.to_str().unwrap(), "dmsetup", "setpriv"] {
         command.args(["-b", program]);
     }
@@ -94,7 +112,7 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     let layouts = format!("{}:/lib/layouts.sh", root.join("tests/machine/layouts.sh").display());
     command.args(["-f", &shared, "-f", &layouts, "-d", &disk("scsi", "scsi", ""), "-d", &disk("sata", "sata", "")]);
     command.args(["-d", &disk("nvme", "nvme", ":5000,5001,100000"), "-t", "900"]);
-    command.arg("-o").arg(folder.path().join("out")).arg(root.join("tests/machine").join(script));
+    command.arg("-o").arg(folder.path().join("out")).arg(root.join("tests/machine").join(script)).args(arguments);
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     let output = {
         let _turn = Turn::wait();

@@ -16,7 +16,7 @@ const GROUPS: &[Group] = &[
             ("scrub", "Verify disks in their idle times. Read-only"),
             ("status", "Show how the scrubs of this machine stand"),
             ("run", "Run any command in the gaps between others' disk work"),
-            ("owner-scrub", "Let md or btrfs scrub with its own scrub, in the gaps"),
+            ("owner-scrub", "Let md, btrfs or ZFS scrub with its own scrub, in the gaps"),
             ("repair", "Rewrite unreadable blocks from a mirror or through md"),
             ("probe", "Measure how long a disk takes. Read-only"),
             ("capture", "Record the requests of a disk as a trace"),

@@ -1,4 +1,4 @@
-//! `idlewise owner-scrub`: md's or btrfs's own scrub, in the gaps.
+//! `idlewise owner-scrub`: the own scrub of md, btrfs or ZFS, in the gaps.
 
 mod report;
 
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use idlewise::Nanos;
 use idlewise::report::percent;
+use idlewise::{Bytes, Nanos};
 use idlewise_linux::command::Why;
-use idlewise_linux::device::{self, Device, WholeDisk};
+use idlewise_linux::device::{self, Device, Member, WholeDisk};
 use idlewise_linux::scrub::{Claim, StateFolder};
 use idlewise_linux::scrubber::{Driven, DrivenSettings, Kind, Place, SCRUBBERS, SoFar};
 
@@ -26,7 +26,7 @@ use report::Report;
 const KEEP: Duration = Duration::from_secs(30);
 const NOT_KEPT: &str = "how far it is cannot be kept, so that the next run begins anew";
 
-/// Let md or btrfs scrub with its own scrub, in the idle times of its disks. Writes, so only with --allow-writes
+/// Let md, btrfs or ZFS scrub with its own scrub, in the idle times of its disks. Writes, so only with --allow-writes
 ///
 /// `idlewise scrub` compares the data of md, LVM and btrfs itself, in requests of any size, and slows others least. This command is for those
 /// who want the kernel to do it. The scrub goes on while nobody else uses its disks, and is held when somebody does. A foreground request
@@ -35,13 +35,14 @@ const NOT_KEPT: &str = "how far it is cannot be kept, so that the next run begin
 ///
 /// It writes: md's check rewrites what one member cannot read from the others, and notes in the superblocks how far it is. btrfs's scrub is
 /// told to repair nothing, but each chunk commits a transaction. btrfs with RAID 5 or 6 is refused, as the kernel rewrites its parity
-/// all the same.
+/// all the same. ZFS repairs what it finds wrong and can repair. It takes one to three seconds to pause, so it needs a --max-slowdown of 3s
+/// or more; whoever reads from its pool meanwhile, or waits for a write, is taken to wait for as long as that.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// An md array, such as /dev/md0, or a device of a mounted btrfs
+    /// An md array, such as /dev/md0, a device of a mounted btrfs, or a disk of a pool of ZFS
     device: PathBuf,
 
-    /// Which scrub [default: md-gate for hard disks, md-steps for solid-state drives, btrfs-chunks for a btrfs]
+    /// Which scrub [default: md-gate for hard disks, md-steps for solid-state drives, zfs-gate for a pool of ZFS, btrfs-chunks for a btrfs]
     #[arg(long, value_name = "NAME", value_parser = names())]
     by: Option<String>,
 
@@ -87,14 +88,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let states = StateFolder::choose(arguments.state_dir.clone());
     let beginning = Place::beginning(kind, &device).with_context(|| name.clone())?;
     let place = if arguments.restart { beginning.clone() } else { beginning.clone().kept(&device, &states)? };
-    let begun = place.done;
-    let scrubber = (kind.begin)(&device, place).with_context(|| name.clone())?;
+    arguments.accepts(kind, &device)?;
+    let mut scrubber = (kind.begin)(&device, place).with_context(|| name.clone())?;
+    let begun = scrubber.look().with_context(|| name.clone())?.place;
     if !arguments.allow_writes {
-        say!(
-            "idlewise: {name}: would let {} go on from {}; it begins with --allow-writes",
-            kind.name,
-            idlewise::Bytes(begun)
-        );
+        say!("idlewise: {name}: would let {} go on from {}; it begins with --allow-writes", kind.name, begun);
         return Ok(Exit::NothingToDo);
     }
     let _claims = claims(&device, &states)?;
@@ -103,12 +101,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let settings = DrivenSettings { mean_slowdown, max_slowdown, idle_wait };
     let mut driven = Driven::new(scrubber, settings).with_context(|| name.clone())?;
     let mut line = Line::new(arguments.quiet, &name);
-    if begun > 0 {
-        line.say(&format!("goes on from {}", idlewise::Bytes(begun)));
+    if begun > Bytes(0) {
+        line.say(&format!("goes on from {begun}"));
     }
     let keep = |so_far: &SoFar| beginning.clone().at(&so_far.standing).keep(&device, &states);
-    let ended = until_over(&mut driven, arguments.run_for, &stop, &mut line, |so_far| {
-        keep(so_far).err().map(|error| format!("{NOT_KEPT}: {error}"))
+    let ended = until_over(&mut driven, arguments.run_for, &stop, &mut line, |so_far, is_first| {
+        // To write it down on the pool that is scrubbed would have the scrub pause for that.
+        let is_due = is_first || !kind.keeps_its_place;
+        let kept = if is_due { keep(so_far) } else { Ok(()) };
+        kept.err().map(|error| format!("{NOT_KEPT}: {error}"))
     });
     let stopped = driven.stop();
     let so_far = driven.so_far();
@@ -144,7 +145,7 @@ fn until_over(
     run_for: Option<Nanos>,
     stop: &AtomicBool,
     line: &mut Line,
-    keep: impl Fn(&SoFar) -> Option<String>,
+    keep: impl Fn(&SoFar, bool) -> Option<String>,
 ) -> anyhow::Result<bool> {
     let began = Instant::now();
     // Once before it begins: who cannot keep it says so now.
@@ -157,8 +158,8 @@ fn until_over(
             return Ok(false);
         }
         if kept.is_none_or(|kept| kept.elapsed() >= KEEP) {
-            kept = Some(Instant::now());
-            keep(&driven.so_far()).into_iter().for_each(|problem| line.say(&problem));
+            let is_first = kept.replace(Instant::now()).is_none();
+            keep(&driven.so_far(), is_first).into_iter().for_each(|problem| line.say(&problem));
         }
         line.show(|| {
             let so_far = driven.so_far();
@@ -187,10 +188,28 @@ impl Arguments {
         }
     }
 
+    /// What is wished has to be possible with it.
+    fn accepts(&self, kind: &Kind, device: &Device) -> Result<(), UsageError> {
+        let Kind { name, slowest, keeps_its_place, .. } = *kind;
+        let max = self.limits.max_slowdown.unwrap_or(device.kind().goal().max_slowdown);
+        if let Some(slowest) = slowest.filter(|slowest| *slowest > max) {
+            return Err(UsageError(format!(
+                "{name} may keep others waiting for {slowest}, and at most {max} are allowed; --max-slowdown {slowest} accepts that"
+            )));
+        }
+        if keeps_its_place && self.restart {
+            return Err(UsageError(format!(
+                "{name} goes on where its owner has paused it; for ZFS `zpool scrub -s POOL` ends such a scrub, and --restart does not"
+            )));
+        }
+        Ok(())
+    }
+
     fn kind(&self, device: &Device) -> &'static Kind {
         let of_the_device = || match (Path::new("/sys/block").join(device.name()).join("md").exists(), device.kind()) {
             (true, device::Kind::HardDisk) => "md-gate",
             (true, _) => "md-steps",
+            (false, _) if matches!(device.member(), Some(Member::Zfs(_))) => "zfs-gate",
             (false, _) => "btrfs-chunks",
         };
         let name = self.by.as_deref().unwrap_or_else(of_the_device);

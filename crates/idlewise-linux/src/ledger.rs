@@ -14,6 +14,7 @@ use crate::files::Folder;
 use crate::knobs::Knobs;
 use crate::scrub::Process;
 use crate::scrub::claim::own_folder;
+use crate::scrubber::LetGo;
 
 const VERSION: u32 = 3;
 
@@ -130,10 +131,11 @@ impl<T: Undo> Ledger<T> {
     }
 }
 
-/// Puts back what md was told, and drives, by processes that were killed.
+/// Puts back what md, drives and ZFS were told by processes that were killed.
 pub fn put_back_what_is_left() {
     release::<Knobs>();
     release::<Before>();
+    release::<LetGo>();
 }
 
 /// Undoes what processes of this user have left that are gone.

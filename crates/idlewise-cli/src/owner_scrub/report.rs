@@ -14,17 +14,18 @@ use crate::run::Disk;
 pub struct Report {
     /// The device.
     device: String,
-    /// Whose scrub: `md-gate`, `md-steps` or `btrfs-chunks`.
+    /// Whose scrub: `md-gate`, `md-steps`, `btrfs-chunks` or `zfs-gate`.
     by: &'static str,
     /// `complete`; `interrupted`, or `failed`: the next run goes on.
     state: &'static str,
-    /// How much of it is done, by the owner's own measure: of each member, of RAID 10 of the array, and of btrfs of its chunks on the device.
+    /// How much of it is done, by the owner's own measure: of each member, of RAID 10 of the array, of btrfs of its chunks on the device, and of ZFS of the
+    /// pool, rounded to three digits.
     done_bytes: u64,
     /// Of how much.
     all_bytes: u64,
     /// What it has counted.
     wrong: u64,
-    /// What is counted: `sectors that do not match`, or `errors`.
+    /// What is counted: `sectors that do not match`, `errors`, or `reads that failed and checksums that do not match`.
     counts: &'static str,
     /// Time from the start to the end.
     elapsed_s: f64,
@@ -78,7 +79,10 @@ impl Report {
             format!("{} on average, {} at most", seconds(self.closing_mean_s), seconds(self.closing_max_s)),
         );
         for disk in &self.disks {
-            row(&format!("{}: mean slowdown", disk.name), disk.slowdown());
+            // A pool of ZFS is watched by the name of one of its disks, and what others do beside it on that disk.
+            let is_twice = self.disks.iter().filter(|other| other.name == disk.name).count() > 1;
+            let by = if is_twice { format!(" ({})", disk.monitor) } else { String::new() };
+            row(&format!("{}{by}: mean slowdown", disk.name), disk.slowdown());
         }
         format!("{} by {}\n{table}", self.device, self.by)
     }

@@ -41,7 +41,7 @@ pub struct Disk {
     /// Its name in /dev.
     pub name: String,
     /// `bpf` or `shares`.
-    monitor: &'static str,
+    pub monitor: &'static str,
     /// Bytes that the command moved.
     moved_bytes: u64,
     /// Foreground requests seen.

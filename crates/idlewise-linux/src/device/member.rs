@@ -27,7 +27,7 @@ impl Device {
     }
 
     /// The ZFS pools that the disk or partitions of it are members of, and where each of those begins on the disk.
-    pub(super) fn pools(&self) -> &[(u64, zfs::Pool)] {
+    pub(crate) fn pools(&self) -> &[(u64, zfs::Pool)] {
         self.pools.get_or_init(|| {
             // A disk that cannot be read here says nothing; whoever scrubs it will say why.
             let Some(disk) = self.open_disk().ok().filter(|_| !self.is_file()) else { return Vec::new() };

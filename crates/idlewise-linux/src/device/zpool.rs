@@ -1,6 +1,6 @@
-//! Whether ZFS itself checks a pool at the moment: the kernel tells only its own tool, `zpool`.
+//! `zpool`, the tool of ZFS: the kernel tells only it what it does with a pool, and takes orders for it.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -15,41 +15,64 @@ const LONGEST: u64 = 1 << 20;
 
 /// What ZFS does with an imported pool: `scrub` or `resilver`; nothing where that cannot be told.
 pub fn at_work(pool: &str) -> Option<&'static str> {
-    // Only of pools that are imported here does the kernel have statistics.
-    if !Path::new("/proc/spl/kstat/zfs").join(pool).exists() {
+    if !is_imported(pool) {
         return None;
     }
-    let tool = TOOLS.into_iter().find(|tool| Path::new(tool).exists())?;
-    scan(&said(Command::new(tool).args(["status", "--", pool]).env("LC_ALL", "C"))?)
+    scan(&ask(&["status", "--", pool], PATIENCE).ok()?)
 }
 
-/// What a command says on standard output, if it ends in time.
-fn said(command: &mut Command) -> Option<String> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-    let out = child.stdout.take()?;
-    let reader = std::thread::Builder::new().spawn(move || {
-        let mut text = Vec::new();
-        out.take(LONGEST).read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned())
-    });
-    let reader = match reader {
-        Ok(reader) => reader,
-        Err(_) => {
-            let _ = child.kill().and_then(|()| child.wait());
-            return None;
-        }
+/// Only of pools that are imported here does the kernel have statistics.
+pub fn is_imported(pool: &str) -> bool {
+    Path::new("/proc/spl/kstat/zfs").join(pool).exists()
+}
+
+/// What `zpool` says with these arguments, if it ends in time.
+///
+/// # Errors
+/// What it says instead; that it is not installed, or does not end.
+pub fn ask(arguments: &[&str], patience: Duration) -> io::Result<String> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "zpool is not installed, the tool of ZFS");
+    let tool = TOOLS.into_iter().find(|tool| Path::new(tool).exists()).ok_or_else(missing)?;
+    said(Command::new(tool).args(arguments).env("LC_ALL", "C"), patience)
+}
+
+/// What a command says on standard output, if it ends in time and well.
+fn said(command: &mut Command, patience: Duration) -> io::Result<String> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (out, errors) = (child.stdout.take(), child.stderr.take());
+    let (Ok(out), Ok(errors)) = (reader(out), reader(errors)) else {
+        let _ = child.kill().and_then(|()| child.wait());
+        return Err(io::ErrorKind::OutOfMemory.into());
     };
-    let until = Instant::now() + PATIENCE;
-    while child.try_wait().ok()?.is_none() {
+    let until = Instant::now() + patience;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
         if Instant::now() >= until {
             let _ = child.kill();
             sleep(Duration::from_millis(100));
             // One that even this does not end is left alone.
             let _ = child.try_wait();
-            return None;
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "zpool does not answer"));
         }
         sleep(Duration::from_millis(10));
+    };
+    let text = |reader: std::thread::JoinHandle<String>| reader.join().unwrap_or_default();
+    let (out, errors) = (text(out), text(errors));
+    if !status.success() {
+        return Err(io::Error::other(errors.lines().next().unwrap_or("zpool failed").to_string()));
     }
-    reader.join().ok()?.ok()
+    Ok(out)
+}
+
+/// Reads what comes, beside whatever else is done.
+fn reader(from: Option<impl Read + Send + 'static>) -> io::Result<std::thread::JoinHandle<String>> {
+    std::thread::Builder::new().spawn(move || {
+        let mut text = Vec::new();
+        let read = from.map(|from| from.take(LONGEST).read_to_end(&mut text));
+        read.map_or(String::new(), |_| String::from_utf8_lossy(&text).into_owned())
+    })
 }
 
 /// The line that begins with `scan:`, as `zpool status` prints it (zpool-status(8)).
@@ -78,11 +101,13 @@ mod tests {
 
     #[test]
     fn a_tool_is_asked_and_not_waited_for_in_vain() {
-        assert_eq!(said(Command::new("echo").arg("scan: none")).as_deref(), Some("scan: none\n"));
-        assert_eq!(said(&mut Command::new("/no/such/tool")), None);
-        let began = Instant::now();
-        assert_eq!(said(Command::new("sleep").arg("60")), None);
-        assert!(began.elapsed() < Duration::from_secs(30));
+        let short = Duration::from_millis(300);
+        let asked = |command: &mut Command, patience| said(command, patience).map_err(|error| error.to_string());
+        assert_eq!(asked(Command::new("echo").arg("scan: none"), PATIENCE), Ok("scan: none\n".into()));
+        let fails = ["-c", "echo 'cannot open: no such pool' >&2; echo usage >&2; exit 1"];
+        assert_eq!(asked(Command::new("sh").args(fails), PATIENCE), Err("cannot open: no such pool".into()));
+        assert!(asked(&mut Command::new("/no/such/tool"), PATIENCE).is_err());
+        assert_eq!(asked(Command::new("sleep").arg("60"), short), Err("zpool does not answer".into()));
         assert_eq!(at_work("no-such-pool"), None);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Instant;
 
@@ -51,7 +52,8 @@ fn own(device: &Device) -> io::Result<OwnDevice> {
     let mut found = None;
     for (range, name) in parts {
         let number = device.numbers();
-        let part = Part { disk: device.file.try_clone()?, range, name, number, gate: Gate::default() };
+        let (disk, gate) = (device.file.try_clone()?, Gate::default());
+        let part = Part { disk, range, name, number, gate, silent: Arc::default() };
         found = found.or(OwnDevice::of(&part).map_err(refused)?);
     }
     found.ok_or_else(|| refused("no btrfs is on it; name a device or a partition of a btrfs that is mounted"))

@@ -1,7 +1,7 @@
 //! Scrubs that the owner of the data does itself, in the gaps: where its data cannot be judged from outside, or who wants the kernel to do it.
 //!
 //! ```text
-//! Driven ── Scrubber   md: a gate, or steps; btrfs: one chunk after the other. Opened and closed, and asked how far it is
+//! Driven ── Scrubber   md: a gate, or steps; btrfs: one chunk after the other; ZFS: a gate. Opened and closed, and asked how far it is
 //!        └─ Lanes      who else uses its disks: all of them must be idle
 //! ```
 //!
@@ -12,17 +12,19 @@ mod driven;
 mod marked;
 mod md;
 mod place;
+mod zfs;
 
 use std::io;
 
-use idlewise::Bytes;
 use idlewise::registry::{Named, Registry};
+use idlewise::{Bytes, Nanos};
 
 use crate::device::{Device, WholeDisk};
 use crate::monitor::Monitor;
 
 pub use driven::{Driven, DrivenSettings, SoFar};
 pub use place::Place;
+pub(crate) use zfs::LetGo;
 
 /// An owner's own scrub.
 pub trait Scrubber: Send {
@@ -80,6 +82,10 @@ pub struct Kind {
     pub about: &'static str,
     /// What it counts.
     pub counts: &'static str,
+    /// How long a foreground request may have to wait until it is quiet, where that is long: whoever uses it has to accept that.
+    pub slowest: Option<Nanos>,
+    /// The owner keeps the place itself, and goes on from there.
+    pub keeps_its_place: bool,
     /// Names the file system or array on a device, as no other is named.
     pub of: fn(&Device) -> io::Result<String>,
     /// Prepares it for a device, from a place on.
@@ -100,6 +106,8 @@ pub static SCRUBBERS: Registry<Kind> = Registry::new(&[
         counts: "sectors that do not match",
         of: md::name,
         begin: md::gate,
+        slowest: None,
+        keeps_its_place: false,
     },
     Kind {
         name: "md-steps",
@@ -107,6 +115,8 @@ pub static SCRUBBERS: Registry<Kind> = Registry::new(&[
         counts: "sectors that do not match",
         of: md::name,
         begin: md::steps,
+        slowest: None,
+        keeps_its_place: false,
     },
     Kind {
         name: "btrfs-chunks",
@@ -114,6 +124,17 @@ pub static SCRUBBERS: Registry<Kind> = Registry::new(&[
         counts: "errors",
         of: btrfs::name,
         begin: btrfs::chunks,
+        slowest: None,
+        keeps_its_place: false,
+    },
+    Kind {
+        name: "zfs-gate",
+        about: "the scrub of a pool by ZFS, paused and resumed: takes ZFS seconds each time, so for idle times of minutes",
+        counts: "reads that failed and checksums that do not match",
+        of: zfs::name,
+        begin: zfs::gate,
+        slowest: Some(Nanos::from_secs(3)),
+        keeps_its_place: true,
     },
 ]);
 
