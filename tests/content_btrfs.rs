@@ -376,6 +376,62 @@ fn root_what_is_wrong_stays_so_until_it_is_compared_again() {
     assert_eq!(status(0)[0]["errors"], serde_json::json!([]));
 }
 
+/// What is wrong on a file system that is not mounted stays so, though another one on the disk is.
+#[test]
+fn root_what_is_wrong_is_not_forgotten_for_another_file_system() {
+    const PARTS: [(u64, u64); 2] = [(2, 140), (150, 100)];
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("whole");
+    let entry = |(begin, length): (u64, u64)| {
+        let [begin, length] = [begin, length].map(|mib| ((mib * MIB / 512) as u32).to_le_bytes());
+        [&[0, 0, 0, 0, 0x83, 0, 0, 0][..], &begin, &length].concat()
+    };
+    let mut table = vec![0; 512];
+    table[446..478].copy_from_slice(&PARTS.map(entry).concat());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    let file = File::options().create_new(true).read(true).write(true).open(&image).unwrap();
+    file.set_len(260 * MIB).unwrap();
+    file.write_all_at(&table, 0).unwrap();
+    let Some(whole) = Loop::new(&image, &["-P"]) else { return };
+    let [first, second] = [1, 2].map(|part| format!("{}p{part}", whole.path()));
+    let has_btrfs = std::fs::read_to_string("/proc/filesystems").unwrap().contains("\tbtrfs");
+    if ![&first, &second].iter().all(|part| Path::new(part).exists()) || !has_btrfs {
+        eprintln!("SKIPPED: there is no {first}, or no btrfs");
+        return;
+    }
+    system("mkfs.btrfs", &["-q", "-f", "-d", "single", "-m", "dup", &first]);
+    system("mkfs.ext4", &["-q", "-F", &second]);
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let mounted = Mounted::new(&[&first], &one);
+    let _other = Mounted::new(&[&second], &other);
+    let mut random = Pcg64::seed_from_u64(43);
+    fill(&one, 1, 20 * MIB, &mut random);
+    let wanted = addresses(&one.join("file0"))[50];
+    let arguments = ["-l", &wanted.to_string(), "-b", "4096", &first];
+    let output = stdout(&Command::new("btrfs-map-logical").args(arguments).output().unwrap());
+    let place: u64 = output.split_whitespace().skip_while(|word| *word != "physical").nth(1).unwrap().parse().unwrap();
+    damage(&file, PARTS[0].0 * MIB + place, "sector", 0, &mut random);
+    let state = folder.path().join("state");
+    let scrub = |more: &[&str]| {
+        let arguments = ["scrub", whole.path(), "--quiet", "--state-dir", state.to_str().unwrap()];
+        let output = run(&[&arguments[..], &PACE, more].concat());
+        assert!([Some(0), Some(3)].contains(&output.status.code()), "{}", stderr(&output));
+    };
+    let status = || run(&["status", whole.path(), "--state-dir", state.to_str().unwrap()]).status.code();
+    scrub(&[]);
+    assert_eq!(status(), Some(3));
+    scrub(&["--content", "allocation"]);
+    assert_eq!(status(), Some(3), "its owner was not asked");
+    drop(mounted);
+    scrub(&[]);
+    assert_eq!(status(), Some(3), "its owner is not mounted");
+    let _mounted = Mounted::new(&[&first], &one);
+    std::fs::remove_file(one.join("file0")).unwrap();
+    system("sync", &["-f", one.to_str().unwrap()]);
+    scrub(&[]);
+    assert_eq!(status(), Some(0), "it was asked");
+}
+
 /// Whoever may mount something over the folder that btrfs is mounted on neither speaks for it nor keeps a scrub waiting.
 #[test]
 fn root_what_is_mounted_over_it_is_not_asked() {

@@ -300,6 +300,31 @@ fn a_message_that_cannot_be_sent_is_said_and_one_that_can_arrives() {
     assert_eq!(fs::read_dir(folder.path().join("outbox")).unwrap().count(), 0);
 }
 
+/// What another user has put into a folder of messages, or led elsewhere, is neither sent nor removed.
+#[test]
+fn root_messages_of_other_users_are_left_alone() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: it needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("idlewise.toml"), "[notify]\ncommand = [\"/bin/true\"]\n").unwrap();
+    [at("precious"), at("theirs"), at("own")].iter().for_each(|path| fs::create_dir(path).unwrap());
+    (0..25).for_each(|number| fs::write(at("precious").join(format!("{number}.json")), "{}").unwrap());
+    std::os::unix::fs::symlink(at("precious"), at("theirs/failed")).unwrap();
+    std::os::unix::fs::symlink(at("precious"), at("own/failed")).unwrap();
+    for path in [at("theirs"), at("own/failed")] {
+        std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap();
+    }
+    for spool in ["theirs", "own"] {
+        let arguments = ["notify", "--config", at("idlewise.toml").to_str().unwrap(), "--spool"].map(String::from);
+        let output = idlewise(&arguments.each_ref().map(|one| &**one)).arg(at(spool)).output().unwrap();
+        assert!(output.status.code() == Some(1) && stderr(&output).contains("user"), "{spool}: {}", stderr(&output));
+    }
+    assert_eq!(fs::read_dir(at("precious")).unwrap().count(), 25);
+}
+
 #[test]
 fn root_of_two_disks_that_cannot_be_told_apart_one_is_refused_aloud() {
     let Some(bench) = Bench::new(16 * MIB, &[], true) else { return };

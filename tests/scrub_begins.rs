@@ -149,6 +149,26 @@ fn root_a_hang_where_the_disk_is_measured_is_told() {
     assert_eq!(again.end().status.code(), Some(4));
 }
 
+/// Whoever looks for a file system reads in other places as well, where the disk may hang: the scrub can be ended all the same.
+#[test]
+fn root_a_hang_where_a_file_system_would_be_keeps_nobody_waiting() {
+    let options = Options { size: Bytes(64 * MIB), hang: Some(128), timing: Timing::Instant, ..Options::default() };
+    let Some(bench) = Bench::of(&options) else { return };
+    let scrub = bench.start(&["--request-size", "64KiB", "--idle-wait", "1ms"]);
+    let state = bench.folder.path().to_str().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let doing = || {
+        let output = common::run(&["status", "--state-dir", state, "--json"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default()[0]["doing"].clone()
+    };
+    while doing() != "hung" {
+        assert!(Instant::now() < until, "{}", doing());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    scrub.signal(Signal::TERM);
+    assert_eq!(scrub.end().status.code(), Some(4));
+}
+
 /// The requests that measure the disk before a scrub are within its goal as well, but for one collision.
 #[test]
 fn root_measuring_the_disk_keeps_the_goal() {

@@ -161,7 +161,8 @@ def check(program, trace):
     lots = lot.sum()
     seen = (np.sqrt(left[lot][1:] * left[lot][:-1]) * np.diff(sums[lot]) ** 2).sum() / 2 * lots / max(lots - 1, 1)
     freedom = max(lots - 1, 0) + 20
-    variance = (20 * prior_of(size, probabilities) * whole**2 + max(lots - 1, 0) * seen) / freedom
+    both = (20 * prior_of(size, probabilities) * whole**2 + max(lots - 1, 0) * seen) / freedom
+    variance = max(both, seen)
     close("drawn estimate", drawn["estimate_mean_response_s"], whole / len(requests), 1e-6)
     quantile = stats.t.ppf(0.975, freedom)
     close("expected error", drawn["expected_error"], quantile * math.sqrt(prior_of(size, probabilities)), 1e-3)

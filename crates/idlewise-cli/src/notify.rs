@@ -1,5 +1,6 @@
 //! `idlewise notify`: sends the messages of the daemon that wait.
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use idlewise_linux::scrub::StateFolder;
-use idlewise_service::{Config, Message, Notify, SENDMAIL, outbox, read_message, waiting};
+use idlewise_service::{Config, Message, Notify, Outbox, SENDMAIL, outbox};
 
 use crate::daemon::ConfigPath;
 use crate::dates::{date, unix_now};
@@ -58,35 +59,40 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let spool = arguments.spool.clone().unwrap_or_else(|| outbox(StateFolder::choose(None).path()));
     let failed = spool.join(FAILED);
-    let shown = || spool.display().to_string();
-    let mut all = waiting(&spool).with_context(shown)?;
-    let mut again = waiting(&failed).with_context(shown)?;
-    for old in again.drain(..again.len().saturating_sub(MOST_FAILED)) {
-        std::fs::remove_file(&old).with_context(|| old.display().to_string())?;
+    let (mut is_none, mut are_sent) = (true, true);
+    // Those that failed before are tried once.
+    for (path, tries) in [(&spool, TRIES), (&failed, 1)] {
+        let shown = || path.display().to_string();
+        let Some(outbox) = Outbox::open(path).with_context(shown)? else { continue };
+        let mut names = outbox.waiting().with_context(shown)?;
+        if tries == 1 {
+            for old in names.drain(..names.len().saturating_sub(MOST_FAILED)) {
+                outbox.remove(&old).with_context(|| path.join(&old).display().to_string())?;
+            }
+        }
+        for name in names {
+            is_none = false;
+            are_sent &= deliver(notify, (&outbox, path), &name, tries)?;
+        }
     }
-    all.extend(again);
-    if all.is_empty() {
+    if is_none {
         say!("idlewise: no messages wait");
         return Ok(Exit::NothingToDo);
-    }
-    let mut are_sent = true;
-    for path in all {
-        are_sent &= deliver(notify, &path, &failed)?;
     }
     Ok(if are_sent { Exit::Clean } else { Exit::CouldNotRun })
 }
 
-/// Sends one, and tries again for a while; whether it was sent.
-fn deliver(notify: &Notify, path: &Path, failed: &Path) -> anyhow::Result<bool> {
-    let shown = || path.display().to_string();
-    let message = match read_message(path) {
+/// Sends one that waits in an outbox, and tries again for a while; whether it was sent.
+fn deliver(notify: &Notify, (outbox, path): (&Outbox, &Path), name: &OsStr, tries: u32) -> anyhow::Result<bool> {
+    let shown = || path.join(name).display().to_string();
+    let message = match outbox.read(name) {
         Ok(message) => message,
         // Another run has sent it.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
         // It is no message. What else is in the way may be gone the next time.
         Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
             say!("idlewise: {}: {error}: thrown away", shown());
-            std::fs::remove_file(path).with_context(shown)?;
+            outbox.remove(name).with_context(shown)?;
             return Ok(false);
         }
         Err(error) => {
@@ -95,24 +101,22 @@ fn deliver(notify: &Notify, path: &Path, failed: &Path) -> anyhow::Result<bool> 
         }
     };
     let mut sent = Vec::new();
-    for attempt in 0..TRIES {
+    for attempt in 0..tries {
         match send(notify, &message, &mut sent) {
             Ok(()) => {
-                std::fs::remove_file(path).with_context(shown)?;
+                outbox.remove(name).with_context(shown)?;
                 return Ok(true);
             }
             Err(error) => say!("idlewise: '{}' cannot be sent: {error:#}", message.subject),
         }
-        // One that failed before is tried once.
-        if path.starts_with(failed) {
-            return Ok(false);
-        }
-        if attempt + 1 < TRIES {
+        if attempt + 1 < tries {
             std::thread::sleep(AGAIN * 2u32.pow(attempt));
         }
     }
-    std::fs::create_dir_all(failed).with_context(shown)?;
-    std::fs::rename(path, failed.join(path.file_name().unwrap_or_default())).with_context(shown)?;
+    if tries > 1 {
+        let failed = Outbox::make(&path.join(FAILED)).with_context(shown)?;
+        outbox.put_aside(name, &failed).with_context(shown)?;
+    }
     Ok(false)
 }
 

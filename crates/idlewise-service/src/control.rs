@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::Moment;
 use crate::overview::Overview;
 use crate::web::{From, Request, Response, metrics, page};
 
@@ -110,7 +111,10 @@ impl Control {
     fn order(&self, order: &str, disk: Option<&str>, body: &[u8]) -> Response {
         let order = match (order, disk) {
             ("pause", _) if body.is_empty() => Order::Pause(Until::default()),
-            ("pause", _) => match serde_json::from_slice(body) {
+            ("pause", _) => match serde_json::from_slice::<Until>(body) {
+                Ok(until) if until.until_unix_s.is_some_and(|until| until <= Moment::now().unix_s) => {
+                    return Response::error(400, "the pause would be over: until_unix_s is not later than now");
+                }
                 Ok(until) => Order::Pause(until),
                 Err(error) => return Response::error(400, format!("the body of a pause: {error}")),
             },

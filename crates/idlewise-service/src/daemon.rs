@@ -233,7 +233,7 @@ impl Daemon {
             }
             let acknowledged = self.record.disks.get(&identity).map_or(0, |known| known.acknowledged_blocks);
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
-            disk.look_for_hangs(now.unix_s);
+            disk.look_for_hangs(now.unix_s, notes.iter().any(|note| note.identity == identity));
             disk.tell(&next, &outlook, acknowledged, now.unix_s);
             disk.act(&next, &wish, &self.options);
             disk.last = Some((next, outlook));

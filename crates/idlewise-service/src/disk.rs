@@ -224,9 +224,12 @@ impl Disk {
         (state, running.map_or_else(|| doing(next, now), |run| in_words(&run.doing).into()))
     }
 
-    /// Looks whether its scrub waits for a request that hangs.
-    pub fn look_for_hangs(&mut self, now: f64) {
-        let is_hung = self.worker.is_some() && self.run.as_ref().is_some_and(|run| run.doing == Doing::HUNG);
+    /// Looks whether its scrub waits for a request that hangs; `is_noted` is whether the scrub itself says how it goes. One that does not
+    /// even come to that has asked the disk for something else.
+    pub fn look_for_hangs(&mut self, now: f64, is_noted: bool) {
+        let says_so = self.run.as_ref().is_some_and(|run| run.doing == Doing::HUNG);
+        let is_silent = |worker: &Worker| !is_noted && worker.began.elapsed().as_secs_f64() > SILENT_S;
+        let is_hung = self.worker.as_ref().is_some_and(|worker| says_so || is_silent(worker));
         self.hung = if is_hung { self.hung.or(Some(now)) } else { None };
         let hangs = self.hangs(now).is_some();
         if hangs && !self.said.is_hung {
@@ -374,6 +377,7 @@ fn doing(next: &Next, now: f64) -> String {
         Next::Wait(Reason::Taken(what)) => format!("waits for another part of {what}"),
         Next::Wait(Reason::Busy) => "waits for another idlewise, which is scrubbing it".into(),
         Next::Wait(Reason::Asleep) => "sleeps, and there is time".into(),
+        Next::Wait(Reason::Silent(since)) if now - since < 1.0 => "has not answered yet".into(),
         Next::Wait(Reason::Silent(since)) => format!("has not answered for {}", within(now - since)),
         Next::Wait(Reason::Failed(until)) => format!("its scrub failed, and is tried again in {}", within(until - now)),
     }

@@ -2,21 +2,17 @@
 //! a folder for `idlewise notify`, which sends them: whoever hangs there holds up no scrub.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
 
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::replace_file;
 use serde::{Deserialize, Serialize};
 
 use crate::overview::{MISSING, Seen};
 use crate::record::Told;
 
-const VERSION: u32 = 1;
+/// Of the format of a message.
+pub const VERSION: u32 = 1;
 const DAY_S: f64 = 86_400.0;
-/// So many wait at most; then the oldest is dropped.
-const MOST: usize = 1000;
 /// What is told of a slowdown is of so many requests at least, and of a mean that is so much larger than the goal.
 const ENOUGH: u64 = 1000;
 const ABOVE: f64 = 1.1;
@@ -61,7 +57,7 @@ pub enum Repeat {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    version: u32,
+    pub(crate) version: u32,
     /// When it was written, in seconds since 1970.
     pub unix_s: f64,
     /// What is wrong.
@@ -197,59 +193,12 @@ pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told
             };
             // No number in a file is infinite.
             known.next_unix_s = (now + days * DAY_S).min(1e18);
-            known.count += 1;
+            known.count = known.count.saturating_add(1);
             messages.push(Message::of(disk, kind, now, known, words));
         }
         known.worth = worth;
     }
     messages
-}
-
-/// The folder in which messages wait.
-pub fn outbox(states: &Path) -> PathBuf {
-    states.join("outbox")
-}
-
-/// Has messages wait there.
-///
-/// # Errors
-/// If one cannot be written.
-pub fn post(folder: &Path, messages: &[Message]) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let mut waiting = waiting(folder)?;
-    for message in messages {
-        let name = (0..).map(|number| folder.join(format!("{:016.3}-{number}.json", message.unix_s)));
-        let path = name.into_iter().find(|path| !path.exists()).expect("there are enough numbers");
-        replace_file(&path, serde_json::to_string_pretty(message)?.as_bytes())?;
-        waiting.push(path);
-    }
-    let too_many = waiting.len().saturating_sub(MOST);
-    waiting.iter().take(too_many).try_for_each(std::fs::remove_file)
-}
-
-/// The messages that wait, the oldest first.
-///
-/// # Errors
-/// If the folder cannot be read.
-pub fn waiting(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other?,
-    };
-    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
-    paths.sort();
-    Ok(paths)
-}
-
-/// Reads one.
-///
-/// # Errors
-/// If it is none.
-pub fn read(path: &Path) -> io::Result<Message> {
-    let message: Message = serde_json::from_slice(&std::fs::read(path)?)?;
-    let other = || io::Error::new(io::ErrorKind::InvalidData, "a message of another version");
-    if message.version == VERSION { Ok(message) } else { Err(other()) }
 }
 
 #[cfg(test)]
@@ -308,22 +257,5 @@ mod tests {
         assert_eq!(kinds(&seen(0, 0, "in-time", "running"), &mut told), [Kind::Recovered]);
         let slow = Seen { foreground_requests: ENOUGH, foreground_slowdown_s: 1.2, ..seen(0, 0, "in-time", "running") };
         assert_eq!(kinds(&slow, &mut told), [Kind::SlowdownAboveGoal]);
-    }
-
-    #[test]
-    fn messages_wait_in_order_and_not_too_many() {
-        let folder = tempfile::tempdir().unwrap();
-        let outbox = outbox(folder.path());
-        assert!(waiting(&outbox).unwrap().is_empty());
-        let message = |at: f64| Message::test(at);
-        post(&outbox, &[message(2.0), message(1.0), message(2.0)]).unwrap();
-        let times = |paths: &[PathBuf]| paths.iter().map(|path| read(path).unwrap().unix_s).collect::<Vec<_>>();
-        assert_eq!(times(&waiting(&outbox).unwrap()), [1.0, 2.0, 2.0]);
-        let many: Vec<_> = (0..MOST).map(|at| message(10.0 + at as f64)).collect();
-        post(&outbox, &many).unwrap();
-        let left = waiting(&outbox).unwrap();
-        assert_eq!((left.len(), read(&left[0]).unwrap().unix_s), (MOST, 10.0));
-        std::fs::write(&left[0], "{}").unwrap();
-        assert!(read(&left[0]).is_err());
     }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use idlewise::report::printable::one_line;
 
 use crate::daemon::Daemon;
-use crate::messages::{due, outbox, post};
+use crate::messages::due;
+use crate::outbox::{Outbox, outbox};
 use crate::overview::Overview;
 
 /// How much a line matters (syslog(3)).
@@ -67,7 +68,8 @@ impl Daemon {
         }
         // Told once, whatever happens meanwhile.
         self.save();
-        if let Err(error) = post(&outbox(self.options.states.path()), &messages) {
+        let outbox = Outbox::make(&outbox(self.options.states.path()));
+        if let Err(error) = outbox.and_then(|outbox| outbox.post(&messages)) {
             say(Level::Error, &format!("nobody can be told: {error}"));
         }
         self.send();

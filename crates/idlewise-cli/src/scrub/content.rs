@@ -166,6 +166,11 @@ impl Content {
         self.judged_bytes > 0
     }
 
+    /// Whether all that was read, and is used, was compared.
+    pub fn is_whole(&self) -> bool {
+        self.unjudged_bytes == 0 && self.silent.is_none()
+    }
+
     /// How much was not compared as who could tell was silent at times, if any, and why.
     pub fn silent(&self) -> Option<(Bytes, &str)> {
         self.silent.as_ref().map(|(bytes, why)| (*bytes, why.as_str()))

@@ -94,7 +94,7 @@ impl Job {
         content::say(device, &found, bar);
         let not_asked = NotAsked::of(device, &found);
         if !found.is_empty() {
-            scrubber.judge_by(found, self.skip_free, &checkpoint).context("a thread to compare checksums")?;
+            scrubber.judge_by(found, self.skip_free, &mut checkpoint).context("a thread to compare checksums")?;
         }
         if let Some(cap) = &self.cap {
             scrubber.keep_within(cap);

@@ -211,10 +211,8 @@ impl Result {
         if self.errors.is_empty() {
             let so_far = if self.state == State::Complete { "" } else { " so far" };
             let wrong = match self.content.as_ref().filter(|content| content.has_judged()) {
-                Some(content) if content.silent().is_some() => {
-                    ", and of what was compared none differs from its checksum"
-                }
-                Some(_) => ", and none that differs from its checksum",
+                Some(content) if content.is_whole() => ", and none that differs from its checksum",
+                Some(_) => ", and of what was compared none differs from its checksum",
                 None => "",
             };
             text += &format!("  no unreadable block{wrong}{so_far}\n");

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::hierarchy::{Hierarchy, below};
+use crate::files::told_by_kernel;
 use crate::scrub::{Process, boot_id};
 
 /// Names of the groups that are ours begin so; behind it is whose they are.
@@ -115,6 +116,12 @@ impl Cgroup {
     /// Its processes and those below it.
     pub fn processes(&self) -> Vec<u32> {
         below(&self.folder).iter().flat_map(|group| members(group)).collect()
+    }
+
+    /// Whether a process is in it or anywhere below it, by the kernel's own count: a path to it may be too long to be read.
+    pub fn is_populated(&self) -> bool {
+        let events = told_by_kernel(self.folder.join("cgroup.events")).unwrap_or_default();
+        events.lines().any(|line| line == "populated 1")
     }
 
     /// Lets its processes go; if it is ours, they go home, and it is removed.

@@ -204,7 +204,7 @@ impl Held {
     pub fn is_over(&mut self) -> bool {
         let is_left = self.taken.as_ref().is_some_and(Process::is_here);
         match &mut self.how {
-            How::Group(group, _) => group.processes().is_empty() && !is_left,
+            How::Group(group, _) => !group.is_populated() && !is_left,
             How::Tree(tree) => tree.is_over(),
         }
     }

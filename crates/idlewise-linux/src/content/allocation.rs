@@ -181,7 +181,9 @@ impl Content for Allocation {
 
     fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
         let range = extent.offset.0 - self.begin..(extent.end().0 - self.begin).min(self.length);
-        let (kind, folder) = (&self.mount.kind, self.mount.folder.display());
+        // As a shell takes it, whatever the folder is called.
+        let folder = self.mount.folder.display().to_string();
+        let (kind, folder) = (&self.mount.kind, shell_word(&folder));
         let name = |(_, user): (Range<u64>, User)| match user {
             User::Free => None,
             User::Metadata => Some(format!("metadata of {kind}")),
@@ -195,9 +197,21 @@ impl Content for Allocation {
     }
 }
 
+/// A text as one word of a shell.
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@%".contains(letter);
+    if text.chars().all(is_plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_one_word_whatever_it_is_called() {
+        let words = ["/srv/data", "/media/a b", "/media/it's; rm -r x"].map(shell_word);
+        assert_eq!(words, ["/srv/data", "'/media/a b'", r"'/media/it'\''s; rm -r x'"]);
+    }
 
     #[test]
     fn numbers_are_those_of_the_kernel() {

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
@@ -13,7 +13,6 @@ use idlewise::order::Extent;
 use super::{Array, Content, Gate, Judged, Md, OWNERS, Unasked};
 use crate::apart;
 use crate::device::{Device, numbers};
-use crate::memory::Buffer;
 
 /// A part of a device on which a file system may lie.
 pub struct Part {
@@ -27,26 +26,37 @@ pub struct Part {
     pub number: Option<(u32, u32)>,
     /// When what its owner has to look up may be read.
     pub gate: Gate,
+    /// Once the disk has not answered, it is not asked again: each question would take seconds.
+    pub silent: Arc<AtomicBool>,
 }
 
 impl Part {
     /// So many bytes at a place of it, both multiples of any block.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; [`io::ErrorKind::TimedOut`] if the disk does not answer, or did not before.
     pub fn read(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
         if at + length as u64 > self.range.end - self.range.start {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut buffer = Buffer::new(length);
-        let bytes = buffer.bytes(length);
-        self.disk.read_exact_at(bytes, self.range.start + at)?;
-        Ok(bytes.to_vec())
+        if !self.answers() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let read = apart::read_at(&self.disk, self.range.start + at, length);
+        if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            self.silent.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+
+    fn answers(&self) -> bool {
+        !self.silent.load(Ordering::Relaxed)
     }
 }
 
 /// Bytes that are read to see whether a disk answers: a multiple of any block.
 const FIRST: usize = 4096;
+const SILENT: &str = "the disk does not answer";
 
 /// The owners of a device.
 #[derive(Default)]
@@ -62,24 +72,32 @@ struct Owned {
     range: Range<u64>,
     owner: &'static str,
     content: Box<dyn Content>,
+    /// All owners were asked, and it is this one's, that keeps no checksums.
+    keeps_none: bool,
 }
 
 /// Finds the owners of a device, or only those of this name.
 pub fn find(device: &Device, name: Option<&str>) -> Found {
     let mut found = Found::default();
+    let silent = Arc::<AtomicBool>::default();
     for (range, part) in device.parts() {
         let Ok(disk) = device.file.try_clone() else { continue };
         let number = numbers(&Path::new("/sys/class/block").join(&part));
+        let (gate, silent) = (found.gate.clone(), silent.clone());
+        let part = Part { disk, range: range.clone(), name: part, number, gate, silent };
         // Whoever looks for an owner reads, and of a disk that hangs nobody would ever come back.
-        if apart::read_at(&disk, range.start, FIRST).is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-            found.passed.push((part, "content", "the disk does not answer".into()));
-            continue;
-        }
-        let part = Part { disk, range: range.clone(), name: part, number, gate: found.gate.clone() };
+        let _ = part.read(0, FIRST);
+        let passed = found.passed.len();
         for owner in OWNERS.iter().filter(|owner| name.is_none_or(|name| name == owner.name)) {
-            match (owner.open)(&part) {
+            let opened = if part.answers() { (owner.open)(&part) } else { Ok(None) };
+            if !part.answers() {
+                found.passed.push((part.name.clone(), "content", SILENT.into()));
+                break;
+            }
+            match opened {
                 Ok(Some(content)) => {
-                    found.parts.push(Owned { range, owner: owner.name, content });
+                    let keeps_none = name.is_none() && found.passed.len() == passed && !content.judges();
+                    found.parts.push(Owned { range, owner: owner.name, content, keeps_none });
                     break;
                 }
                 Ok(None) => {}
@@ -95,13 +113,14 @@ impl Found {
     pub fn of_array(array: Arc<Array>, block: u32) -> Self {
         let range = 0..array.size.0;
         let content = Box::new(Md::new(array, block));
-        Self { parts: vec![Owned { range, owner: Md::NAME, content }], ..Self::default() }
+        Self { parts: vec![Owned { range, owner: Md::NAME, content, keeps_none: false }], ..Self::default() }
     }
 
     /// One owner of so many bytes.
     #[cfg(test)]
     pub fn of_one(content: Box<dyn Content>, length: u64, gate: Gate) -> Self {
-        Self { parts: vec![Owned { range: 0..length, owner: "one", content }], gate, ..Self::default() }
+        let part = Owned { range: 0..length, owner: "one", content, keeps_none: false };
+        Self { parts: vec![part], gate, ..Self::default() }
     }
 
     /// Whether there is none that can be asked.
@@ -120,6 +139,18 @@ impl Found {
     /// Whether any of them judges what is read.
     pub fn judges(&self) -> bool {
         self.parts.iter().any(|part| part.content.judges())
+    }
+
+    /// Where what is read is judged.
+    pub(crate) fn judged(&self) -> Vec<Range<u64>> {
+        self.parts.iter().filter(|part| part.content.judges()).map(|part| part.range.clone()).collect()
+    }
+
+    /// Stretches of which it is sure that nobody keeps checksums: what was wrong there, another owner had said.
+    pub(crate) fn without_checksums(&self) -> Vec<Extent> {
+        let whole =
+            |part: &Owned| Extent { offset: Bytes(part.range.start), length: Bytes(part.range.end - part.range.start) };
+        self.parts.iter().filter(|part| part.keeps_none).map(whole).collect()
     }
 
     /// The names of those that judge, and how much of the device is theirs.

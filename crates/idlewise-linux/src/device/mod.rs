@@ -15,7 +15,7 @@ mod sysfs;
 pub mod verify;
 mod whole;
 mod zfs;
-mod zpool;
+pub(crate) mod zpool;
 
 use std::fs::{self, File};
 use std::io;
@@ -55,6 +55,8 @@ pub struct Device {
     pub marks: Marks,
     /// Whether another disk may get this identity.
     pub named: Named,
+    /// It is an array of which each member is scrubbed.
+    by_members: bool,
     /// What was opened; nothing for a plain file.
     node: Option<Node>,
     place: sysfs::Place,
@@ -118,6 +120,7 @@ impl Device {
             identity,
             marks,
             named,
+            by_members: false,
             node: Some(node),
             place,
             pools: OnceLock::new(),
@@ -219,6 +222,7 @@ impl Device {
             identity,
             marks,
             named,
+            by_members: false,
             node: None,
             place,
             pools: OnceLock::new(),
@@ -232,12 +236,12 @@ impl Device {
     #[must_use]
     pub fn by_members(self, size: Bytes) -> Self {
         let identity = self.identity.clone() + Self::BY_MEMBERS;
-        Self { identity, size, ..self }
+        Self { identity, size, by_members: true, ..self }
     }
 
     /// Whether it is one.
     pub fn is_by_members(&self) -> bool {
-        self.identity.ends_with(Self::BY_MEMBERS)
+        self.by_members
     }
 
     /// Whether it is a plain file.

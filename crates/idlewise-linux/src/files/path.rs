@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fchmod, fgetxattr, fstat, fstatfs, mkdirat, openat,
-    readlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fchmod, fgetxattr, fstat, fstatfs, mkdirat,
+    openat, readlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -118,7 +118,40 @@ impl Folder {
         super::content_of(file.into())
     }
 
+    /// What lies in it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(&self.0, ".", flags, Mode::empty())?;
+        let entries =
+            Dir::read_from(opened)?.map(|entry| Ok(OsString::from_vec(entry?.file_name().to_bytes().to_vec())));
+        let mut names = entries.collect::<Result<Vec<_>, Errno>>()?;
+        names.retain(|name| name != "." && name != "..");
+        Ok(names)
+    }
+
+    /// Moves a file to another folder, under the same name.
+    ///
+    /// # Errors
+    /// If that is not possible.
+    pub fn move_to(&self, name: &OsStr, other: &Self) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.0, name, &other.0, name)?)
+    }
+
+    /// Replaces a file of ours in it, whole or not at all: for its owner to write, for nobody else to read.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn replace_own(&self, name: &OsStr, content: &[u8]) -> io::Result<()> {
+        self.replace(name, content, Mode::from_raw_mode(0o600), true)
+    }
+
     /// The same folder, opened once more.
+    ///
+    /// # Errors
+    /// If there are too many files open.
     pub fn again(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
@@ -148,6 +181,9 @@ impl Folder {
     }
 
     /// Syncs its names: a rename in it survives a crash then.
+    ///
+    /// # Errors
+    /// What the file system says.
     pub fn sync(&self) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(&self.0, ".", flags, Mode::empty()) {
@@ -166,6 +202,9 @@ impl Folder {
     }
 
     /// Number of the device that its file system is on.
+    ///
+    /// # Errors
+    /// What the file system says.
     pub fn device(&self) -> io::Result<u64> {
         Ok(fstat(&self.0)?.st_dev)
     }
@@ -176,6 +215,9 @@ impl Folder {
     }
 
     /// Removes a name from it.
+    ///
+    /// # Errors
+    /// What the file system says.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }

@@ -1,12 +1,14 @@
 //! The checkpoint of a scrub: one small file, replaced atomically, locked while a scrub runs.
 
 use std::io;
+use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use idlewise::order::Place;
+use idlewise::order::{Extent, Place};
 use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
 
+use super::faults::without;
 use super::home::Home;
 use super::process::Process;
 use super::so_far::{AccountSoFar, ContentSoFar, Learnt};
@@ -170,6 +172,33 @@ impl Checkpoint {
         self.pass.content = Some(content.clone());
     }
 
+    /// The owners have judged what lies there in this pass: what was wrong before is so no more, or was found anew.
+    pub(super) fn compared(&mut self, extent: Extent) {
+        let block = u64::from(self.pass.block_bytes);
+        // Blocks that lie there as a whole.
+        let stretch = extent.offset.0.div_ceil(block)..extent.end().0 / block;
+        let left = |run: &BadBlocks| {
+            let (lba, end) = (run.lba, run.end());
+            if !run.is_wrong() || end <= stretch.start || lba >= stretch.end {
+                return vec![run.clone()];
+            }
+            let sides = [lba..stretch.start.min(end), stretch.end.max(lba)..end];
+            let run = |side: Range<u64>| BadBlocks { lba: side.start, blocks: side.end - side.start, ..run.clone() };
+            sides.into_iter().filter(|side| side.start < side.end).map(run).collect()
+        };
+        if !self.pass.errors_before.is_empty() {
+            self.pass.errors_before = self.pass.errors_before.iter().flat_map(left).collect();
+        }
+    }
+
+    /// What of a stretch was neither unreadable nor wrong before.
+    pub(super) fn without_known(&self, extent: Extent) -> Vec<Extent> {
+        let block = u64::from(self.pass.block_bytes);
+        let bytes = |run: &BadBlocks| (run.lba * block, run.end() * block);
+        let known: Vec<_> = self.pass.errors_before.iter().map(bytes).collect();
+        without(extent, &known)
+    }
+
     /// Unreadable blocks of this pass.
     pub fn errors(&self) -> &[BadBlocks] {
         &self.pass.errors
@@ -230,8 +259,7 @@ impl Checkpoint {
         self.pass.saved_unix_s = unix_now();
         if state == State::Complete {
             // What nobody has compared again may still be wrong.
-            let compared = self.pass.content.as_ref().is_some_and(|content| content.unasked_bytes == 0);
-            self.pass.errors_before.retain(|run| run.is_wrong() && !compared);
+            self.pass.errors_before.retain(BadBlocks::is_wrong);
             self.pass.completed_unix_s = Some(self.pass.saved_unix_s);
         }
     }

@@ -276,7 +276,7 @@ fn read(&(begin, end): &(u64, u64)) -> Extent {
 }
 
 /// What is left of a stretch without some others, which are sorted.
-fn without(extent: Extent, others: &[(u64, u64)]) -> Vec<Extent> {
+pub(super) fn without(extent: Extent, others: &[(u64, u64)]) -> Vec<Extent> {
     let (mut begin, end, mut pieces) = (extent.offset.0, extent.end().0, Vec::new());
     for &(other, behind) in others.iter().filter(|other| other.0 < end).chain(&[(end, end)]) {
         if begin < other {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
+use super::faults::without;
 use super::so_far::{ContentSoFar, Owned};
 use crate::content::{Found, Gate, Judged, Suspect, Unasked};
 use crate::device::verify::Verifier;
@@ -35,6 +36,8 @@ pub struct Judging {
     /// Memory for the next request; none while that is being judged.
     spare: Vec<Buffer>,
     edges: Vec<(Range<u64>, u64)>,
+    /// Where the owners judge.
+    judged_by: Vec<Range<u64>>,
     /// Places that differed at the last look, by their first bytes.
     suspects: BTreeMap<u64, (Suspect, u32)>,
     so_far: ContentSoFar,
@@ -76,6 +79,8 @@ pub struct Verdict {
     pub again: Vec<Extent>,
     /// Places that are wrong, and their kind.
     pub wrong: Vec<(Extent, &'static str)>,
+    /// Stretches that their owners have judged, but for those to be read once more: what was wrong there before is known anew.
+    pub compared: Vec<Extent>,
 }
 
 impl Judging {
@@ -85,7 +90,7 @@ impl Judging {
         let (done, answers) = channel();
         let earlier = so_far.cloned().unwrap_or_default();
         let so_far = ContentSoFar { owners: found.names().into_iter().map(String::from).collect(), ..earlier };
-        let (edges, judges, gate) = (found.edges(), found.judges(), found.gate.clone());
+        let (edges, judged_by, judges, gate) = (found.edges(), found.judged(), found.judges(), found.gate.clone());
         let work = move || {
             let mut found = found;
             for task in todo {
@@ -111,6 +116,7 @@ impl Judging {
             gate,
             spare: Vec::new(),
             edges,
+            judged_by,
             suspects: BTreeMap::new(),
             so_far,
             at_work: false,
@@ -273,6 +279,7 @@ impl Judging {
             }
         };
         let mut settled = judged.judged;
+        let differ: Vec<Extent> = judged.suspects.iter().map(|suspect| suspect.extent).collect();
         for suspect in judged.suspects {
             let (place, length) = (suspect.extent, suspect.extent.length.0);
             let before = earlier.remove(&place.offset.0);
@@ -293,6 +300,17 @@ impl Judging {
         self.so_far.transient += earlier.len() as u64;
         self.so_far.judged_bytes += settled;
         self.so_far.free_bytes += judged.free;
+        let is_open = |place: &&Extent| {
+            verdict.again.iter().any(|again| again.end() > place.offset && again.offset < place.end())
+        };
+        let open: Vec<_> = differ.iter().filter(is_open).map(|place| (place.offset.0, place.end().0)).collect();
+        for part in &self.judged_by {
+            let (begin, end) = (part.start.max(extent.offset.0), part.end.min(extent.end().0));
+            if begin < end {
+                let within = Extent { offset: Bytes(begin), length: Bytes(end - begin) };
+                verdict.compared.extend(without(within, &open));
+            }
+        }
         verdict
     }
 }
@@ -312,7 +330,8 @@ mod tests {
     }
 
     fn judging() -> Judging {
-        Judging::new(Found::default(), false, None).unwrap()
+        let judging = Judging::new(Found::default(), false, None).unwrap();
+        Judging { judged_by: std::iter::once(0..100 * SECTOR).collect(), ..judging }
     }
 
     /// Judges 16 sectors, of which these differ from something.
@@ -326,12 +345,15 @@ mod tests {
     fn what_differs_twice_from_the_same_is_wrong_and_is_counted_once() {
         let mut judging = judging();
         let first = look(&mut judging, at(0, 16), &[(3, 1), (4, 1), (9, 2)]);
+        assert_eq!(first.compared, [at(0, 3), at(5, 4), at(10, 6)]);
         assert_eq!((&first.again[..], &first.wrong[..]), (&[at(3, 2), at(9, 1)][..], &[][..]));
         assert_eq!(judging.so_far().judged_bytes, 13 * SECTOR);
         let second = look(&mut judging, at(3, 2), &[(3, 1), (4, 7)]);
-        assert_eq!(second, Verdict { again: vec![at(4, 1)], wrong: vec![(at(3, 1), CHECKSUM)] });
-        assert_eq!(look(&mut judging, at(9, 1), &[]), Verdict::default());
-        assert_eq!(look(&mut judging, at(4, 1), &[]), Verdict::default());
+        let (again, wrong, compared) = (vec![at(4, 1)], vec![(at(3, 1), CHECKSUM)], vec![at(3, 1)]);
+        assert_eq!(second, Verdict { again, wrong, compared });
+        for place in [at(9, 1), at(4, 1)] {
+            assert_eq!(look(&mut judging, place, &[]), Verdict { compared: vec![place], ..Verdict::default() });
+        }
         let ContentSoFar { judged_bytes, transient, .. } = judging.so_far();
         assert_eq!((*judged_bytes, *transient, judging.suspects.len()), (16 * SECTOR, 2, 0));
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use idlewise::drive::Slowdowns;
+use idlewise::report::printable::one_line;
 
 use crate::overview::{MISSING, Overview, STATES, Seen};
 
@@ -142,7 +143,7 @@ fn number(value: f64) -> String {
 
 /// The value of a label.
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    one_line(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -169,7 +170,9 @@ mod tests {
 
     #[test]
     fn labels_and_numbers_are_written_as_prometheus_reads_them() {
-        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+        // What a terminal would obey is written out first.
+        assert_eq!(escaped("a\"b\\c"), "a\\\"b\\\\c");
+        assert!(!escaped("a\nb\u{1b}c").contains(char::is_control));
         assert_eq!(
             [1e-6, 1.5e12, f64::NAN, f64::INFINITY, 0.0].map(number),
             ["0.000001", "1500000000000", "NaN", "+Inf", "0"]

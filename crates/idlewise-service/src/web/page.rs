@@ -145,8 +145,8 @@ impl Card {
         let of = |at: f64| format!("{}, {}", date(at), away(at - now));
         Self {
             name: disk.name().into(),
-            device: disk.device.clone(),
-            identity: disk.identity.clone(),
+            device: one_line(&disk.device).into_owned(),
+            identity: one_line(&disk.identity).into_owned(),
             link: escaped(&disk.identity),
             state: disk.state,
             level,

@@ -19,6 +19,8 @@ impl Run<'_, '_> {
         let size = self.lane.device.size;
         let free = self.ask(|judging, may_look| judging.free(extent, size, may_look)).unwrap_or_default();
         let mut from = extent.offset.0;
+        // What could not be read before is read all the same: else nobody would know whether it still cannot.
+        let free = free.into_iter().flat_map(|part| self.checkpoint.without_known(part)).collect::<Vec<_>>();
         for part in free.into_iter().filter(|part| part.length.0 >= WORTH.min(extent.length.0)) {
             // Whole blocks of what is used.
             let block = u64::from(self.lane.device.block);

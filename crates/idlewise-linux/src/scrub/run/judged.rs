@@ -81,7 +81,8 @@ impl Run<'_, '_> {
     }
 
     fn act_on(&mut self, verdict: Verdict) {
-        let Verdict { again, wrong } = verdict;
+        let Verdict { again, wrong, compared } = verdict;
+        compared.into_iter().for_each(|extent| self.checkpoint.compared(extent));
         if self.lane.device.is_by_members() && !again.is_empty() {
             // What one member has written already reaches the others meanwhile.
             self.not_before = Nanos(now().0 + APART.0);

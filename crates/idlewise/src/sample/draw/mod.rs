@@ -135,10 +135,11 @@ impl Draw {
             })
             .sum();
         let count = turns.len() as f64;
-        // Seen (times its degrees of freedom) and expected, each by its weight.
+        // Seen (times its degrees of freedom) and expected, each by its weight; what is seen is believed where it is more.
         let seen = if turns.len() > 1 { count * squares / 2.0 } else { 0.0 };
         let freedom = freedom(turns.len());
-        let variance = (EXPECTED as f64 * self.prior * whole * whole + seen) / freedom as f64;
+        let both = (EXPECTED as f64 * self.prior * whole * whole + seen) / freedom as f64;
+        let variance = both.max(seen / (count - 1.0).max(1.0));
         let requests = requests as f64;
         let half = student(freedom) * variance.sqrt() / requests;
         Some(Estimate { mean_response_s: whole / requests, half_width_s: Some(half) })

@@ -86,7 +86,8 @@ impl Fleet {
         let rates: Vec<f64> = (0..self.volumes).map(|_| rates.sample(&mut random)).collect();
         let counts = shares(&rates, self.requests);
         let mut volumes: Vec<_> = counts.into_iter().map(|count| Volume::new(count, self.span, &mut random)).collect();
-        let next = volumes.iter_mut().zip(0..).map(|(volume, number)| Reverse((volume.arrive(), number))).collect();
+        let next =
+            volumes.iter_mut().zip(0..=u16::MAX).map(|(volume, number)| Reverse((volume.arrive(), number))).collect();
         Ok(Batches { names, volumes, next })
     }
 
@@ -302,6 +303,11 @@ mod tests {
     #[test]
     fn the_smallest_fleet_and_what_is_none() {
         assert_eq!(requests(Fleet { volumes: 3, requests: 3, span: Nanos(HOUR) }, 1).len(), 3);
+        let most = requests(Fleet { volumes: Fleet::MOST, requests: u64::from(Fleet::MOST), span: Nanos(HOUR) }, 1);
+        assert_eq!(
+            (most.len() as u64, most.iter().map(|one| one.volume).max()),
+            (u64::from(Fleet::MOST), Some(u16::MAX))
+        );
         let wrong = |volumes, requests, span| Fleet { volumes, requests, span }.batches(1).unwrap_err().to_string();
         assert!(wrong(0, 9, DAY).contains("1 to 65,536"));
         assert!(wrong(65_537, 99_999, DAY).contains("1 to 65,536"));

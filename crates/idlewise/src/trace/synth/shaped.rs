@@ -164,6 +164,8 @@ impl Shape {
         let per_busy = self.requests_per_busy;
         check("requests per busy period", per_busy, (1.0..=1e9).contains(&per_busy), "at least 1")?;
         check("a mean service time", self.service.0 as f64, self.service.0 > 0, "more than zero")?;
+        let (capacity, length) = (self.capacity.0, u64::from(self.length));
+        check("a capacity in bytes", capacity as f64, capacity >= length, "at least the size of a request")?;
         let share = |share| (0.0..=1.0).contains(&share);
         check("a share of reads", self.read_share, share(self.read_share), "0 to 1")?;
         check("a share of sequential requests", self.sequential, share(self.sequential), "0 to 1")?;
