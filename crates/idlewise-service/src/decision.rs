@@ -1,11 +1,14 @@
 //! What is to be done with a disk at a moment: by its deadline, its hours, its windows, and who else is at it.
 
 use idlewise::Bytes;
-use idlewise::schedule::{Deadline, Forecast, Standing, forecast};
+use idlewise::schedule::{Deadline, Forecast, Standing, WEEK, forecast};
 
 use crate::machine::Moment;
 use crate::record::Known;
 use crate::{OnBattery, Sleeping, WhenBehind, Wish};
+
+/// Where a disk is read only in windows, there is time for so many times its size before its deadline, where that is possible.
+const TIMES: [f64; 3] = [3.0, 2.0, 1.0];
 
 /// A mean slowdown is another one where it differs by so much.
 pub const ANOTHER: f64 = 1.25;
@@ -98,7 +101,10 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
     };
     let Moment { unix_s: now, minute } = facts.now;
     let ends = |left: Bytes| forecast(left, minute, &known.week, &wish.windows);
-    let begins = deadline.begins(ends(facts.size));
+    let begins = match wish.windows.is_always() {
+        true => deadline.begins(ends(facts.size)),
+        false => begins_in_windows(&deadline, wish, known, facts),
+    };
     let is_due = facts.left.is_some() || known.wanted_unix_s.is_some() || now >= begins;
     let rest = ends(facts.left.unwrap_or(facts.size));
     // A pass that has not begun is late only by its deadline.
@@ -123,6 +129,21 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
         },
     };
     (next, outlook)
+}
+
+/// When a pass begins that goes on only in windows: as one of them opens, so that its end does not cut the pass in two. There is to be time
+/// for several times as much, but for that no pass begins in the window in which the last one has ended.
+fn begins_in_windows(deadline: &Deadline, wish: &Wish, known: &Known, facts: &Facts) -> f64 {
+    let Moment { unix_s: now, minute } = facts.now;
+    let minute_at = |at: f64| (f64::from(minute) + (at - now) / 60.0).rem_euclid(f64::from(WEEK)) as u32;
+    let latest = |times: f64| {
+        let size = Bytes((facts.size.0 as f64 * times) as u64);
+        deadline.begins_at_the_latest(|at| Some(forecast(size, minute_at(at), &known.week, &wish.windows)?.late_s))
+    };
+    let Some(begins) = latest(TIMES[0]) else { return deadline.begins(None) };
+    let opening = |begins: f64| begins - f64::from(wish.windows.open_for(minute_at(begins)) * 60);
+    let is_another = |opening: &f64| *opening > deadline.at() - deadline.every_s;
+    TIMES.into_iter().filter_map(latest).map(opening).find(is_another).unwrap_or(begins)
 }
 
 /// Whether a disk that sleeps is woken up: somebody wants that, or its pass might not end in time.
@@ -166,7 +187,7 @@ fn spread(identity: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use idlewise::Nanos;
-    use idlewise::schedule::{WEEK, Week, Windows};
+    use idlewise::schedule::{Week, Windows};
 
     use super::*;
     use crate::Config;
@@ -254,6 +275,26 @@ mod tests {
         assert!(matches!(with(wish(), Facts { paused: paused.paused, ..facts(101.0) }), Next::Rest(_)));
         let over = Facts { retry: Some(111.9 * DAY), ..due() };
         assert_eq!(with(wish(), over), Next::Run(1e-3));
+    }
+
+    /// What is closed for five days of seven does not make a pass of a day begin at once.
+    #[test]
+    fn time_in_which_the_windows_are_closed_is_no_work() {
+        let weekend = Wish { windows: Windows::new(&["Sat,Sun"]).unwrap(), ..wish() };
+        let at = |day: f64, size: u64| {
+            let facts = Facts { size: Bytes(size), ..facts(day) };
+            next("x", &weekend, &known(), &facts).1.begins / DAY - 100.0
+        };
+        // Three hours: at the latest time that there is.
+        let latest = 14.0 * (0.75 - 0.25 * spread("x"));
+        assert!(
+            (at(101.0, 100_000_000_000) - latest).abs() < 1e-6 && (at(105.0, 100_000_000_000) - latest).abs() < 1e-6
+        );
+        // Three times 1.4 days do not fit between the end of the last pass and day 114; twice that begins as the weekend of day 103 does.
+        let begins = at(101.0, 1_200_000_000_000);
+        assert!((begins - 3.0).abs() < 0.01, "{begins}");
+        // Three times 0.5 days are in the weekend of day 110.
+        assert!(at(101.0, 432_000_000_000) > 5.0, "{}", at(101.0, 432_000_000_000));
     }
 
     #[test]

@@ -111,7 +111,9 @@ fn windows_are_kept() {
         let hours = (pass.ended_s - pass.began_s) / 3600.0;
         assert!((24.0..=54.1).contains(&hours), "{hours}");
     }
-    assert!((played.ran_s / (played.passes.len() as f64 * 0.5 * DAY_S) - 1.0).abs() < 0.05, "{}", played.ran_s);
+    // One more may have begun.
+    let passes = played.ran_s / (0.5 * DAY_S) - played.passes.len() as f64;
+    assert!((-0.15..1.0).contains(&passes), "{}", played.ran_s);
 }
 
 #[test]

@@ -9,6 +9,8 @@ const LEAST_AHEAD: f64 = 0.25;
 const APART: f64 = 0.25;
 /// Where more may be spent, a pass is to end by so much of that time before its deadline: what is expected is missed half of the times.
 const SPARE: f64 = 0.02;
+/// When a pass begins is known so well, in seconds.
+const CLOSE: f64 = 600.0;
 
 /// When a disk is to be verified: each pass is over so long after the one before. Times are seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +51,23 @@ impl Deadline {
         let ahead = whole.map_or(unknown, |forecast| AHEAD * forecast.late_s);
         let least = LEAST_AHEAD + APART * self.spread.clamp(0.0, 1.0);
         self.at() - ahead.clamp(least * self.every_s, self.every_s)
+    }
+
+    /// When it begins at the latest where the disk is read only in windows, so that what it takes depends on when that is. `late` tells how
+    /// long it may take from a moment on; nothing where that is not known.
+    pub fn begins_at_the_latest(&self, late: impl Fn(f64) -> Option<f64>) -> Option<f64> {
+        let least = LEAST_AHEAD + APART * self.spread.clamp(0.0, 1.0);
+        let (mut sure, mut latest) = (self.at() - self.every_s, self.at() - least * self.every_s);
+        let is_in_time = |begin: f64| late(begin).map(|late| begin + late <= self.at());
+        if is_in_time(latest)? {
+            return Some(latest);
+        }
+        // Whoever begins later ends later.
+        while latest - sure > CLOSE {
+            let middle = sure + (latest - sure) / 2.0;
+            if is_in_time(middle)? { sure = middle } else { latest = middle }
+        }
+        Some(sure)
     }
 
     /// How it stands at a moment, with what is expected of the rest of it.

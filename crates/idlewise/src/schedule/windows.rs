@@ -74,6 +74,15 @@ impl Windows {
         after.filter(|after| self.is_open(minute + after) != open).min()
     }
 
+    /// For how many minutes the window has been open that is open at a minute of the week; zero where none is, or one always is.
+    pub fn open_for(&self, minute: u32) -> u32 {
+        let minute = minute % WEEK;
+        // Spans that end where another begins are one window.
+        let opens = self.spans.iter().map(|span| span.start).filter(|start| !self.is_open(start + WEEK - 1));
+        let since = opens.map(|start| (minute + WEEK - start) % WEEK).min();
+        since.filter(|_| self.is_open(minute)).unwrap_or(0)
+    }
+
     /// How many of the minutes from one on are in a window.
     pub fn open_within(&self, from: u32, minutes: u32) -> u32 {
         let whole = minutes / WEEK * self.spans.iter().map(|span| span.end - span.start).sum::<u32>();
@@ -242,6 +251,8 @@ mod tests {
             let open = windows.is_open(from);
             let naive = (1..=WEEK).find(|after| windows.is_open(from + after) != open);
             prop_assert_eq!(windows.changes_after(from), naive);
+            let before = (0..WEEK).take_while(|before| windows.is_open(from + WEEK - before)).count() as u32;
+            prop_assert_eq!(windows.open_for(from), if before == WEEK { 0 } else { before.saturating_sub(1) });
         }
     }
 }
