@@ -117,13 +117,13 @@ pub fn text(overview: &Overview) -> String {
 
 /// The histogram of a disk's slowdowns.
 fn slowdowns(disk: &Seen) -> String {
-    let (mut text, mut sum, device) = (String::new(), 0, escaped(disk.name()));
+    let (mut text, mut sum, device) = (String::new(), 0u64, escaped(disk.name()));
     let name = "idlewise_foreground_slowdown_seconds";
     let limits = Slowdowns::LIMITS.map(|limit| number(limit.as_secs_f64()));
     for (count, limit) in
         Slowdowns::of(&disk.slowdowns).counts().iter().zip(limits.iter().map(String::as_str).chain(["+Inf"]))
     {
-        sum += count;
+        sum = count.saturating_add(sum);
         let _ = writeln!(text, "{name}_bucket{{device=\"{device}\",le=\"{limit}\"}} {sum}");
     }
     let all = number(disk.foreground_slowdown_s.max(0.0));
