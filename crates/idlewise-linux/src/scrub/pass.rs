@@ -271,6 +271,16 @@ mod tests {
         "errors_before":[{"lba":890,"blocks":20,"kind":"io"},{"lba":2000,"blocks":1,"kind":"io"}],
         "started_unix_s":1,"saved_unix_s":2,"completed_unix_s":null,"run":null}"#;
 
+    /// Of a disk that may be another one: what could not be read is doubtful, and what was wrong stays so until it is compared.
+    #[test]
+    fn what_was_wrong_is_wrong_until_it_is_compared() {
+        let run = |lba, kind: &str| BadBlocks { lba, blocks: 2, kind: kind.into() };
+        let errors = vec![run(8, "io"), run(16, BadBlocks::RECOVERED), run(24, "checksum"), run(32, "differs")];
+        let before = Pass { errors, errors_before: Vec::new(), ..Pass::parse(VALID.as_bytes()).unwrap() };
+        let known = super::super::subject::doubtful(before).errors_before;
+        assert_eq!(known, [run(8, BadBlocks::DOUBTFUL), run(24, "checksum"), run(32, "differs")]);
+    }
+
     #[test]
     fn the_present_version_is_read_and_newer_ones_are_not() {
         let pass = Pass::parse(VALID.as_bytes()).unwrap();

@@ -148,10 +148,11 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What is known of a disk that may be another one: its unreadable blocks, which are not forgotten until their places are read again.
+/// What is known of a disk that may be another one: its unreadable blocks, which are not forgotten until their places are read again, and what
+/// was wrong, until that is compared again.
 pub fn doubtful(before: Pass) -> Pass {
     let mut errors_before = before.known_errors();
     errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
-    errors_before.iter_mut().for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
+    errors_before.iter_mut().filter(|run| !run.is_wrong()).for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
     Pass { errors: Vec::new(), errors_before, completed_unix_s: None, learnt: None, content: None, ..before }
 }

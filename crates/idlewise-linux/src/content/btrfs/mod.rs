@@ -159,12 +159,15 @@ fn listed(file_systems: &Path, device: &str) -> Option<([u8; 16], PathBuf)> {
     })
 }
 
-/// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past.
+/// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past; where it cannot
+/// be read, one of them may say that there is a file system.
 fn superblock_of(part: &Part) -> Result<Option<Superblock>, String> {
-    let copy = |place: u64| part.read(place, LENGTH).map_or(Ok(None), |bytes| Superblock::parse(&bytes, place));
-    let first = copy(COPIES[0]);
-    let other = || COPIES[1..].iter().find_map(|place| copy(*place).ok().flatten());
-    first.or_else(|damaged| other().map(Some).ok_or(damaged))
+    let copy = |place: u64| part.read(place, LENGTH).map(|bytes| Superblock::parse(&bytes, place));
+    let other = || COPIES[1..].iter().find_map(|place| copy(*place).ok()?.ok().flatten());
+    match copy(COPIES[0]) {
+        Ok(first) => first.or_else(|damaged| other().map(Some).ok_or(damaged)),
+        Err(_) => Ok(other()),
+    }
 }
 
 fn why(error: &io::Error) -> String {
