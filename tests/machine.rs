@@ -387,7 +387,7 @@ fn the_scrub_of_zfs_is_paused_for_others() {
         assert!((step.output.clone() + &step.errors).contains(words), "{name}: {step:?}");
     };
     assert_eq!((steps["too-short"].exit, steps["not-yet"].exit), (64, 2));
-    says("too-short", "--max-slowdown 3.00 s accepts that");
+    says("too-short", "--max-slowdown 3s accepts that");
     assert_eq!(steps["untouched"].output, "");
     let number = |name: &str| steps[name].output.trim().parse::<u64>().unwrap();
     let damaged = number("damaged-counted") - number("damaged-before");

@@ -193,8 +193,9 @@ impl Arguments {
         let Kind { name, slowest, keeps_its_place, .. } = *kind;
         let max = self.limits.max_slowdown.unwrap_or(device.kind().goal().max_slowdown);
         if let Some(slowest) = slowest.filter(|slowest| *slowest > max) {
+            let seconds = slowest.as_secs_f64();
             return Err(UsageError(format!(
-                "{name} may keep others waiting for {slowest}, and at most {max} are allowed; --max-slowdown {slowest} accepts that"
+                "{name} may keep others waiting for {seconds} s, and the maximum slowdown is {max}; --max-slowdown {seconds}s accepts that"
             )));
         }
         if keeps_its_place && self.restart {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use idlewise::{Bytes, Nanos};
+use idlewise::Nanos;
 
 use super::{Event, EventKind, EventOp, MonitorError, Origin, Untold};
 use crate::device::WholeDisk;
@@ -87,17 +87,7 @@ impl Counters {
 
 /// Tells of so many foreground requests between two looks, and of our own work: in its middle they came, or else at the look before.
 pub fn tell(events: &mut Vec<Event>, looked: Nanos, at: Nanos, own: Option<OwnWork>, count: u64) {
-    let event = |kind, at, arrival, origin| Event {
-        at,
-        arrival,
-        issue: None,
-        kind,
-        offset: Bytes(0),
-        length: 0,
-        op: EventOp::Other,
-        origin,
-        untold: Untold::default(),
-    };
+    let event = |kind, at, arrival, origin| Event::without_place(kind, at, arrival, EventOp::Other, origin);
     let arrival = own.map_or(looked, |own| Nanos(own.began.0 + own.ended.since(own.began).0 / 2));
     if let Some(OwnWork { began, bytes, .. }) = own {
         let length = u32::try_from(bytes).unwrap_or(u32::MAX);

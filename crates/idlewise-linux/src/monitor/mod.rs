@@ -67,6 +67,14 @@ pub struct Event {
     pub untold: Untold,
 }
 
+impl Event {
+    /// Of something of which no more is seen than when it was.
+    pub(crate) fn without_place(kind: EventKind, at: Nanos, arrival: Nanos, op: EventOp, origin: Origin) -> Self {
+        let (issue, offset, length, untold) = (None, Bytes(0), 0, Untold::default());
+        Self { at, arrival, issue, kind, offset, length, op, origin, untold }
+    }
+}
+
 /// Foreground requests that nobody asked to be told of one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Untold {

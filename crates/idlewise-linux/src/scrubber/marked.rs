@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use idlewise::{Bytes, Nanos};
+use idlewise::Nanos;
 
-use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, Own, Untold};
+use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, Own};
 
 /// What is to be told of the scrub.
 #[derive(Clone, Default)]
@@ -15,9 +15,7 @@ pub struct Marks(Arc<Mutex<Vec<Event>>>);
 impl Marks {
     /// It begins or ends to be at work.
     pub fn add(&self, at: Nanos, kind: EventKind) {
-        let (op, untold) = (EventOp::Read, Untold::default());
-        let event =
-            Event { at, arrival: at, issue: None, kind, offset: Bytes(0), length: 0, op, origin: Origin::Own, untold };
+        let event = Event::without_place(kind, at, at, EventOp::Read, Origin::Own);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 }

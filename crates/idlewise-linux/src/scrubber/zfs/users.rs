@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use idlewise::{Bytes, Nanos};
+use idlewise::Nanos;
 
 use crate::files::told_by_kernel;
-use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, Own, Untold, now};
+use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, Own, now};
 
 const STATISTICS: &str = "/proc/spl/kstat/zfs";
 const NAME: &str = "zfs-counters";
@@ -83,20 +83,7 @@ impl Monitor for Users {
 
     fn poll(&mut self, wait: Duration, events: &mut Vec<Event>) -> Result<(), MonitorError> {
         std::thread::sleep(wait);
-        let event = |at, arrival, kind| {
-            let (op, untold) = (EventOp::Read, Untold::default());
-            Event {
-                at,
-                arrival,
-                issue: None,
-                kind,
-                offset: Bytes(0),
-                length: 0,
-                op,
-                origin: Origin::Foreground,
-                untold,
-            }
-        };
+        let event = |at, arrival, kind| Event::without_place(kind, at, arrival, EventOp::Read, Origin::Foreground);
         let at = now();
         // They came while it was at work, also those that are seen only now.
         let works = self.works.load(Ordering::Relaxed);
