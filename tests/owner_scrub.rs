@@ -1,7 +1,6 @@
 //! btrfs's own scrub, chunk by chunk in the gaps, on a mounted file system of this machine's kernel. That of md is in machine.rs.
 
 #[path = "common/btrfs.rs"]
-#[allow(dead_code, reason = "not all of it is used here")]
 mod btrfs;
 mod common;
 

@@ -1,4 +1,5 @@
 //! A mounted btrfs over loop devices, somebody who writes to it, and errors behind its back.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeSet;
 use std::fs::File;

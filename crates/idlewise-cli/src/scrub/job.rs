@@ -22,6 +22,7 @@ use super::goal::{self, Wanted};
 use super::result::{Names, Result};
 use super::way::Way;
 use super::{Pace, PolicyName};
+use crate::bad::Bad;
 use crate::dates::{date, unix_now};
 use crate::exit::{Exit, UsageError};
 use crate::live::{MonitorName, open_device};
@@ -117,6 +118,7 @@ impl Job {
         let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
         let mut result = Result::new(device, &report, names, goal, predicted, resumed);
         result.not_asked = not_asked;
+        result.errors_before = Bad::list(&checkpoint.still_wrong(), device.block, device.start.0, None);
         Ok(result)
     }
 
@@ -361,6 +363,7 @@ impl Result {
         }
         match self.state {
             State::Complete | State::Interrupted | State::Running if !self.errors.is_empty() => Ok(Exit::ErrorsFound),
+            State::Complete if !self.errors_before.is_empty() => Ok(Exit::ErrorsFound),
             State::Complete => match self.content.as_ref().and_then(Content::silent) {
                 Some((bytes, why)) => Err(anyhow::anyhow!("{}: {bytes} were not compared: {why}", self.device)),
                 None => Ok(Exit::Clean),

@@ -27,6 +27,9 @@ pub struct Result {
     resumed_at_bytes: u64,
     block_bytes: u32,
     pub errors: Vec<Bad>,
+    /// What was wrong before this pass and was not compared in it: it may be wrong still.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors_before: Vec<Bad>,
     /// What the owners of the data said, where they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
@@ -147,6 +150,7 @@ impl Result {
             next_step: (!errors.is_empty())
                 .then(|| next_step(&device.path.display().to_string(), device.member().as_ref(), &errors)),
             errors,
+            errors_before: Vec::new(),
             content: report.content.as_ref().map(|so_far| Content::new(so_far, report.verified)),
             not_asked: Vec::new(),
             retries: report.retries,
@@ -204,6 +208,11 @@ impl Result {
         let mut text = format!("{}: {state}: {verified} of {size} verified{resumed}\n", one_line(&self.device));
         for bad in &self.errors {
             text += &format!("  {}\n", bad.line());
+        }
+        if self.state == State::Complete {
+            for bad in &self.errors_before {
+                text += &format!("  not compared in this pass, so still taken for {}\n", bad.line());
+            }
         }
         if let Some(step) = &self.next_step {
             step.split("; ").for_each(|step| text += &format!("  {}\n", one_line(step)));

@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 use super::mounts::{self, Mount};
 use super::{Content, Gate, Judged, Part, Unasked};
+use crate::apart::{Calls, Words};
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
@@ -75,6 +75,7 @@ struct Allocation {
     number: u64,
     mount: Mount,
     gate: Gate,
+    calls: Calls,
 }
 
 /// Opens that of a part of a device; nothing where no such file system is mounted from it.
@@ -88,7 +89,8 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
     let mut last = None;
     for mount in mounts {
         let length = part.range.end - part.range.start;
-        let found = Allocation { begin: part.range.start, length, number, mount, gate: part.gate.clone() };
+        let (gate, calls) = (part.gate.clone(), part.calls.clone());
+        let found = Allocation { begin: part.range.start, length, number, mount, gate, calls };
         match found.users(&(0..1)) {
             Ok(_) => return Ok(Some(Box::new(found))),
             Err(why) => last = Some(why.0),
@@ -116,7 +118,7 @@ impl Allocation {
         };
         loop {
             self.gate.pass();
-            let records = records(&file, from, to).map_err(failed)?;
+            let records = records(&self.calls, &file, from, to).map_err(failed)?;
             // A log or real-time device of its own is another one.
             let own = records.iter().filter(|record| number_of(record.device) == self.number);
             found.extend(
@@ -139,7 +141,7 @@ fn number_of(encoded: u32) -> u64 {
     rustix::fs::makedev(encoded >> 8 & 0xfff, encoded & 0xff | encoded >> 12 & 0xfff00)
 }
 
-fn records(file: &File, from: Record, to: Record) -> io::Result<Vec<Record>> {
+fn records(calls: &Calls, file: &File, from: Record, to: Record) -> io::Result<Vec<Record>> {
     const GETFSMAP: libc::c_ulong = 0xc0c0_583b;
     let mut memory = vec![0u64; (size_of::<Head>() + RECORDS * size_of::<Record>()) / size_of::<u64>()];
     let head = memory.as_mut_ptr().cast::<Head>();
@@ -147,10 +149,10 @@ fn records(file: &File, from: Record, to: Record) -> io::Result<Vec<Record>> {
         Head { flags: 0, flags_back: 0, count: RECORDS as u32, entries: 0, reserved: [0; 6], keys: [from, to] };
     // SAFETY: the memory is aligned for words, long enough, and nothing else refers to it.
     unsafe { head.write(wanted) };
-    // SAFETY: behind the head there is room for as many records as it says, and it lives until the call returns.
-    if unsafe { libc::ioctl(file.as_raw_fd(), GETFSMAP as _, head) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let words = Words { words: &mut memory, pointer: None };
+    // SAFETY: behind the head there is room for as many records as it says.
+    unsafe { calls.ioctl(file, GETFSMAP, words) }?;
+    let head = memory.as_ptr().cast::<Head>();
     // SAFETY: the head was written above, and the kernel changed only its numbers.
     let count = unsafe { (*head).entries } as usize;
     // SAFETY: all of the memory is initialised, and so many records are in it at most.

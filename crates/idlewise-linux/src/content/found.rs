@@ -11,7 +11,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::{Array, Content, Gate, Judged, Md, OWNERS, Unasked};
-use crate::apart;
+use crate::apart::{self, Calls};
 use crate::device::{Device, numbers};
 
 /// A part of a device on which a file system may lie.
@@ -28,6 +28,8 @@ pub struct Part {
     pub gate: Gate,
     /// Once the disk has not answered, it is not asked again: each question would take seconds.
     pub silent: Arc<AtomicBool>,
+    /// Asks what is mounted from it.
+    pub calls: Calls,
 }
 
 impl Part {
@@ -79,12 +81,12 @@ struct Owned {
 /// Finds the owners of a device, or only those of this name.
 pub fn find(device: &Device, name: Option<&str>) -> Found {
     let mut found = Found::default();
-    let silent = Arc::<AtomicBool>::default();
+    let (silent, calls) = <(Arc<AtomicBool>, Calls)>::default();
     for (range, part) in device.parts() {
         let Ok(disk) = device.file.try_clone() else { continue };
         let number = numbers(&Path::new("/sys/class/block").join(&part));
-        let (gate, silent) = (found.gate.clone(), silent.clone());
-        let part = Part { disk, range: range.clone(), name: part, number, gate, silent };
+        let (gate, silent, calls) = (found.gate.clone(), silent.clone(), calls.clone());
+        let part = Part { disk, range: range.clone(), name: part, number, gate, silent, calls };
         // Whoever looks for an owner reads, and of a disk that hangs nobody would ever come back.
         let _ = part.read(0, FIRST);
         let passed = found.passed.len();
@@ -206,6 +208,7 @@ impl Found {
             all.judged += judged.judged;
             all.free += judged.free;
             all.suspects.extend(judged.suspects);
+            all.open.extend(judged.open);
         }
         Ok(all)
     }

@@ -74,6 +74,8 @@ pub struct Judged {
     pub free: u64,
     /// Where they differed.
     pub suspects: Vec<Suspect>,
+    /// Of what was asked, where not all that is to be compared was read: nothing was said of it.
+    pub open: Vec<Extent>,
 }
 
 /// A place that holds something else than it should. It may have been written meanwhile.

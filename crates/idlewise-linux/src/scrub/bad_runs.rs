@@ -164,8 +164,12 @@ impl BadRuns {
             for run in std::mem::take(&mut self.runs).into_values() {
                 match merged.last_mut().filter(|last| run.lba - last.end() <= gap) {
                     Some(last) => {
-                        let doubtful = [&last.kind, &run.kind].into_iter().any(|kind| kind == BadBlocks::DOUBTFUL);
-                        last.kind = if doubtful { BadBlocks::DOUBTFUL } else { BadBlocks::SCATTERED }.into();
+                        let both = [&*last, &run];
+                        let wrong = both.into_iter().find(|run| run.is_wrong()).map(|run| run.kind.clone());
+                        let doubtful = both.into_iter().any(|run| run.kind == BadBlocks::DOUBTFUL);
+                        // What can be read and is wrong is forgotten unless its kind says so.
+                        let other = if doubtful { BadBlocks::DOUBTFUL } else { BadBlocks::SCATTERED };
+                        last.kind = wrong.unwrap_or_else(|| other.into());
                         last.blocks = run.end() - last.lba;
                     }
                     None => merged.push(run),
@@ -253,6 +257,19 @@ mod tests {
     }
 
     /// However many there are, their list stays short, and no unreadable block is left out of it.
+    /// Of wrong ones it is kept that they are wrong: who can read them has not compared them.
+    #[test]
+    fn too_many_wrong_runs_stay_wrong() {
+        let list: Vec<_> = (0..2 * MOST as u64)
+            .map(|at| BadBlocks { lba: 4 * at, blocks: 1, kind: [CHECKSUM, "medium"][at as usize % 2].into() })
+            .collect();
+        let runs = BadRuns::of(&list);
+        assert!(runs.list().len() <= MOST);
+        for run in list.iter().filter(|run| run.is_wrong()) {
+            assert!(runs.within(run.lba, run.lba + 1).next().is_some_and(BadBlocks::is_wrong), "{run:?}");
+        }
+    }
+
     #[test]
     fn too_many_runs_become_stretches_of_scattered_ones() {
         let mut runs = BadRuns::default();

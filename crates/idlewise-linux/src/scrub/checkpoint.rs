@@ -199,6 +199,11 @@ impl Checkpoint {
         without(extent, &known)
     }
 
+    /// What was wrong before this pass, and has not been compared in it.
+    pub fn still_wrong(&self) -> Vec<BadBlocks> {
+        self.pass.errors_before.iter().filter(|run| run.is_wrong()).cloned().collect()
+    }
+
     /// Unreadable blocks of this pass.
     pub fn errors(&self) -> &[BadBlocks] {
         &self.pass.errors

@@ -91,9 +91,9 @@ impl Narrowing {
     /// What of a stretch is known to be bad, or is skipped for now: a request that hung is not met again.
     fn put_aside(&self, extent: Extent) -> Vec<(u64, u64)> {
         let (begin, end) = (extent.offset.0 / self.block, extent.end().0.div_ceil(self.block));
-        // Of scattered ones it is not known which.
+        // Of scattered ones it is not known which, nor of wrong ones that are too many to be told one by one.
         let known = [&self.bad, &self.doubted].into_iter().flat_map(|runs| runs.within(begin, end));
-        let known = known.filter(|run| run.kind != BadBlocks::SCATTERED);
+        let known = known.filter(|run| run.kind != BadBlocks::SCATTERED && !run.is_wrong());
         let known = known.map(|run| (run.lba * self.block, run.end() * self.block));
         let skipped = self.skipped.iter().filter(|one| one.offset < extent.end() && one.end() > extent.offset);
         let mut aside: Vec<_> = known.chain(skipped.map(written)).collect();

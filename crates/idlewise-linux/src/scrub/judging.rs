@@ -303,7 +303,9 @@ impl Judging {
         let is_open = |place: &&Extent| {
             verdict.again.iter().any(|again| again.end() > place.offset && again.offset < place.end())
         };
-        let open: Vec<_> = differ.iter().filter(is_open).map(|place| (place.offset.0, place.end().0)).collect();
+        let open = differ.iter().filter(is_open).chain(&judged.open);
+        let mut open: Vec<_> = open.map(|place| (place.offset.0, place.end().0)).collect();
+        open.sort_unstable();
         for part in &self.judged_by {
             let (begin, end) = (part.start.max(extent.offset.0), part.end.min(extent.end().0));
             if begin < end {
@@ -337,7 +339,8 @@ mod tests {
     /// Judges 16 sectors, of which these differ from something.
     fn look(judging: &mut Judging, extent: Extent, differs: &[(u64, u64)]) -> Verdict {
         let suspect = |&(sector, expected): &(u64, u64)| Suspect { extent: at(sector, 1), kind: CHECKSUM, expected };
-        let judged = Judged { judged: extent.length.0, free: 0, suspects: differs.iter().map(suspect).collect() };
+        let suspects = differs.iter().map(suspect).collect();
+        let judged = Judged { judged: extent.length.0, suspects, ..Judged::default() };
         judging.judged(extent, Ok(judged))
     }
 

@@ -10,8 +10,9 @@ use std::time::Instant;
 use idlewise::{Bytes, Nanos};
 
 use super::{Place, Scrubber, Standing, refused};
+use crate::apart::Calls;
 use crate::content::btrfs::OwnDevice;
-use crate::content::btrfs::ioctl::{Counted, cancel_scrub, max_device, scrub_chunk, scrub_progress};
+use crate::content::btrfs::ioctl::{Counted, cancel_scrub, scrub_chunk, scrub_progress};
 use crate::content::{Gate, Part};
 use crate::device::{Device, WholeDisk};
 use crate::monitor::{self, Monitor};
@@ -52,8 +53,8 @@ fn own(device: &Device) -> io::Result<OwnDevice> {
     let mut found = None;
     for (range, name) in parts {
         let number = device.numbers();
-        let (disk, gate) = (device.file.try_clone()?, Gate::default());
-        let part = Part { disk, range, name, number, gate, silent: Arc::default() };
+        let (disk, gate, calls) = (device.file.try_clone()?, Gate::default(), Calls::default());
+        let part = Part { disk, range, name, number, gate, silent: Arc::default(), calls };
         found = found.or(OwnDevice::of(&part).map_err(refused)?);
     }
     found.ok_or_else(|| refused("no btrfs is on it; name a device or a partition of a btrfs that is mounted"))
@@ -65,7 +66,7 @@ pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
     let again = Device::open(&device.path).map_err(io::Error::other)?;
     let stretches = stretches(&mut own)?;
     let (file, _) = own.mounted()?;
-    for other in 1..=max_device(&file)? {
+    for other in 1..=own.max_device(&file)? {
         if scrub_progress(&file, other)?.is_some() {
             return Err(refused(FOREIGN));
         }
@@ -131,7 +132,7 @@ impl Chunks {
     /// Ends the call, if no scrub of somebody else's would end with it.
     fn cancel(&mut self) -> io::Result<()> {
         let (file, device) = self.own.mounted()?;
-        for other in (1..=max_device(&file)?).filter(|other| *other != device) {
+        for other in (1..=self.own.max_device(&file)?).filter(|other| *other != device) {
             if scrub_progress(&file, other)?.is_some() {
                 return Ok(());
             }

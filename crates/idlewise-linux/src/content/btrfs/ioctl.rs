@@ -1,5 +1,5 @@
 //! What is asked of a mounted btrfs (the kernel's include/uapi/linux/btrfs.h). Nothing but [`scrub_chunk`] and [`cancel_scrub`]
-//! changes anything.
+//! changes anything. What is asked is asked by a process apart: where a device of the file system does not answer, neither does this.
 
 use std::fs::File;
 use std::io;
@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use libc::c_ulong;
 
 use super::Mounted;
+use crate::apart::{Calls, Words};
 
 /// Bytes of items that one search brings at most: no tree block is larger, and the fewer it reads, the sooner it makes way.
 const ROOM: usize = 64 << 10;
@@ -80,17 +81,6 @@ struct FileSystem {
 const _: () = assert!(size_of::<FileSystem>() == 1024);
 
 #[repr(C)]
-struct LogicalPlaces {
-    logical: u64,
-    room: u64,
-    reserved: [u64; 3],
-    flags: u64,
-    places: *mut u64,
-}
-
-const _: () = assert!(size_of::<LogicalPlaces>() == 56 || size_of::<usize>() != 8);
-
-#[repr(C)]
 struct Path {
     tree: u64,
     object: u64,
@@ -111,17 +101,30 @@ unsafe fn call<T>(file: &File, request: c_ulong, argument: *mut T) -> io::Result
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The unique name of the file system that a file is on.
-pub fn file_system(file: &File) -> io::Result<[u8; 16]> {
-    file_system_info(file).map(|info| info.id)
+/// The same by a process apart.
+///
+/// # Safety
+/// As of [`call`], and the argument is integers that point to nothing.
+unsafe fn ask<T>(calls: &Calls, file: &File, request: c_ulong, argument: &mut T) -> io::Result<()> {
+    const { assert!(align_of::<T>() == align_of::<u64>() && size_of::<T>().is_multiple_of(size_of::<u64>())) };
+    let count = size_of::<T>() / size_of::<u64>();
+    // SAFETY: it is as long and as aligned as so many words, of integers, and borrowed for as long.
+    let words = unsafe { std::slice::from_raw_parts_mut((&raw mut *argument).cast::<u64>(), count) };
+    // SAFETY: the caller vouches for the argument.
+    unsafe { calls.ioctl(file, request, Words { words, pointer: None }) }
 }
 
-fn file_system_info(file: &File) -> io::Result<FileSystem> {
+/// The unique name of the file system that a file is on.
+pub fn file_system(calls: &Calls, file: &File) -> io::Result<[u8; 16]> {
+    file_system_info(calls, file).map(|info| info.id)
+}
+
+fn file_system_info(calls: &Calls, file: &File) -> io::Result<FileSystem> {
     const FS_INFO: c_ulong = request(true, 31, size_of::<FileSystem>());
     // SAFETY: all of it is integers, for which zeros are values.
     let mut info: FileSystem = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is the kernel's, as asserted above.
-    unsafe { call(file, FS_INFO, &raw mut info) }?;
+    unsafe { ask(calls, file, FS_INFO, &mut info) }?;
     Ok(info)
 }
 
@@ -160,8 +163,10 @@ pub fn search(
         let start = memory.as_mut_ptr().cast::<SearchArguments>();
         // SAFETY: the memory is aligned for words, long enough for the arguments, and nothing else refers to it.
         unsafe { start.write(arguments) };
+        let words = Words { words: &mut memory, pointer: None };
         // SAFETY: behind the arguments there is as much room as they say.
-        unsafe { call(&mounted.file, TREE_SEARCH_V2, start) }?;
+        unsafe { mounted.calls.ioctl(&mounted.file, TREE_SEARCH_V2, words) }?;
+        let start = memory.as_ptr().cast::<SearchArguments>();
         // SAFETY: the arguments were written above, and the kernel changed only their numbers.
         let found = unsafe { (*start).items };
         // SAFETY: all of the memory is initialised, and is borrowed for as long as the bytes are looked at.
@@ -220,8 +225,8 @@ pub fn scrub_progress(file: &File, device: u64) -> io::Result<Option<Counted>> {
 }
 
 /// The largest number of a device of the file system.
-pub fn max_device(file: &File) -> io::Result<u64> {
-    file_system_info(file).map(|info| info.max_device)
+pub fn max_device(calls: &Calls, file: &File) -> io::Result<u64> {
+    file_system_info(calls, file).map(|info| info.max_device)
 }
 
 /// What a scrub has counted.
@@ -257,14 +262,17 @@ struct Scrub {
 const _: () = assert!(size_of::<Scrub>() == 1024);
 
 /// In which files a byte of the file system's own addresses lies: each as tree and number of the file.
-pub fn files_at(file: &File, logical: u64) -> io::Result<Vec<(u64, u64)>> {
-    const LOGICAL_INO_V2: c_ulong = request(false, 59, size_of::<LogicalPlaces>());
+pub fn files_at(mounted: &Mounted, logical: u64) -> io::Result<Vec<(u64, u64)>> {
+    /// The words of `struct btrfs_ioctl_logical_ino_args`, of which the last one points to the places.
+    const WORDS: usize = 7;
+    const LOGICAL_INO_V2: c_ulong = request(false, 59, WORDS * size_of::<u64>());
     const HEADER: usize = 2;
-    let mut places = vec![0u64; HEADER + PLACES];
-    let room = size_of_val(&places[..]) as u64;
-    let mut arguments = LogicalPlaces { logical, room, reserved: [0; 3], flags: 0, places: places.as_mut_ptr() };
-    // SAFETY: the structure is the kernel's, and `places` has as many bytes as it says.
-    unsafe { call(file, LOGICAL_INO_V2, &raw mut arguments) }?;
+    let mut memory = vec![0u64; WORDS + HEADER + PLACES];
+    (memory[0], memory[1]) = (logical, ((HEADER + PLACES) * size_of::<u64>()) as u64);
+    let words = Words { words: &mut memory, pointer: Some((WORDS - 1, WORDS)) };
+    // SAFETY: behind the structure there are as many bytes as it says, and it is made to point there.
+    unsafe { mounted.calls.ioctl(&mounted.file, LOGICAL_INO_V2, words) }?;
+    let places = &memory[WORDS..];
     // Two words of 32 bits each: bytes left and missing, then values and those left out.
     let count = (places[1] as u32 as usize).min(PLACES);
     let mut files: Vec<_> = places[HEADER..HEADER + count].chunks_exact(3).map(|place| (place[2], place[0])).collect();
@@ -274,12 +282,12 @@ pub fn files_at(file: &File, logical: u64) -> io::Result<Vec<(u64, u64)>> {
 }
 
 /// The path of a file or folder within its tree, as bytes; empty for the tree's own folder.
-pub fn path_in_tree(file: &File, tree: u64, object: u64) -> io::Result<Vec<u8>> {
+pub fn path_in_tree(mounted: &Mounted, tree: u64, object: u64) -> io::Result<Vec<u8>> {
     const INO_LOOKUP: c_ulong = request(false, 18, size_of::<Path>());
     const _: () = assert!(size_of::<Path>() == 4096 && offset_of!(Path, name) == 16);
     let mut path = Path { tree, object, name: [0; 4080] };
     // SAFETY: the structure is the kernel's, as asserted above.
-    unsafe { call(file, INO_LOOKUP, &raw mut path) }?;
+    unsafe { ask(&mounted.calls, &mounted.file, INO_LOOKUP, &mut path) }?;
     Ok(path.name.iter().copied().take_while(|byte| *byte != 0).collect())
 }
 

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
@@ -12,7 +11,6 @@ use super::superblock::{COPIES, LENGTH, Superblock};
 use super::trees::{self, Allocated, BlockWanted};
 use super::{Btrfs, Mounted, Window, superblock, why};
 use crate::content::{CHECKSUM, Judged, Suspect, TREE_BLOCK, Unasked};
-use crate::memory::Buffer;
 
 /// What is free is asked for so many addresses at a time.
 const WINDOW: u64 = 64 << 20;
@@ -39,11 +37,10 @@ impl Btrfs {
 
     /// The last transaction that is on the disk as a whole.
     fn committed(&self) -> Option<u64> {
-        let mut buffer = Buffer::new(LENGTH);
+        let mut bytes = [0; LENGTH];
         let generation = |place: u64| {
-            let bytes = buffer.bytes(LENGTH);
-            self.disk.read_exact_at(bytes, self.begin + place).ok()?;
-            Some(Superblock::parse(bytes, place).ok()??.generation)
+            self.calls.read_exact_at(&self.disk, &mut bytes, self.begin + place).ok()?;
+            Some(Superblock::parse(&bytes, place).ok()??.generation)
         };
         // A damaged copy says nothing.
         self.copies().filter_map(generation).max()
@@ -66,9 +63,12 @@ impl Btrfs {
             let from = (address - range.start) as usize;
             bytes.get(from..from + length as usize)
         };
-        let place = |address: u64| Bytes(self.begin + piece.place.start + (address - range.start));
+        let stretch = |address: u64, length: u64| Extent {
+            offset: Bytes(self.begin + piece.place.start + (address - range.start)),
+            length: Bytes(length),
+        };
         let suspect = |address: u64, length: u64, kind: &'static str, expected: u64| Suspect {
-            extent: Extent { offset: place(address), length: Bytes(length) },
+            extent: stretch(address, length),
             kind,
             expected,
         };
@@ -76,7 +76,10 @@ impl Btrfs {
         if piece.data {
             let sums = trees::sums(mounted, &self.superblock, &range)?;
             for (address, sum) in sums.into_iter().filter(|(address, _)| own.contains(address)) {
-                let Some(data) = at(address, sector) else { continue };
+                let Some(data) = at(address, sector) else {
+                    judged.open.push(stretch(address, sector));
+                    continue;
+                };
                 judged.judged += sector;
                 if !algorithm.fits(data, &sum) {
                     judged.suspects.push(suspect(address, sector, CHECKSUM, superblock::word(&sum, 0)));
@@ -86,7 +89,10 @@ impl Btrfs {
         if piece.trees {
             for (address, generation) in trees::blocks(mounted, &self.superblock, &own)? {
                 let wanted = BlockWanted { superblock: &self.superblock, logical: address, generation };
-                let Some(block) = at(address, node) else { continue };
+                let Some(block) = at(address, node) else {
+                    judged.open.push(stretch(address, node));
+                    continue;
+                };
                 if wanted.fits(block) {
                     judged.judged += node;
                 } else if self.committed().is_some_and(|committed| generation <= committed) {

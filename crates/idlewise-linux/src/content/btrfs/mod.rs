@@ -16,6 +16,7 @@ mod names;
 mod superblock;
 mod trees;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -28,6 +29,7 @@ use idlewise::order::Extent;
 
 use super::mounts::{self, Mount};
 use super::{Content, Gate, Judged, Part, Unasked};
+use crate::apart::Calls;
 use chunks::{Piece, Stretch, stretches};
 use superblock::{COPIES, LENGTH, Superblock};
 use trees::Allocated;
@@ -45,6 +47,7 @@ const LATER: Duration = Duration::from_millis(50);
 pub struct Mounted {
     file: File,
     gate: Gate,
+    calls: Calls,
 }
 
 /// A device of a mounted btrfs.
@@ -60,6 +63,7 @@ struct Btrfs {
     listed: PathBuf,
     mount: Option<Mount>,
     gate: Gate,
+    calls: Calls,
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
     window: Window,
@@ -111,6 +115,14 @@ impl OwnDevice {
         Ok((chunks.iter().map(|stretch| stretch.place.clone()).collect(), chunks.iter().any(Stretch::has_parity)))
     }
 
+    /// The largest number of a device of the file system that a folder is on.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn max_device(&self, folder: &File) -> io::Result<u64> {
+        ioctl::max_device(&self.0.calls, folder)
+    }
+
     /// A folder of the file system, and the number of the device in it.
     ///
     /// # Errors
@@ -135,6 +147,7 @@ impl Btrfs {
             id,
             mount: None,
             gate: part.gate.clone(),
+            calls: part.calls.clone(),
             chunks: Vec::new(),
             asked: None,
             window: Window::default(),
@@ -173,6 +186,7 @@ fn superblock_of(part: &Part) -> Result<Option<Superblock>, String> {
 fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "to ask it takes root, or CAP_SYS_ADMIN".into(),
+        io::ErrorKind::TimedOut => "it does not answer: a device of it may hang".into(),
         _ => error.to_string(),
     }
 }
@@ -185,16 +199,24 @@ impl Btrfs {
             return Err(Unasked("it is no longer mounted from this device".into()));
         }
         // Whoever has mounted something else over it is not asked.
-        let is_this = |file: &File| ioctl::file_system(file).is_ok_and(|id| id == self.id);
+        let is_silent = Cell::new(false);
+        let is_this = |file: &File| {
+            let id = ioctl::file_system(&self.calls, file);
+            is_silent.set(id.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
+            id.is_ok_and(|id| id == self.id)
+        };
         let open = |mount: &Mount| mount.open().ok().filter(is_this);
-        let gate = self.gate.clone();
+        let (gate, calls) = (self.gate.clone(), self.calls.clone());
         if let Some(file) = self.mount.as_ref().and_then(open) {
-            return Ok(Mounted { file, gate });
+            return Ok(Mounted { file, gate, calls });
         }
         let found = mounts::of(&["btrfs"]).into_iter().find_map(|mount| Some((open(&mount)?, mount)));
-        let (file, mount) = found.ok_or_else(|| Unasked("it is not mounted where it can be seen from here".into()))?;
+        let (file, mount) = found.ok_or_else(|| {
+            let nowhere = "it is not mounted where it can be seen from here";
+            Unasked(if is_silent.get() { why(&io::ErrorKind::TimedOut.into()) } else { nowhere.into() })
+        })?;
         self.mount = Some(mount);
-        Ok(Mounted { file, gate })
+        Ok(Mounted { file, gate, calls })
     }
 
     /// Asks for the map of chunks, if it is not known for long enough.

@@ -15,14 +15,13 @@ const DEEPEST: usize = 64;
 
 /// Paths of the files in which a byte lies, from the top of the file system on; their numbers where they have no path.
 pub fn of(mounted: &Mounted, logical: u64) -> io::Result<Vec<String>> {
-    let named = |(tree, number): (u64, u64)| {
-        path_in_tree(&mounted.file, tree, number).ok().map(|path| from_top(mounted, tree, path))
-    };
+    let named =
+        |(tree, number): (u64, u64)| path_in_tree(mounted, tree, number).ok().map(|path| from_top(mounted, tree, path));
     let name = |place: (u64, u64)| match named(place) {
         Some(path) => String::from_utf8_lossy(&path).into_owned(),
         None => format!("file {} of subvolume {}", place.1, place.0),
     };
-    Ok(files_at(&mounted.file, logical)?.into_iter().map(name).collect())
+    Ok(files_at(mounted, logical)?.into_iter().map(name).collect())
 }
 
 /// A path within a subvolume, with that of the subvolume before it.
@@ -31,7 +30,7 @@ fn from_top(mounted: &Mounted, tree: u64, path: Vec<u8>) -> Vec<u8> {
     let mut tree = tree;
     for _ in 0..DEEPEST {
         let Some((parent, folder, name)) = parent(mounted, tree).ok().flatten().filter(|_| tree != TOP) else { break };
-        let folder = path_in_tree(&mounted.file, parent, folder).map(trimmed).unwrap_or_default();
+        let folder = path_in_tree(mounted, parent, folder).map(trimmed).unwrap_or_default();
         path = [&folder[..], &name, &path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&b'/');
         tree = parent;
     }

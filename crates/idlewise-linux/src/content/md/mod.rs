@@ -118,31 +118,37 @@ impl Md {
         }
     }
 
-    /// The blocks of an extent that differ, each with what stands for how: by what was read from its first byte on.
-    fn differing(&self, extent: Extent, reads: Reads) -> (u64, Vec<(u64, u64)>) {
+    /// What differs in an extent, by what was read from its first byte on.
+    fn compared(&self, extent: Extent, reads: Reads) -> Judged {
         match self.array.layout.level {
             Level::Copies => self.copies(extent, reads),
             level => {
                 let length = extent.length.0.min(reads.iter().map(|read| read.len() as u64).min().unwrap_or(0));
-                let mut found = Vec::new();
+                let mut judged = Judged { judged: length, ..Judged::default() };
+                let part = |from: u64, to: u64| -> Vec<&[u8]> {
+                    reads.iter().map(|read| &read[from as usize..to as usize]).collect()
+                };
                 // Whole stretches fit nearly always.
-                if self.fits(
-                    level,
-                    extent.offset.0,
-                    &reads.iter().map(|read| &read[..length as usize]).collect::<Vec<_>>(),
-                ) {
-                    return (length, found);
+                if self.fits(level, extent.offset.0, &part(0, length)) {
+                    return judged;
                 }
                 for at in (0..length).step_by(self.block as usize) {
-                    let blocks: Vec<_> =
-                        reads.iter().map(|read| &read[at as usize..(at + self.block) as usize]).collect();
+                    let blocks = part(at, at + self.block);
                     if !self.fits(level, extent.offset.0 + at, &blocks) {
-                        found.push((extent.offset.0 + at, fingerprint(&blocks)));
+                        judged.suspects.push(self.suspect(extent.offset.0 + at, &blocks));
                     }
                 }
-                (length, found)
+                judged
             }
         }
+    }
+
+    fn suspect(&self, at: u64, blocks: Reads) -> Suspect {
+        Suspect { extent: self.block_at(at), kind: DIFFERS, expected: fingerprint(blocks) }
+    }
+
+    fn block_at(&self, at: u64) -> Extent {
+        Extent { offset: Bytes(at), length: Bytes(self.block) }
     }
 
     /// Whether what the members hold from a place on fits together.
@@ -180,7 +186,7 @@ impl Md {
     }
 
     /// RAID 10: the same for the chunks of which the first copy lies in the extent.
-    fn copies(&self, extent: Extent, reads: Reads) -> (u64, Vec<(u64, u64)>) {
+    fn copies(&self, extent: Extent, reads: Reads) -> Judged {
         let layout = &self.array.layout;
         let (chunk, begin, end) = (layout.chunk, extent.offset.0, extent.end().0);
         let bytes = |place: &Place, within: u64, length: u64| {
@@ -189,7 +195,7 @@ impl Md {
             let read = reads.get((section * layout.disks + place.member) as usize)?;
             read.get(from..from + length as usize)
         };
-        let (mut compared, mut found) = (0, Vec::new());
+        let (mut compared, mut judged) = (0, Judged::default());
         for number in layout.first_chunk(begin / chunk).. {
             let places = layout.copies(number);
             let first = places[0].at;
@@ -199,16 +205,20 @@ impl Md {
             let (from, to) = (begin.saturating_sub(first).min(chunk), (end - first).min(chunk));
             for at in (from..to).step_by(self.block as usize) {
                 let copies: Option<Vec<_>> = places.iter().map(|place| bytes(place, at, self.block)).collect();
-                let Some(copies) = copies else { continue };
+                let Some(copies) = copies else {
+                    judged.open.push(self.block_at(first + at));
+                    continue;
+                };
                 compared += self.block * copies.len() as u64;
                 if copies.iter().any(|copy| copy != &copies[0]) {
-                    found.push((first + at, fingerprint(&copies)));
+                    judged.suspects.push(self.suspect(first + at, &copies));
                 }
             }
         }
-        found.sort_unstable();
-        found.dedup_by_key(|(at, _)| *at);
-        (compared / (layout.disks * layout.sections()), found)
+        judged.suspects.sort_unstable_by_key(|suspect| (suspect.extent.offset, suspect.expected));
+        judged.suspects.dedup_by_key(|suspect| suspect.extent.offset);
+        judged.judged = compared / (layout.disks * layout.sections());
+        judged
     }
 
     /// In which section a place of a member is, and where the same place of the first section is.
@@ -296,17 +306,12 @@ fn fingerprint(blocks: Reads) -> u64 {
 
 impl Content for Md {
     fn judge(&mut self, extent: Extent, read: Reads) -> Result<Judged, Unasked> {
-        let (judged, found) = self.differing(extent, read);
-        if !found.is_empty() || self.seen.is_none_or(|seen| seen.elapsed() > LOOK_AGAIN) {
+        let judged = self.compared(extent, read);
+        if !judged.suspects.is_empty() || self.seen.is_none_or(|seen| seen.elapsed() > LOOK_AGAIN) {
             self.array.is_the_same().map_err(Unasked)?;
             self.seen = Some(Instant::now());
         }
-        let suspect = |(at, expected)| Suspect {
-            extent: Extent { offset: Bytes(at), length: Bytes(self.block) },
-            kind: DIFFERS,
-            expected,
-        };
-        Ok(Judged { judged, free: 0, suspects: found.into_iter().map(suspect).collect() })
+        Ok(judged)
     }
 
     fn unit(&self) -> u64 {

@@ -1,4 +1,7 @@
 //! System calls that may hang, in a process of their own: a thread that hangs in the kernel would keep this process from ever ending.
+//! A call that is rare has a process each (here); many calls share one ([`Calls`]).
+
+mod calls;
 
 use std::ffi::CString;
 use std::fs::File;
@@ -20,14 +23,20 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+pub use calls::{Calls, Words};
+
 /// What takes longer is left behind.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Memory that a process apart fills.
+#[derive(Debug)]
 struct Filled {
     memory: *mut c_void,
     length: usize,
 }
+
+// SAFETY: a mapping is not of one thread.
+unsafe impl Send for Filled {}
 
 impl Filled {
     fn new(length: usize) -> io::Result<Self> {
@@ -37,9 +46,17 @@ impl Filled {
         Ok(Self { memory, length })
     }
 
-    fn into_bytes(self) -> Vec<u8> {
-        // SAFETY: so many bytes are mapped until `self` is dropped; the other process has ended.
-        unsafe { std::slice::from_raw_parts(self.memory.cast::<u8>(), self.length) }.to_vec()
+    /// The first words of it, which the other process must not use meanwhile.
+    fn words(&mut self, count: usize) -> &mut [u64] {
+        assert!(count * size_of::<u64>() <= self.length);
+        // SAFETY: so many are mapped, a mapping begins at a page, and they are borrowed by whoever holds them alone.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.cast::<u64>(), count) }
+    }
+
+    /// All of it, in the same way.
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes are mapped until `self` is dropped, and borrowed by whoever holds them alone.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.cast::<u8>(), self.length) }
     }
 }
 
@@ -55,19 +72,26 @@ impl Drop for Filled {
 /// # Errors
 /// What the system says; [`io::ErrorKind::TimedOut`] if it does not answer.
 pub fn read_at(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-    filled(PATIENCE, length, Some(file), |memory| {
-        let mut read = 0;
-        while read < length {
-            // SAFETY: so many bytes from there on are mapped, and no other process uses them meanwhile.
-            let count = unsafe { libc::pread64(0, memory.add(read), length - read, (offset + read as u64) as i64) };
-            match count {
-                0 => return Err(libc::EIO),
-                1.. => read += count as usize,
-                _ => return Err(last_error()),
-            }
+    // SAFETY: so many bytes are mapped, and no other process uses them meanwhile.
+    filled(PATIENCE, length, Some(file), |memory| unsafe { read_into(0, memory, (offset, length)) })
+}
+
+/// Reads so many bytes of a file from a place on, or says the error.
+///
+/// # Safety
+/// There is memory for them, which nobody else uses.
+unsafe fn read_into(file: i32, memory: *mut c_void, (offset, length): (u64, usize)) -> Result<(), i32> {
+    let mut read = 0;
+    while read < length {
+        // SAFETY: the caller vouches for so many bytes.
+        let count = unsafe { libc::pread64(file, memory.add(read), length - read, (offset + read as u64) as i64) };
+        match count {
+            0 => return Err(libc::EIO),
+            1.. => read += count as usize,
+            _ => return Err(last_error()),
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 /// The error of the last system call.
@@ -129,7 +153,7 @@ pub fn filled(
     file: Option<&File>,
     work: impl Fn(*mut c_void) -> Result<(), i32>,
 ) -> io::Result<Vec<u8>> {
-    let memory = Filled::new(length)?;
+    let mut memory = Filled::new(length)?;
     let (mut answer, writer) = io::pipe()?;
     let (told, given) = (writer.as_raw_fd(), file.map(AsRawFd::as_raw_fd));
     // SAFETY: what the new process does until it ends allocates nothing, takes no lock and returns nowhere.
@@ -161,10 +185,7 @@ pub fn filled(
             Err(Errno::INTR) => {}
             Ok(1..) => break,
             other => {
-                // It ends when the device answers, if ever.
-                let _ = kill_process(child, Signal::KILL);
-                let end = move || _ = waitpid(Some(child), WaitOptions::empty());
-                let _ = thread::Builder::new().name("end".into()).spawn(end);
+                leave(child, || ());
                 return Err(other.err().map_or(io::ErrorKind::TimedOut.into(), io::Error::from));
             }
         }
@@ -174,9 +195,19 @@ pub fn filled(
     let _ = waitpid(Some(child), WaitOptions::empty());
     told?;
     match i32::from_ne_bytes(error) {
-        0 => Ok(memory.into_bytes()),
+        0 => Ok(memory.bytes().to_vec()),
         error => Err(io::Error::from_raw_os_error(error)),
     }
+}
+
+/// Ends a process that may hang, and says when it has ended: that is when the device answers, if ever.
+fn leave(child: Pid, ended: impl FnOnce() + Send + 'static) {
+    let _ = kill_process(child, Signal::KILL);
+    let end = move || {
+        let _ = waitpid(Some(child), WaitOptions::empty());
+        ended();
+    };
+    let _ = thread::Builder::new().name("end".into()).spawn(end);
 }
 
 #[cfg(test)]
