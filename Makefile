@@ -59,7 +59,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: wheel deny docs publishable tables deadlines month demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: wheel deny docs publishable tables deadlines month writing demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 # As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
@@ -167,6 +167,13 @@ month: setup
 	cargo build --locked --workspace --bins
 	VM_MEMORY=3072 ./testbed/vm/vm.sh -b $(or $(CARGO_TARGET_DIR),target)/debug/idlewise -l sd_mod -l sg -m scsi_debug -t 7200 \
 		tests/machine/month.sh $(DAYS) $(DISKS)
+
+# In the emulated machine as well: arrays of md and device-mapper beside writers, for so many minutes.
+writing: setup
+	@./testbed/vm/vm.sh --fetch
+	cargo build --locked --workspace --bins
+	VM_MEMORY=640 ./testbed/vm/vm.sh -b $(or $(CARGO_TARGET_DIR),target)/debug/idlewise -b dmsetup $(addprefix -m ,raid1 raid10 raid456 loop dm-mod dm-raid) \
+		-f tests/machine/steps.sh:/lib/steps.sh -f tests/machine/layouts.sh:/lib/layouts.sh -t 7200 tests/machine/writing.sh $(MINUTES)
 
 # docs/deadlines.md, from the same traces
 deadlines: setup

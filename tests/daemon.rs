@@ -435,3 +435,28 @@ fn root_a_name_that_two_disks_had_is_not_acknowledged() {
     let output = order(&["acknowledge", &place]);
     assert!(output.status.success() && stdout(&output).contains("0 bad blocks"), "{}", stderr(&output));
 }
+
+/// A folder that is full for a moment costs nobody a message.
+#[test]
+fn root_what_could_not_be_told_is_told_later() {
+    let Some(bad) = Bench::new(16 * MIB, &[5000..5002], true) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [config, states, told] = ["idlewise.toml", "states", "told"].map(|name| folder.path().join(name));
+    let scrub = ["scrub", bad.path(), "--quiet", "--request-size", "1MiB", "--idle-wait", "1ms", "--state-dir"];
+    assert_eq!(run(&[&scrub[..], &[states.to_str().unwrap()]].concat()).status.code(), Some(3));
+    let text = format!(
+        "[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n[notify]\ncommand = [\"/bin/cp\", \"/dev/stdin\", \"{}\"]\n",
+        bad.path(),
+        told.display()
+    );
+    fs::write(&config, text).unwrap();
+    // As good as no room: no folder can be made there.
+    fs::write(states.join("outbox"), "").unwrap();
+    let mut daemon = Daemon::start(&config, &states, &folder.path().join("said"));
+    daemon.until("said", |said| said.contains("nobody can be told"));
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(daemon.said().matches("nobody can be told").count(), 1, "{}", daemon.said());
+    fs::remove_file(states.join("outbox")).unwrap();
+    daemon.until("told", |_| fs::read_to_string(&told).is_ok_and(|text| text.contains("cannot be read")));
+    daemon.end();
+}

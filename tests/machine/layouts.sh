@@ -107,19 +107,46 @@ damage() {
     esac
 }
 
-# try NAME LEVEL LAYOUT CHUNK MEMBERS SECTION
-try() {
+# make_disks NAME MEMBERS: loop devices, in $disks.
+make_disks() {
     disks=
-    for member in $(seq 0 $(($5 - 1))); do
+    for member in $(seq 0 $(($2 - 1))); do
         truncate -s ${KIB}K "/tmp/$1-$member.img"
         disks="$disks $(losetup -f)"
         losetup "$(losetup -f)" "/tmp/$1-$member.img"
     done
-    # shellcheck disable=SC2086
+}
+
+# make_array NAME LEVEL LAYOUT CHUNK DISK...
+make_array() {
     case $1 in
-        md*) array "$1" "$2" "$3" "$4" $disks ;;
-        dm*) mapped "$1" "$2" "$4" $disks ;;
+        md*) array "$@" ;;
+        dm*)
+            named=$1 kind=$2 size=$4
+            shift 4
+            mapped "$named" "$kind" "$size" "$@"
+            ;;
     esac
+}
+
+# remove_array NAME: with its disks.
+remove_array() {
+    case $1 in
+        md*) echo clear > "/sys/block/$1/md/array_state" ;;
+        dm*)
+            dmsetup remove "$1"
+            for volume in /dev/mapper/"$1"-*; do dmsetup remove "$volume"; done
+            ;;
+    esac
+    for disk in $disks; do losetup -d "$disk"; done
+    rm -f /tmp/"$1"-*.img
+}
+
+# try NAME LEVEL LAYOUT CHUNK MEMBERS SECTION
+try() {
+    make_disks "$1" "$5"
+    # shellcheck disable=SC2086
+    make_array "$1" "$2" "$3" "$4" $disks
     path=$(path_of "$1")
     dd if=/dev/urandom of="$path" bs=1M oflag=direct 2>/dev/null
     echo "@@ $1-disks"
@@ -150,15 +177,7 @@ try() {
         step "$1-after" idlewise scrub "/dev/$1" $PACE --restart
         step "$1-limits" cat "/sys/block/$1/md/sync_min" "/sys/block/$1/md/sync_max" "/sys/block/$1/md/sync_action"
     fi
-    case $1 in
-        md*) echo clear > "/sys/block/$1/md/array_state" ;;
-        dm*)
-            dmsetup remove "$1"
-            for volume in /dev/mapper/"$1"-*; do dmsetup remove "$volume"; done
-            ;;
-    esac
-    for disk in $disks; do losetup -d "$disk"; done
-    rm -f /tmp/"$1"-*.img
+    remove_array "$1"
 }
 
 for module in raid1 raid10 raid456; do modprobe $module; done

@@ -12,7 +12,7 @@ use idlewise_linux::repair::{
     Fate, Outcome, RepairLog, by_owner, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium,
     of_the_owner, through_array, through_members,
 };
-use idlewise_linux::scrub::{Claim, StateFolder};
+use idlewise_linux::scrub::{BadBlocks, Claim, StateFolder};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -145,8 +145,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             through_array(&device, &mut *chosen.verifier, &bad, &mut log, &stop)?
         }
     };
-    // What this pass has not read again yet, it still will.
-    (pass.errors, pass.errors_before) = (left(&pass.errors, &blocks), left(&pass.errors_before, &blocks));
+    // What this pass has not read again yet, it still will. What was wrong is so until its owner has said otherwise.
+    let is_judged = owner.is_some() || members.is_some();
+    let stays = |run: &BadBlocks| run.is_wrong() && !is_judged;
+    let (wrong, others): (Vec<_>, Vec<_>) = pass.errors_before.iter().cloned().partition(stays);
+    (pass.errors, pass.errors_before) = (left(&pass.errors, &blocks), left(&others, &blocks));
+    pass.errors_before.extend(wrong);
+    pass.errors_before.sort_by_key(|run| run.lba);
     let errors = pass.known_errors();
     checkpoint.replace(pass)?;
     let repaired = Repaired { device: name, source, blocks, log: log_path };
@@ -177,7 +182,7 @@ impl Repaired {
             let at = Bytes(one.lba * u64::from(device.block));
             let result = match one.result {
                 Fate::Repaired => "repaired",
-                Fate::Readable => "as it should be again, left alone",
+                Fate::Readable => "can be read again, left alone",
                 Fate::LeftAlone => "not its fault or not its data, left alone",
                 Fate::Undecided => "nobody knows what is right, left alone",
                 Fate::SourceUnreadable => "not redundant there, left alone",

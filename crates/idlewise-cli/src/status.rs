@@ -81,6 +81,9 @@ struct Status {
     /// What the owners of the data said in this pass, where they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content>,
+    /// How much of the last whole pass could not be compared with what the owners of the data keep of it, until this pass is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_compared_before: Option<NotCompared>,
     /// With `--older-than`.
     #[serde(skip_serializing_if = "Option::is_none")]
     overdue: Option<bool>,
@@ -91,6 +94,13 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     due_unix_s: Option<f64>,
     run: Option<RunSoFar>,
+}
+
+/// What was not compared.
+#[derive(Serialize)]
+struct NotCompared {
+    bytes: u64,
+    why: String,
 }
 
 /// Runs the command.
@@ -187,8 +197,9 @@ fn exit(all: &[Status]) -> Exit {
         // A disk that does not answer is as good as failed until it does.
         () if any(|one| one.state == "failed" || one.doing.as_deref() == Some(Doing::HUNG)) => Exit::CouldNotRun,
         () if any(|one| !one.errors.is_empty()) => Exit::ErrorsFound,
-        // What was not compared may be wrong.
+        // What was not compared may be wrong, also while the next pass is at it.
         () if any(|one| one.content.as_ref().and_then(Content::silent).is_some()) => Exit::CouldNotRun,
+        () if any(|one| one.not_compared_before.is_some()) => Exit::CouldNotRun,
         () if any(|one| one.overdue == Some(true)) => Exit::Overdue,
         () => Exit::Clean,
     }
@@ -220,7 +231,9 @@ impl Status {
         let goes_on = state == "running" && !pass.run.as_ref().is_some_and(stands);
         let step = |member: Option<&Member>| next_step(&pass.device, member, &errors);
         let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());
+        let before = pass.not_compared().filter(|_| !pass.over());
         Self {
+            not_compared_before: before.map(|(bytes, why)| NotCompared { bytes: bytes.0, why: why.into() }),
             state,
             doing: pass.run.as_ref().filter(|_| state == "running").map(|run| run.doing.clone()),
             order: pass.order.label(),

@@ -29,6 +29,8 @@ use crate::{Config, Wish};
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A clock that differs from the time that has passed by more than this was set.
 pub const WAS_SET_S: f64 = 3600.0;
+/// So long nothing ends for a clock that was set.
+const CLOCK_SETTLES: Duration = Duration::from_secs(60);
 
 /// How the service runs.
 #[derive(Clone, Debug)]
@@ -67,6 +69,10 @@ pub struct Daemon {
     /// The last look: by the machine's clock, and by one that nobody sets.
     looked: (f64, Instant),
     saved: Instant,
+    /// When the clock was set. Until it is surely right nothing ends for it.
+    clock_set: Option<Instant>,
+    /// Why nobody could be told at the last look.
+    pub(crate) untold: Option<String>,
     /// Nobody else remembers anything in this folder.
     _hold: Hold,
 }
@@ -109,6 +115,8 @@ impl Daemon {
             orders,
             looked,
             saved: Instant::now(),
+            clock_set: None,
+            untold: None,
             _hold: hold,
         })
     }
@@ -191,7 +199,9 @@ impl Daemon {
         self.disks.values_mut().for_each(Disk::look_for_the_end);
         self.find_disks(now.unix_s);
         let notes = notes(std::slice::from_ref(&self.options.states));
-        self.end_pauses(now.unix_s);
+        if self.is_the_clock_right() {
+            self.end_pauses(now.unix_s);
+        }
         let battery = on_battery(Path::new("/sys/class/power_supply"));
         let mut has_ended = false;
         for identity in self.by_deadline(now) {
@@ -208,7 +218,9 @@ impl Daemon {
             if let Some((minute, wanted_s, bytes)) = gave {
                 known.week.add(minute, wanted_s, bytes);
             }
-            known.acknowledged_blocks = known.acknowledged_blocks.min(disk.bad_blocks());
+            if disk.pass.is_some() {
+                known.look_at(&disk.bad());
+            }
             if disk.done(now.unix_s).is_some_and(|done| known.keep(done)) {
                 (has_ended, known.wanted_unix_s) = (true, None);
             }
@@ -231,8 +243,8 @@ impl Daemon {
                     (Ok(()), None) => {}
                 }
             }
-            let acknowledged = self.record.disks.get(&identity).map_or(0, |known| known.acknowledged_blocks);
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
+            let acknowledged = self.record.disks.get(&identity).map_or(0, |known| known.acknowledged_of(&known.bad));
             disk.look_for_hangs(now.unix_s, notes.iter().any(|note| note.identity == identity));
             disk.tell(&next, &outlook, acknowledged, now.unix_s);
             disk.act(&next, &wish, &self.options);
@@ -267,9 +279,19 @@ impl Daemon {
         self.looked = (now, Instant::now());
         if by.abs() > WAS_SET_S {
             say(Level::Notice, "the clock was set, or the machine slept");
-            self.record.disks.values_mut().for_each(|known| known.since_unix_s += by);
+            self.clock_set = Some(Instant::now());
+            self.record.disks.values_mut().for_each(|known| {
+                known.since_unix_s += by;
+                known.told.values_mut().for_each(|told| told.next_unix_s += by);
+            });
+            self.disks.values_mut().for_each(|disk| disk.follow_the_clock(by));
         }
         passed
+    }
+
+    /// Whether it was not set just now: one that jumps ahead often jumps back.
+    pub(crate) fn is_the_clock_right(&self) -> bool {
+        self.clock_set.is_none_or(|set| set.elapsed() > CLOCK_SETTLES)
     }
 
     /// Who is due first has the first choice.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use idlewise::drive::Slowdowns;
 use idlewise::schedule::{Standing, Week};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::scrub::{Doing, Pass, RunSoFar, in_words};
+use idlewise_linux::scrub::{BadBlocks, Doing, Pass, RunSoFar, in_words};
 
 use crate::Wish;
 use crate::daemon::{Options, WAS_SET_S};
@@ -201,7 +201,23 @@ impl Disk {
 
     /// Blocks that cannot be read, or are wrong.
     pub fn bad_blocks(&self) -> u64 {
-        self.pass.as_ref().map_or(0, |pass| pass.known_errors().iter().map(|run| run.blocks).sum())
+        self.bad().iter().map(|run| run.blocks).sum()
+    }
+
+    /// Which they are.
+    pub fn bad(&self) -> Vec<BadBlocks> {
+        self.pass.as_ref().map(Pass::known_errors).unwrap_or_default()
+    }
+
+    /// Somebody has set the clock: what is to be at a time is to be so much later.
+    pub fn follow_the_clock(&mut self, by: f64) {
+        let times = [self.retry.as_mut(), self.hung.as_mut(), self.sharing.as_mut().map(|(_, since)| since)];
+        times.into_iter().flatten().for_each(|time| *time += by);
+    }
+
+    /// Somebody wants it to be scrubbed now: what failed is tried at once.
+    pub fn try_at_once(&mut self) {
+        self.retry = None;
     }
 
     /// The state it is in, one of [`STATES`](crate::overview::STATES), and what it waits for or does, in words.

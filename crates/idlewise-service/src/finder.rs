@@ -196,6 +196,8 @@ impl Daemon {
             }
             false
         });
-        self.record.disks.retain(|_, known| now - known.seen_unix_s < FORGOTTEN_S);
+        if self.is_the_clock_right() {
+            self.record.disks.retain(|_, known| now - known.seen_unix_s < FORGOTTEN_S);
+        }
     }
 }

@@ -153,11 +153,24 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
     wrong
 }
 
+/// Whether it is known that something is not wrong with a disk. Of one that is not there, or of which nothing is known yet, it is not.
+fn is_well(disk: &Seen, kind: Kind) -> bool {
+    let scrubs = disk.run.as_ref().is_some_and(|run| run.verified_bytes > 0 && run.failure.is_none());
+    match kind {
+        Kind::UnreadableBlocks | Kind::NotCompared => disk.is_known,
+        Kind::Behind | Kind::Overdue => disk.standing != "unknown",
+        Kind::ScrubFailed => disk.state == "complete" || disk.state == "running" && scrubs,
+        Kind::SlowdownAboveGoal => disk.foreground_requests >= ENOUGH,
+        Kind::Missing | Kind::Recovered | Kind::Test => true,
+    }
+}
+
 /// What is to be told of a disk now; `told` is what was, and is kept up to date.
 pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told>) -> Vec<Message> {
     let mut messages = Vec::new();
     let wrong = wrong(disk, now);
-    let over: Vec<Kind> = told.keys().copied().filter(|kind| !wrong.iter().any(|(now, ..)| now == kind)).collect();
+    let is_over = |kind: &Kind| !wrong.iter().any(|(now, ..)| now == kind) && is_well(disk, *kind);
+    let over: Vec<Kind> = told.keys().copied().filter(is_over).collect();
     for kind in over {
         let before = told.remove(&kind).unwrap_or_default();
         let words = match kind {
@@ -203,6 +216,8 @@ pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told
 
 #[cfg(test)]
 mod tests {
+    use idlewise_linux::scrub::RunSoFar;
+
     use super::*;
 
     fn seen(bad: u64, acknowledged: u64, standing: &'static str, state: &'static str) -> Seen {
@@ -214,6 +229,7 @@ mod tests {
             goal_mean_slowdown_s: 0.001,
             bad_blocks: [("medium".to_string(), bad)].into_iter().collect(),
             acknowledged_blocks: acknowledged,
+            is_known: true,
             ..Seen::default()
         }
     }
@@ -240,6 +256,28 @@ mod tests {
         );
     }
 
+    /// A disk that is away, may be another one or has not been looked at yet is not a healthy one.
+    #[test]
+    fn nothing_is_over_of_which_nothing_is_known() {
+        let ill = Seen { not_compared: Some((1, "why".into())), ..seen(8, 0, "overdue", "failed") };
+        let slow = Seen { foreground_requests: ENOUGH, foreground_slowdown_s: 2.0, ..ill };
+        let mut told = BTreeMap::new();
+        assert_eq!(due(&slow, Repeat::Once, 1e9, &mut told).len(), 5);
+        let unknown = Seen { is_known: false, ..seen(0, 0, "unknown", "waiting") };
+        let missing = Seen { state: MISSING, ..unknown.clone() };
+        let begins = Seen { run: Some(RunSoFar::default()), ..Seen { state: "running", ..unknown.clone() } };
+        let told_of = |disk: &Seen, told: &mut BTreeMap<Kind, Told>| {
+            due(disk, Repeat::Once, 1e9, told).into_iter().map(|message| message.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(told_of(&unknown, &mut told), []);
+        assert_eq!(told_of(&begins, &mut told), []);
+        assert_eq!(told_of(&missing, &mut told), [Kind::Missing]);
+        let run = RunSoFar { verified_bytes: 1, ..RunSoFar::default() };
+        let well = Seen { run: Some(run), foreground_requests: ENOUGH, ..seen(0, 0, "in-time", "running") };
+        assert_eq!(told_of(&well, &mut told), [Kind::Recovered; 6]);
+        assert!(told.is_empty());
+    }
+
     #[test]
     fn each_kind_is_told_by_itself() {
         let kinds = |disk: &Seen, told: &mut BTreeMap<Kind, Told>| {
@@ -250,7 +288,9 @@ mod tests {
         assert_eq!(kinds(&seen(0, 0, "behind", "failed"), &mut told), []);
         // From behind to overdue is no recovery.
         assert_eq!(kinds(&seen(0, 0, "overdue", "failed"), &mut told), [Kind::Overdue]);
-        assert_eq!(kinds(&seen(0, 0, "in-time", "running"), &mut told), [Kind::Recovered, Kind::Recovered]);
+        let run = RunSoFar { verified_bytes: 1, ..RunSoFar::default() };
+        let well = Seen { run: Some(run), ..seen(0, 0, "in-time", "running") };
+        assert_eq!(kinds(&well, &mut told), [Kind::Recovered, Kind::Recovered]);
         let missing = due(&seen(0, 0, "unknown", "missing"), Repeat::Once, 1e9, &mut told).remove(0);
         // Another disk may be where it was.
         assert!(missing.kind == Kind::Missing && missing.text.contains("acknowledge 'wwn-1'"), "{}", missing.text);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use idlewise::report::printable::one_line;
+use idlewise_linux::scrub::BadBlocks;
 
 use crate::control::Order;
 use crate::daemon::{Daemon, VERSION};
@@ -20,6 +21,13 @@ const LONGEST: usize = 300;
 const MISSING_S: f64 = 60.0;
 /// The page shows what is verified of a disk in so many parts.
 const PARTS: u64 = 250;
+
+/// How many blocks there are of each kind.
+fn by_kind(bad: &[BadBlocks]) -> BTreeMap<String, u64> {
+    let mut kinds = BTreeMap::new();
+    bad.iter().for_each(|run| *kinds.entry(run.kind.clone()).or_default() += run.blocks);
+    kinds
+}
 
 /// What somebody wrote, as others may see it.
 fn shown(text: &str) -> String {
@@ -92,8 +100,11 @@ impl Daemon {
             return Err(format!("two disks are called '{name}': {identity}, and {gone}, which is missing; say which"));
         }
         let (identity, disk) = found.ok_or_else(|| format!("no disk here is called '{name}'"))?;
-        let (identity, bad, path) = (identity.clone(), disk.bad_blocks(), disk.present.path.display().to_string());
+        let (identity, bad, path) = (identity.clone(), disk.bad(), disk.present.path.display().to_string());
         let is_paused = self.paused(&identity).is_some();
+        if *order == Order::Start && !is_paused {
+            self.disks.get_mut(&identity).into_iter().for_each(Disk::try_at_once);
+        }
         let known = self.record.disks.entry(identity).or_default();
         let done = match order {
             Order::Pause(until) => {
@@ -114,8 +125,9 @@ impl Daemon {
                 format!("{path}: its next pass begins now, or goes on")
             }
             Order::Acknowledge => {
-                known.acknowledged_blocks = bad;
-                format!("{path}: {bad} bad blocks are acknowledged")
+                let count: u64 = bad.iter().map(|run| run.blocks).sum();
+                known.acknowledged = bad;
+                format!("{path}: {count} bad blocks are acknowledged")
             }
             Order::Reload => return Err("the configuration is of all disks".into()),
         };
@@ -175,6 +187,9 @@ impl Daemon {
                 due_unix_s,
                 standing: if now > due_unix_s { "overdue" } else { "unknown" },
                 passes: known.passes.clone(),
+                bad_blocks: by_kind(&known.bad),
+                acknowledged_blocks: known.acknowledged_of(&known.bad),
+                errors: known.bad.clone(),
                 ..Seen::default()
             }
         })
@@ -191,9 +206,8 @@ impl Daemon {
         let outlook = disk.last.as_ref().map(|(_, outlook)| *outlook);
         let ends = outlook.and_then(|outlook| outlook.rest).filter(|rest| rest.expected_s.is_finite());
         let goes_on = pass.is_some_and(|pass| !pass.over()) || disk.worker.is_some();
-        let mut bad_blocks = BTreeMap::new();
-        let errors = pass.map(|pass| pass.known_errors()).unwrap_or_default();
-        errors.iter().for_each(|run| *bad_blocks.entry(run.kind.clone()).or_default() += run.blocks);
+        // Of a disk that may be another one since the machine was started, what was known before.
+        let errors = pass.map_or_else(|| known.bad.clone(), |pass| pass.known_errors());
         let usual = wish.mean_slowdown.map_or(disk.present.usual_mean_s, |mean| mean.as_secs_f64());
         Seen {
             device: disk.present.path.display().to_string(),
@@ -224,13 +238,13 @@ impl Daemon {
             last_week: known.recent.of_the_last(168, now),
             verified_since_start_bytes: disk.so_far.2.0,
             shares: pass.map(|pass| pass.shares(PARTS)).unwrap_or_default(),
-            bad_blocks,
-            acknowledged_blocks: known.acknowledged_blocks,
+            bad_blocks: by_kind(&errors),
+            acknowledged_blocks: known.acknowledged_of(&errors),
             errors,
-            not_compared: pass.filter(|pass| pass.over()).and_then(|pass| {
-                let (bytes, why) = pass.content.as_ref()?.silent()?;
-                Some((bytes.0, one_line(why).into_owned()))
-            }),
+            is_known: pass.is_some(),
+            not_compared: pass
+                .and_then(|pass| pass.not_compared())
+                .map(|(bytes, why)| (bytes.0, one_line(why).into_owned())),
             block_bytes: pass.map(|pass| pass.block_bytes),
             paused: known.paused.clone(),
             hours_bytes_per_s: known.week.hours().iter().map(|hour| (hour.weight > 0.0).then_some(hour.rate)).collect(),

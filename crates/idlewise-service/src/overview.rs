@@ -94,6 +94,9 @@ pub struct Seen {
     pub bad_blocks: BTreeMap<String, u64>,
     /// As many of these somebody has acknowledged.
     pub acknowledged_blocks: u64,
+    /// Whether there is a checkpoint that is surely of this disk: else nothing is known of its blocks.
+    #[serde(skip)]
+    pub is_known: bool,
     /// Where they are.
     pub errors: Vec<BadBlocks>,
     /// How much of the last whole pass was not compared with what the owners of the data keep of it, in bytes, as these could not be

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 
 use idlewise::schedule::Week;
 use idlewise_linux::replace_file;
+use idlewise_linux::scrub::BadBlocks;
 use serde::{Deserialize, Serialize};
 
 use crate::messages::Kind;
 use crate::recent::Recent;
 
 /// Version 1 knew of no pauses and kept no passes, version 2 did not know what the hours of the last week had cost, and where a
-/// disk was.
-const VERSION: u32 = 3;
+/// disk was, version 3 which blocks are bad and acknowledged.
+const VERSION: u32 = 4;
 /// So many passes of a disk are remembered.
 const PASSES: usize = 100;
 
@@ -37,9 +38,15 @@ pub struct Known {
     /// When somebody wanted a pass to begin, in seconds since 1970, if none has ended since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted_unix_s: Option<f64>,
-    /// As many bad blocks are known to somebody.
-    #[serde(default)]
+    /// As many bad blocks were known to somebody, in a record that did not say which.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub acknowledged_blocks: u64,
+    /// Its bad blocks, as of when its checkpoint was last seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bad: Vec<BadBlocks>,
+    /// Bad blocks that are known to somebody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acknowledged: Vec<BadBlocks>,
     /// What the pass that is not over has cost so far.
     #[serde(default)]
     pub cost: Cost,
@@ -134,7 +141,31 @@ impl Cost {
     }
 }
 
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Known {
+    /// Takes in which blocks are bad now. One that is no longer bad is acknowledged no more: if it is again, that is news.
+    pub fn look_at(&mut self, bad: &[BadBlocks]) {
+        // How many it was before tells of none that has come since.
+        if std::mem::take(&mut self.acknowledged_blocks) >= bad.iter().map(|run| run.blocks).sum() {
+            self.acknowledged = bad.to_vec();
+        }
+        self.bad = bad.to_vec();
+        self.acknowledged.retain(|known| bad.iter().any(|run| run.lba < known.end() && known.lba < run.end()));
+    }
+
+    /// How many of these bad blocks are known to somebody. Of those that could be read after all it is news if they cannot.
+    pub fn acknowledged_of(&self, bad: &[BadBlocks]) -> u64 {
+        let recovered = |run: &BadBlocks| run.kind == BadBlocks::RECOVERED;
+        let known = |run: &BadBlocks| -> u64 {
+            let same = self.acknowledged.iter().filter(|known| !recovered(known) || recovered(run));
+            same.map(|known| known.end().min(run.end()).saturating_sub(known.lba.max(run.lba))).sum()
+        };
+        bad.iter().map(known).sum()
+    }
+
     /// Keeps a pass that is over, if it is a new one; whether it is.
     pub fn keep(&mut self, done: Done) -> bool {
         // One that seems to be older was seen with another clock.
@@ -200,6 +231,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn which_blocks_are_acknowledged_is_remembered_and_not_how_many() {
+        let run = |lba, blocks, kind: &str| BadBlocks { lba, blocks, kind: kind.into() };
+        let before = [run(10, 8, BadBlocks::RECOVERED), run(50, 2, "medium")];
+        // As of a record that knew only how many.
+        let mut known = Known { acknowledged_blocks: 10, ..Known::default() };
+        known.look_at(&before);
+        assert_eq!((known.acknowledged_of(&before), known.acknowledged_blocks), (10, 0));
+        // Dead for good, and others.
+        assert_eq!(known.acknowledged_of(&[run(10, 8, "medium"), run(51, 4, "medium"), run(90, 3, "medium")]), 1);
+        // What is readable again and fails later is news.
+        known.look_at(&[run(50, 2, "medium")]);
+        assert_eq!(known.acknowledged_of(&before), 2);
+        // Of so many more it is not known which they were.
+        let mut fewer = Known { acknowledged_blocks: 9, ..Known::default() };
+        fewer.look_at(&before);
+        assert_eq!(fewer.acknowledged_of(&before), 0);
+    }
+
+    #[test]
     fn a_pass_is_kept_once_with_what_it_cost() {
         let mut known = Known { cost: Cost { requests: 4, slowdown_s: 0.002 }, ..Known::default() };
         let done = |completed_unix_s| Done {
@@ -232,7 +282,7 @@ mod tests {
         let old = r#"{"version":1,"disks":{"a":{"since_unix_s":1.5,"seen_unix_s":2.0,"week":[]}}}"#;
         std::fs::write(folder.path().join("schedule.state"), old).unwrap();
         assert_eq!(Record::read(folder.path()).0.disks["a"].since_unix_s, 1.5);
-        for text in ["", "{}", r#"{"version":4,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
+        for text in ["", "{}", r#"{"version":5,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
             std::fs::write(folder.path().join("schedule.state"), text).unwrap();
             let (record, wrong) = Record::read(folder.path());
             assert!(record.disks.is_empty() && wrong.is_some_and(|wrong| wrong.contains("schedule.state")), "{text}");

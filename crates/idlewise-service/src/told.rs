@@ -58,21 +58,33 @@ pub fn watchdog() -> Option<Duration> {
 impl Daemon {
     /// Has messages wait for those who want to be told.
     pub(crate) fn tell_people(&mut self, overview: &Overview) {
-        let mut messages = Vec::new();
+        let (mut messages, mut told) = (Vec::new(), Vec::new());
         for disk in overview.disks.iter().filter(|_| self.config.notify.is_wanted()) {
-            let Some(known) = self.record.disks.get_mut(&disk.identity) else { continue };
-            messages.extend(due(disk, self.config.notify.repeat, overview.unix_s, &mut known.told));
+            let Some(known) = self.record.disks.get(&disk.identity) else { continue };
+            let mut now = known.told.clone();
+            messages.extend(due(disk, self.config.notify.repeat, overview.unix_s, &mut now));
+            told.push((disk.identity.clone(), now));
         }
-        if messages.is_empty() {
-            return;
+        if !messages.is_empty() {
+            let outbox = Outbox::make(&outbox(self.options.states.path()));
+            if let Err(error) = outbox.and_then(|outbox| outbox.post(&messages)) {
+                // Nothing was told: it is tried again at the next look.
+                let problem = Some(format!("nobody can be told: {error}"));
+                if self.untold != problem {
+                    say(Level::Error, problem.as_deref().unwrap_or_default());
+                }
+                self.untold = problem;
+                return;
+            }
         }
-        // Told once, whatever happens meanwhile.
-        self.save();
-        let outbox = Outbox::make(&outbox(self.options.states.path()));
-        if let Err(error) = outbox.and_then(|outbox| outbox.post(&messages)) {
-            say(Level::Error, &format!("nobody can be told: {error}"));
+        for (identity, now) in told {
+            self.record.disks.entry(identity).and_modify(|known| known.told = now);
         }
-        self.send();
+        if !messages.is_empty() {
+            self.untold = None;
+            self.save();
+            self.send();
+        }
     }
 
     /// Sends what waits, where no unit of systemd does.

@@ -5,7 +5,7 @@ use idlewise::report::{Table, percent};
 use idlewise::{Bytes, Nanos, Rate};
 use idlewise_linux::scrub::{AccountSoFar, Doing, RunSoFar};
 
-use super::{Status, names};
+use super::{NotCompared, Status, names};
 use crate::bad::Bad;
 use crate::dates::{date, unix_now};
 use crate::scrub::content::Content;
@@ -59,6 +59,9 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
     }
     let failure = one.run.as_ref().and_then(|run| run.failure.as_deref());
     lines.extend(failure.filter(|_| one.doing.is_none()).map(|failure| format!("why it ended: {}", one_line(failure))));
+    if let Some(NotCompared { bytes, why }) = &one.not_compared_before {
+        lines.push(format!("{} of the last whole pass were not compared: {}", Bytes(*bytes), one_line(why)));
+    }
     if blocks {
         lines.extend(one.content.iter().flat_map(Content::lines));
         lines.extend(one.errors.iter().map(Bad::line));

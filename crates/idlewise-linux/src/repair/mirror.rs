@@ -32,7 +32,9 @@ pub fn from_mirror(
     for (lba, at) in each(bad, device.block) {
         let read = target.read_exact_at(is, at.0);
         let fate = if read.is_ok() {
-            Fate::Readable
+            // That it can be read again does not make it right.
+            let differs = source.read_exact_at(held, at.0).is_ok() && is != held;
+            if differs { Fate::Undecided } else { Fate::Readable }
         } else if !read.is_err_and(|error| is_unreadable(&error)) {
             Fate::LeftAlone
         } else if source.read_exact_at(held, at.0).is_err() {

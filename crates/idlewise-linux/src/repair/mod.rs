@@ -36,7 +36,7 @@ pub struct Outcome {
 pub enum Fate {
     /// Rewritten, and it reads as it should now.
     Repaired,
-    /// It could be read again, and was left alone.
+    /// It could be read again, and nothing that is known of it differs; it was left alone.
     Readable,
     /// Something else than the medium was in the way; nothing was written.
     LeftAlone,

@@ -103,7 +103,8 @@ fn wrong(device: &Device, found: &mut Found, run: &BadBlocks) -> Result<Vec<bool
         };
         let extent = Extent { offset: Bytes(at), length: Bytes(unit.min(rest)) };
         let judged = found.judge(extent, &[&bytes]).map_err(|why| why.to_string())?;
-        judged.suspects.iter().for_each(|suspect| mark(suspect.extent.offset.0, suspect.extent.end().0));
+        let suspects = judged.suspects.iter().map(|suspect| &suspect.extent);
+        suspects.chain(&judged.open).for_each(|extent| mark(extent.offset.0, extent.end().0));
     }
     Ok(wrong)
 }

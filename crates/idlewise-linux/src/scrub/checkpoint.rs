@@ -265,6 +265,7 @@ impl Checkpoint {
         if state == State::Complete {
             // What nobody has compared again may still be wrong.
             self.pass.errors_before.retain(BadBlocks::is_wrong);
+            self.pass.not_compared_before = None;
             self.pass.completed_unix_s = Some(self.pass.saved_unix_s);
         }
     }

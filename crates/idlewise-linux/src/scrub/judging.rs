@@ -41,8 +41,8 @@ pub struct Judging {
     /// Places that differed at the last look, by their first bytes.
     suspects: BTreeMap<u64, (Suspect, u32)>,
     so_far: ContentSoFar,
-    /// Something is being judged.
-    at_work: bool,
+    /// What is being judged.
+    at_work: Option<Look>,
     skip_free: bool,
     /// Whether anything is judged.
     judges: bool,
@@ -70,6 +70,8 @@ struct Look {
     extent: Extent,
     /// With what was read behind it.
     read: u64,
+    /// The pass has been there before, and has counted it.
+    again: bool,
 }
 
 /// What came of it.
@@ -119,7 +121,7 @@ impl Judging {
             judged_by,
             suspects: BTreeMap::new(),
             so_far,
-            at_work: false,
+            at_work: None,
             skip_free,
             judges,
             window: None,
@@ -129,7 +131,7 @@ impl Judging {
 
     /// Whether something is being judged.
     pub fn at_work(&self) -> bool {
-        self.at_work
+        self.at_work.is_some()
     }
 
     /// How a pass stands.
@@ -156,13 +158,14 @@ impl Judging {
         self.suspects.contains_key(&place.0)
     }
 
-    /// Hands over what a verifier has read of this stretch, and `read` bytes in all. What was read before must be finished.
-    pub fn take(&mut self, extent: Extent, read: Bytes, verifier: &mut dyn Verifier) {
+    /// Hands over what a verifier has read of this stretch, and `read` bytes in all. What was read before must be finished. What the
+    /// pass visits `again` is not counted once more.
+    pub fn take(&mut self, (extent, again): (Extent, bool), read: Bytes, verifier: &mut dyn Verifier) {
         // It comes late, for a stretch that counts as not asked about.
         if self.is_lost && self.answers.try_recv().is_ok() {
             self.is_lost = false;
         }
-        if self.is_lost {
+        if self.is_lost && !again {
             self.so_far.unasked_bytes += extent.length.0;
         }
         if self.is_lost || !self.judges {
@@ -170,7 +173,8 @@ impl Judging {
         }
         let memory = verifier.take_read(std::mem::take(&mut self.spare));
         if !memory.is_empty() && memory.iter().all(|memory| memory.len() as u64 >= read.0) {
-            self.at_work = self.tasks.send(Task::Judge(Look { extent, read: read.0 }, memory)).is_ok();
+            let look = Look { extent, read: read.0, again };
+            self.at_work = self.tasks.send(Task::Judge(look, memory)).is_ok().then_some(look);
         } else {
             self.spare = memory;
         }
@@ -178,21 +182,23 @@ impl Judging {
 
     /// Waits until all that was read is judged; what came of it. `may_look` says whether the owners may look things up on the disk now.
     pub fn finish(&mut self, may_look: &mut dyn FnMut() -> bool) -> Verdict {
-        if !std::mem::take(&mut self.at_work) {
-            return Verdict::default();
-        }
+        let Some(asked) = self.at_work.take() else { return Verdict::default() };
         match self.answer(may_look) {
             Some(Answer::Judged(look, memory, result)) => {
                 self.spare = memory;
-                self.judged(look.extent, result)
+                self.judged(look, result)
             }
-            _ => Verdict::default(),
+            _ => {
+                // Whatever it says later, it is not waited for.
+                self.so_far.unasked_bytes += if asked.again { 0 } else { asked.extent.length.0 };
+                Verdict::default()
+            }
         }
     }
 
     /// What lies in a stretch, if its owner says so.
     pub fn owners(&mut self, extent: Extent, may_look: &mut dyn FnMut() -> bool) -> Option<Vec<String>> {
-        if self.is_lost || self.at_work || self.tasks.send(Task::Owners(extent)).is_err() {
+        if self.is_lost || self.at_work() || self.tasks.send(Task::Owners(extent)).is_err() {
             return None;
         }
         match self.answer(may_look)? {
@@ -261,12 +267,7 @@ impl Judging {
         None
     }
 
-    fn unasked(&mut self, length: Bytes, why: String) {
-        self.so_far.unasked_bytes += length.0;
-        self.so_far.unasked.get_or_insert(why);
-    }
-
-    fn judged(&mut self, extent: Extent, result: Result<Judged, Unasked>) -> Verdict {
+    fn judged(&mut self, Look { extent, again, .. }: Look, result: Result<Judged, Unasked>) -> Verdict {
         let mut verdict = Verdict::default();
         let later = self.suspects.split_off(&extent.end().0);
         let mut earlier = self.suspects.split_off(&extent.offset.0);
@@ -274,7 +275,8 @@ impl Judging {
         let judged = match result {
             Ok(judged) => judged,
             Err(Unasked(why)) => {
-                self.unasked(extent.length, why);
+                self.so_far.unasked_bytes += if again { 0 } else { extent.length.0 };
+                self.so_far.unasked.get_or_insert(why);
                 return verdict;
             }
         };
@@ -298,8 +300,10 @@ impl Judging {
             }
         }
         self.so_far.transient += earlier.len() as u64;
-        self.so_far.judged_bytes += settled;
-        self.so_far.free_bytes += judged.free;
+        if !again {
+            self.so_far.judged_bytes += settled;
+            self.so_far.free_bytes += judged.free;
+        }
         let is_open = |place: &&Extent| {
             verdict.again.iter().any(|again| again.end() > place.offset && again.offset < place.end())
         };
@@ -341,7 +345,7 @@ mod tests {
         let suspect = |&(sector, expected): &(u64, u64)| Suspect { extent: at(sector, 1), kind: CHECKSUM, expected };
         let suspects = differs.iter().map(suspect).collect();
         let judged = Judged { judged: extent.length.0, suspects, ..Judged::default() };
-        judging.judged(extent, Ok(judged))
+        judging.judged(Look { extent, read: extent.length.0, again: false }, Ok(judged))
     }
 
     #[test]
@@ -389,9 +393,9 @@ mod tests {
         let content = Box::new(LooksUp(gate.clone(), pieces.clone()));
         let mut judging = Judging::new(Found::of_one(content, 16 * SECTOR, gate), false, None).unwrap();
         judging.may_look(false);
-        let look = Look { extent: at(0, 16), read: 16 * SECTOR };
+        let look = Look { extent: at(0, 16), read: 16 * SECTOR, again: false };
         judging.tasks.send(Task::Judge(look, vec![Buffer::new(16 * SECTOR as usize)])).unwrap();
-        judging.at_work = true;
+        judging.at_work = Some(look);
         let mut busy = 20;
         judging.finish(&mut || {
             let looked_up = pieces.load(Ordering::SeqCst);
@@ -410,11 +414,25 @@ mod tests {
         assert_eq!(judging.so_far().transient, 1);
     }
 
+    /// What a pass visits once more is looked at, and is not added to what it has compared.
+    #[test]
+    fn what_is_visited_again_is_not_counted_again() {
+        let mut judging = judging();
+        look(&mut judging, at(0, 16), &[]);
+        let judged = Judged { judged: 16 * SECTOR, open: vec![at(2, 1)], ..Judged::default() };
+        let again = Look { extent: at(0, 16), read: 16 * SECTOR, again: true };
+        assert_eq!(judging.judged(again, Ok(judged)).compared, [at(0, 2), at(3, 13)]);
+        assert_eq!(judging.judged(again, Err(Unasked("gone".into()))), Verdict::default());
+        let ContentSoFar { judged_bytes, unasked_bytes, .. } = judging.so_far();
+        assert_eq!((*judged_bytes, *unasked_bytes), (16 * SECTOR, 0));
+    }
+
     #[test]
     fn what_cannot_be_asked_is_not_judged() {
         let mut judging = judging();
         look(&mut judging, at(0, 16), &[(3, 1)]);
-        assert_eq!(judging.judged(at(3, 1), Err(Unasked("gone".into()))), Verdict::default());
+        let asked = Look { extent: at(3, 1), read: SECTOR, again: false };
+        assert_eq!(judging.judged(asked, Err(Unasked("gone".into()))), Verdict::default());
         assert_eq!((judging.so_far().unasked.as_deref(), judging.suspects.len()), (Some("gone"), 0));
         look(&mut judging, at(16, 16), &[]);
         assert_eq!((judging.so_far().unasked.as_deref(), judging.so_far().unasked_bytes), (Some("gone"), SECTOR));

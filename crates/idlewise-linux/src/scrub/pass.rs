@@ -72,6 +72,9 @@ pub struct Pass {
     /// What the owners of the data said; version 6 did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentSoFar>,
+    /// How much of the last whole pass could not be compared, and why, until this one is over; version 7 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_compared_before: Option<(u64, String)>,
     /// Who saved it.
     #[serde(default)]
     pub process: Option<Process>,
@@ -153,6 +156,7 @@ impl From<Pass1> for Pass {
             run: None,
             learnt: None,
             content: None,
+            not_compared_before: None,
             process: None,
         }
     }
@@ -160,7 +164,7 @@ impl From<Pass1> for Pass {
 
 impl Pass {
     /// Version of the layout.
-    pub(super) const VERSION: u32 = 7;
+    pub(super) const VERSION: u32 = 8;
 
     /// Bytes of the device that are settled.
     pub fn verified(&self) -> Bytes {
@@ -189,8 +193,27 @@ impl Pass {
 
     /// Unreadable blocks found in this pass, and before it where it has not been yet.
     pub fn known_errors(&self) -> Vec<BadBlocks> {
-        let mut known = self.errors.clone();
-        for before in &self.errors_before {
+        Self::first_of(&self.errors, &self.errors_before)
+    }
+
+    /// The same to be kept for another pass: what was wrong before and is unreadable now was not compared.
+    pub(super) fn errors_to_keep(&self) -> Vec<BadBlocks> {
+        let (wrong, others): (Vec<_>, Vec<_>) = self.errors_before.iter().cloned().partition(BadBlocks::is_wrong);
+        Self::first_of(&Self::first_of(&wrong, &self.errors), &others)
+    }
+
+    /// How much of the last whole pass was not compared as who could tell was silent, if any, and why.
+    pub fn not_compared(&self) -> Option<(Bytes, &str)> {
+        match self.over() {
+            true => self.content.as_ref()?.silent(),
+            false => self.not_compared_before.as_ref().map(|(bytes, why)| (Bytes(*bytes), why.as_str())),
+        }
+    }
+
+    /// Runs in order, and of others what lies beside them.
+    fn first_of(first: &[BadBlocks], others: &[BadBlocks]) -> Vec<BadBlocks> {
+        let mut known = first.to_vec();
+        for before in others {
             let mut begin = before.lba;
             let end = before.lba.saturating_add(before.blocks);
             let mut keep = |begin: u64, end: u64| {
@@ -198,10 +221,10 @@ impl Pass {
                     known.push(BadBlocks { lba: begin, blocks: end - begin, kind: before.kind.clone() });
                 }
             };
-            let first = self.errors.partition_point(|run| run.lba + run.blocks <= begin);
-            for found in self.errors[first..].iter().take_while(|found| found.lba < end) {
+            let from = first.partition_point(|run| run.end() <= begin);
+            for found in first[from..].iter().take_while(|found| found.lba < end) {
                 keep(begin, found.lba.min(end));
-                begin = begin.max(found.lba + found.blocks);
+                begin = begin.max(found.end());
             }
             keep(begin, end);
         }
@@ -223,7 +246,7 @@ impl Pass {
         let Version { version } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let pass: Self = match version {
             Some(1) => serde_json::from_slice::<Pass1>(text).map(Self::from),
-            Some(2..=7) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
+            Some(2..=8) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
             Some(other) => return Err(format!("version {other}, newer than {}", Self::VERSION)),
             None => return Err("without a version".into()),
         }
@@ -262,7 +285,7 @@ mod tests {
     use super::super::{Progress, faults};
     use super::*;
 
-    const VALID: &str = r#"{"version":7,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
+    const VALID: &str = r#"{"version":8,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
         "marks":{"start_bytes":0,"partition_uuid":null,"boot_id":"b","diskseq":7},
         "left":{"narrowing":[[4096,8192]],"skipped":[[16384,20480]]},
         "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
@@ -295,8 +318,23 @@ mod tests {
             [line.verified().0 as f64 / 1_048_576.0; 2]
         );
         assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
-        let error = Pass::parse(VALID.replace("\"version\":7", "\"version\":8").as_bytes()).unwrap_err();
-        assert!(error.contains("version 8, newer than 7"), "{error}");
+        let error = Pass::parse(VALID.replace("\"version\":8", "\"version\":9").as_bytes()).unwrap_err();
+        assert!(error.contains("version 9, newer than 8"), "{error}");
+    }
+
+    /// A wrong block that could not be read in this pass, or only at its end, was not compared: the next pass knows of it, whatever that one finds.
+    #[test]
+    fn what_was_wrong_and_is_unreadable_is_wrong_in_the_next_pass() {
+        let run = |lba, blocks, kind: &str| BadBlocks { lba, blocks, kind: kind.into() };
+        for kind in ["io", BadBlocks::RECOVERED, BadBlocks::SCATTERED] {
+            let pass = Pass {
+                errors: vec![run(95, 8, kind)],
+                errors_before: vec![run(90, 10, "checksum"), run(101, 4, "io")],
+                ..Pass::parse(VALID.as_bytes()).unwrap()
+            };
+            assert_eq!(pass.known_errors(), [run(90, 5, "checksum"), run(95, 8, kind), run(103, 2, "io")]);
+            assert_eq!(pass.errors_to_keep(), [run(90, 10, "checksum"), run(100, 3, kind), run(103, 2, "io")]);
+        }
     }
 
     /// What version 3 wrote of a run, before there was an account in it.
@@ -304,7 +342,7 @@ mod tests {
     fn version_3_stays_readable() {
         let run = r#""run":{"doing":"idle-wait","elapsed_s":1.5,"verified_bytes":1,"retries":0,"foreground_requests":2,
             "mean_slowdown_s":0.1,"max_slowdown_s":0.2,"request_size_bytes":4096,"idle_wait_s":0.5}"#;
-        let old = VALID.replace("\"version\":7", "\"version\":3").replace("\"run\":null", run);
+        let old = VALID.replace("\"version\":8", "\"version\":3").replace("\"run\":null", run);
         let pass = Pass::parse(old.as_bytes()).unwrap();
         assert_eq!(pass.run.as_ref().map(|run| (run.account, run.overdrawn_s)), Some((None, 0.0)));
         let mut progress = Progress { paused: Nanos::from_secs(3), ..Progress::default() };

@@ -72,7 +72,7 @@ impl<'a> Subject<'a> {
             behind = behind.max(end);
             (lba < end).then(|| BadBlocks { lba, blocks: end - lba, ..run })
         };
-        let errors_before = pass.known_errors().into_iter().filter_map(fit).filter_map(apart).collect();
+        let errors_before = pass.errors_to_keep().into_iter().filter_map(fit).filter_map(apart).collect();
         let completed_unix_s = self.completed(&pass);
         Pass { errors: Vec::new(), errors_before, completed_unix_s, ..pass }
     }
@@ -136,13 +136,14 @@ impl<'a> Subject<'a> {
             left: Left::default(),
             state: State::Running,
             errors: Vec::new(),
-            errors_before: before.map_or_else(Vec::new, Pass::known_errors),
+            errors_before: before.map_or_else(Vec::new, Pass::errors_to_keep),
             started_unix_s: unix_now(),
             saved_unix_s: unix_now(),
             completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
             run: None,
             learnt: before.and_then(|pass| pass.learnt.clone()),
             content: None,
+            not_compared_before: before.and_then(Pass::not_compared).map(|(bytes, why)| (bytes.0, why.into())),
             process: None,
         }
     }
@@ -151,7 +152,7 @@ impl<'a> Subject<'a> {
 /// What is known of a disk that may be another one: its unreadable blocks, which are not forgotten until their places are read again, and what
 /// was wrong, until that is compared again.
 pub fn doubtful(before: Pass) -> Pass {
-    let mut errors_before = before.known_errors();
+    let mut errors_before = before.errors_to_keep();
     errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
     errors_before.iter_mut().filter(|run| !run.is_wrong()).for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
     Pass { errors: Vec::new(), errors_before, completed_unix_s: None, learnt: None, content: None, ..before }

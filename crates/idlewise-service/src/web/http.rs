@@ -23,7 +23,12 @@ pub trait Stream: Read + Write {
     fn limit(&self, time: Duration) -> io::Result<()>;
     /// Nothing more is written.
     fn end(&self);
+    /// Ends it, from any thread, whatever is read or written at the moment; nothing where it cannot be done.
+    fn ender(&self) -> Option<Ender>;
 }
+
+/// Ends a connection, from any thread.
+pub type Ender = Box<dyn FnOnce() + Send>;
 
 impl Stream for UnixStream {
     fn limit(&self, time: Duration) -> io::Result<()> {
@@ -33,6 +38,11 @@ impl Stream for UnixStream {
 
     fn end(&self) {
         let _ = self.shutdown(Shutdown::Write);
+    }
+
+    fn ender(&self) -> Option<Ender> {
+        let again = self.try_clone().ok()?;
+        Some(Box::new(move || _ = again.shutdown(Shutdown::Both)))
     }
 }
 
@@ -44,6 +54,11 @@ impl Stream for TcpStream {
 
     fn end(&self) {
         let _ = self.shutdown(Shutdown::Write);
+    }
+
+    fn ender(&self) -> Option<Ender> {
+        let again = self.try_clone().ok()?;
+        Some(Box::new(move || _ = again.shutdown(Shutdown::Both)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sockets that the service listens on: one of its own for control, and those that systemd hands over (sd_listen_fds(3)).
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
@@ -8,8 +9,8 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,9 +19,10 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, getsockname};
 use rustix::process::umask;
 
-use super::http::{Request, Response, Stream};
+use super::http::{Ender, Request, Response, Stream};
 
-/// So many are answered at once; whoever else comes is told to come later.
+/// So many are answered at once. Whoever else comes takes the place of whom has been asking for the longest, and is told to come later
+/// where all are being answered.
 const MOST: usize = 64;
 /// A request has to be there within this.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -118,7 +120,7 @@ fn serve<S: Stream + Send + 'static>(
     answer: &Answer,
 ) -> io::Result<()> {
     // Of each socket by itself: who fills one locks nobody out of another.
-    let (answer, open) = (answer.clone(), Arc::new(AtomicUsize::new(0)));
+    let (answer, open) = (answer.clone(), Arc::<Open>::default());
     let work = move || {
         loop {
             let Ok(mut stream) = accept() else {
@@ -127,13 +129,13 @@ fn serve<S: Stream + Send + 'static>(
                 continue;
             };
             let answer = answer.clone();
-            let Some(place) = Place::take(&open) else {
+            let Some(place) = Place::take(&open, &stream) else {
                 let busy = Response::error(503, format!("{MOST} requests are being answered: come again"));
                 let _ = busy.send(&mut stream, false, Instant::now());
                 continue;
             };
             let talk = move || {
-                let _ = converse(&mut stream, from, &answer);
+                let _ = converse(&mut stream, from, &answer, &place);
                 drop(place);
             };
             // Where no thread can be made, the connection is closed.
@@ -144,26 +146,88 @@ fn serve<S: Stream + Send + 'static>(
     Ok(())
 }
 
-fn converse(stream: &mut impl Stream, from: From, answer: &Answer) -> io::Result<()> {
-    let (response, head_only) = match Request::read(stream, Instant::now() + PATIENCE) {
+fn converse(stream: &mut impl Stream, from: From, answer: &Answer, place: &Place) -> io::Result<()> {
+    let read = Request::read(stream, Instant::now() + PATIENCE);
+    place.has_asked();
+    let (response, head_only) = match read {
         Ok(request) => (answer(&request, from), request.method == "HEAD"),
         Err(refused) => (refused, false),
     };
     response.send(stream, head_only, Instant::now() + PATIENCE)
 }
 
+/// The connections of a socket.
+#[derive(Default)]
+struct Open {
+    count: AtomicUsize,
+    /// Those whose request is not all there, by the order in which they came, and what ends them.
+    asking: Mutex<(u64, BTreeMap<u64, Ender>)>,
+}
+
 /// One of those that are answered at once.
-struct Place(Arc<AtomicUsize>);
+struct Place {
+    open: Arc<Open>,
+    number: u64,
+}
 
 impl Place {
-    fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(open.clone());
-        (open.fetch_add(1, Ordering::Relaxed) < MOST).then_some(place)
+    fn take(open: &Arc<Open>, stream: &impl Stream) -> Option<Self> {
+        let before = open.count.fetch_add(1, Ordering::Relaxed);
+        let mut asking = open.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, waiting) = &mut *asking;
+        *next += 1;
+        let place = Self { open: open.clone(), number: *next };
+        if before >= MOST {
+            // Its thread ends soon; until then there are more.
+            let oldest = waiting.pop_first().filter(|_| before < 2 * MOST);
+            let Some((_, end)) = oldest else {
+                drop(asking);
+                return None;
+            };
+            end();
+        }
+        if let Some(end) = stream.ender() {
+            waiting.insert(place.number, end);
+        }
+        drop(asking);
+        Some(place)
+    }
+
+    /// Its request is there: it is answered whoever else comes.
+    fn has_asked(&self) {
+        self.open.asking.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.has_asked();
+        self.open.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    /// Whoever keeps connections open without asking for anything locks nobody out.
+    #[test]
+    fn who_only_connects_makes_way_for_who_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let answer: Answer = Arc::new(|_, _| Response::error(404, "here"));
+        serve(move || listener.accept().map(|(stream, _)| stream), From::Network, &answer).unwrap();
+        let silent: Vec<_> = (0..3 * MOST).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        for _ in 0..5 {
+            let mut asks = UnixStream::connect(&path).unwrap();
+            asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut told = String::new();
+            asks.read_to_string(&mut told).unwrap();
+            assert!(told.starts_with("HTTP/1.1 404"), "{told}");
+        }
+        drop(silent);
     }
 }

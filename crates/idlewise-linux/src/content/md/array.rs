@@ -3,6 +3,8 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 
@@ -29,6 +31,8 @@ pub fn geometry(device: &Device) -> Option<String> {
 #[derive(Debug)]
 pub struct Array {
     kept_by: KeptBy,
+    /// What the kernel calls it.
+    name: String,
     /// How it was laid out when it was first looked at.
     geometry: String,
     /// How the data lie on the members.
@@ -64,15 +68,15 @@ impl Array {
         let name = device.name();
         let folder = Folder(Path::new("/sys/block").join(&name).join("md"));
         if let Some(level) = folder.read("level").ok().and_then(|level| Level::of(&level)) {
-            return Self::of_md(folder, level).map(Some);
+            return Self::of_md(&name, folder, level).map(Some);
         }
         match Mapped::of(device.disk_numbers()).filter(|_| name.starts_with("dm-")) {
-            Some(mapped) => Self::of_mapper(mapped).map(Some),
+            Some(mapped) => Self::of_mapper(&name, mapped).map(Some),
             None => Ok(None),
         }
     }
 
-    fn of_md(folder: Folder, level: Level) -> Result<Self, String> {
+    fn of_md(name: &str, folder: Folder, level: Level) -> Result<Self, String> {
         folder.is_usual()?;
         let disks = usize::try_from(folder.number("raid_disks")?).unwrap_or(usize::MAX);
         let number = folder.number("layout").unwrap_or(0);
@@ -82,10 +86,10 @@ impl Array {
         let layout = Layout::new(level, number, disks, chunk, size)?;
         let members = (0..disks).map(|place| folder.member(place)).collect::<Result<_, _>>()?;
         let geometry = folder.geometry();
-        Ok(Self::new(layout, size, members, (KeptBy::Md(folder), geometry)))
+        Ok(Self::new(name, layout, size, members, (KeptBy::Md(folder), geometry)))
     }
 
-    fn of_mapper(mapped: Mapped) -> Result<Self, String> {
+    fn of_mapper(name: &str, mapped: Mapped) -> Result<Self, String> {
         mapped.is_usual()?;
         let table = mapped.table()?;
         let layout = Layout::new(table.level, table.layout, table.members.len(), table.chunk, table.size)?;
@@ -95,13 +99,32 @@ impl Array {
         };
         let members = table.members.iter().map(member).collect::<Result<_, String>>()?;
         let geometry = format!("{table:?}");
-        Ok(Self::new(layout, table.size, members, (KeptBy::Mapper(mapped), geometry)))
+        Ok(Self::new(name, layout, table.size, members, (KeptBy::Mapper(mapped), geometry)))
     }
 
     /// Of whole blocks: what is left behind the last one cannot be read directly.
-    fn new(layout: Layout, size: u64, members: Vec<Member>, (kept_by, geometry): (KeptBy, String)) -> Self {
+    fn new(name: &str, layout: Layout, size: u64, members: Vec<Member>, (kept_by, geometry): (KeptBy, String)) -> Self {
         let block = members.iter().map(|member| u64::from(member.device.block)).max().unwrap_or(SECTOR);
-        Self { layout, size: Bytes(layout.surface(size) / block * block), members, kept_by, geometry }
+        Self {
+            layout,
+            size: Bytes(layout.surface(size) / block * block),
+            members,
+            kept_by,
+            name: name.into(),
+            geometry,
+        }
+    }
+
+    /// Waits until no write to it is under way, which may have reached some members only; but not for ever, where there always is one.
+    pub fn wait_for_writes(&self) {
+        const MOST: Duration = Duration::from_secs(2);
+        const LOOK: Duration = Duration::from_micros(200);
+        let began = Instant::now();
+        let file = Path::new("/sys/block").join(&self.name).join("inflight");
+        let writes = || fs::read_to_string(&file).ok()?.split_whitespace().nth(1)?.parse::<u64>().ok();
+        while writes().is_some_and(|count| count > 0) && began.elapsed() < MOST {
+            thread::sleep(LOOK);
+        }
     }
 
     /// Where one of its members is known not to be readable, so that who keeps the array reads another there; as far as that is told.

@@ -6,7 +6,8 @@
 //!                                └► RAID 6:     do both parities fit, and if not, who is wrong?
 //! ```
 //!
-//! While md writes, members differ for a moment: what differs is looked at again when they have been idle meanwhile.
+//! While md writes, members differ for a moment: what differs is looked at again when they have been idle meanwhile, and the writes of then are
+//! over.
 
 mod array;
 mod layout;
@@ -310,6 +311,10 @@ impl Content for Md {
         if !judged.suspects.is_empty() || self.seen.is_none_or(|seen| seen.elapsed() > LOOK_AGAIN) {
             self.array.is_the_same().map_err(Unasked)?;
             self.seen = Some(Instant::now());
+        }
+        if !judged.suspects.is_empty() {
+            // The next look is after all that was under way.
+            self.array.wait_for_writes();
         }
         Ok(judged)
     }

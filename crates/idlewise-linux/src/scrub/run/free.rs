@@ -31,8 +31,10 @@ impl Run<'_, '_> {
             if from < begin {
                 self.narrowing.begin(Extent { offset: Bytes(from), length: Bytes(begin - from) });
             }
-            self.lane.judging.iter_mut().for_each(|judging| judging.skipped(Bytes(end - begin)));
-            self.skipped += end - begin;
+            if !self.is_again(extent) {
+                self.lane.judging.iter_mut().for_each(|judging| judging.skipped(Bytes(end - begin)));
+                self.skipped += end - begin;
+            }
             from = end;
         }
         if from < extent.end().0 {

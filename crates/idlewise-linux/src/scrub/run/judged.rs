@@ -35,12 +35,26 @@ impl Run<'_, '_> {
         if readable { judging.whole(extent) } else { extent }
     }
 
+    /// The order has handed out a stretch once more.
+    pub(super) fn visits_again(&mut self, extent: Extent) {
+        match self.again.last_mut().filter(|last| last.end() == extent.offset) {
+            Some(last) => last.length.0 += extent.length.0,
+            None => self.again.push(extent),
+        }
+    }
+
+    /// Whether the pass has been there before.
+    pub(super) fn is_again(&self, extent: Extent) -> bool {
+        self.again.iter().any(|one| one.offset <= extent.offset && extent.end() <= one.end())
+    }
+
     /// Hands over what was read.
     pub(super) fn judge(&mut self, extent: Extent, read: Bytes) {
         self.finish_judging();
+        let again = self.is_again(extent);
         let lane = &mut *self.lane;
         if let Some(judging) = &mut lane.judging {
-            judging.take(extent, read, &mut *lane.verifier);
+            judging.take((extent, again), read, &mut *lane.verifier);
             self.unjudged = judging.at_work().then_some(extent);
         }
     }

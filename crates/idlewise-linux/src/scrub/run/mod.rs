@@ -65,6 +65,8 @@ pub struct Run<'r, 'a> {
     resumed_at: u64,
     /// The stretch that is to be read without anything behind it.
     alone: Option<Extent>,
+    /// Stretches that the pass visits once more.
+    again: Vec<Extent>,
     /// Bytes that this run has not read, as they are free.
     skipped: u64,
     /// How long it waits before it looks again, where nothing is due.
@@ -110,6 +112,7 @@ impl<'r, 'a> Run<'r, 'a> {
             narrowing,
             watch,
             resumed_at: settled.verified(),
+            again: Vec::new(),
             skipped: 0,
             alone: None,
             rest: SHORTEST_WAIT,
@@ -289,8 +292,14 @@ impl<'r, 'a> Run<'r, 'a> {
             if let Some(extent) = self.narrowing.next(size) {
                 return Some(extent);
             }
+            let visited = self.order.place().visited;
             match self.order.next(size) {
-                Some(extent) => self.begin(extent),
+                Some(extent) => {
+                    if self.order.place().visited == visited {
+                        self.visits_again(extent);
+                    }
+                    self.begin(extent);
+                }
                 None if self.narrowing.come_back() => {}
                 // What was read last may have to be read once more.
                 None if self.finish_judging() => {}

@@ -1,7 +1,7 @@
 //! What a wait does with requests of one size, and what it costs the goal.
 
 use super::super::cost::Cost;
-use super::super::goal::Arrivals;
+use super::super::goal::{Allowed, Arrivals};
 use super::super::moments::{SHIFTS, planned};
 use super::super::waiting::Waits;
 use crate::disk::Timing;
@@ -23,22 +23,30 @@ impl Judge {
         disks.iter().map(|disk| Waits::new(&disk.intervals).beyond(self.p99)).collect()
     }
 
-    /// What the wait does, and the cost to hold against the goal. Waits must not fall from call to call.
-    pub fn judged(&self, waits: &mut [Waits], wait: u64) -> (Outcome, Cost) {
+    /// What the wait does, and whether that keeps the goal. Waits must not fall from call to call.
+    pub fn keeps(&self, waits: &mut [Waits], wait: u64, allowed: &Allowed) -> (Outcome, bool) {
         if self.arrivals == Arrivals::Recorded {
-            waits.iter_mut().for_each(|disk| disk.raise(Nanos(wait)));
-            let outcome = self.outcome(waits, wait);
-            return (outcome, Cost::of(&outcome));
+            let outcome = self.recorded(waits, wait);
+            return (outcome, Cost::of(&outcome).is_within(allowed));
         }
         let lowest = wait.saturating_sub(self.timing.time.0 / 2);
         waits.iter_mut().for_each(|disk| disk.raise(Nanos(lowest)));
         let outcome = self.outcome(waits, wait);
+        // What breaks it as recorded need not be shifted.
+        if !Cost::of(&outcome).is_within(allowed) {
+            return (outcome, false);
+        }
         let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.timing.time.0 / SHIFTS));
         let costs: [Cost; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
-        let own = Cost::of(&outcome);
-        let delay = own.delay.max(TotalTime(planned(costs.map(|cost| cost.delay.0 as f64)) as u128));
-        let slowed = own.slowed.max(planned(costs.map(|cost| cost.slowed as f64)) as u64);
-        (outcome, Cost { delay, slowed })
+        let delay = TotalTime(planned(costs.map(|cost| cost.delay.0 as f64)) as u128);
+        let slowed = planned(costs.map(|cost| cost.slowed as f64)) as u64;
+        (outcome, Cost { delay, slowed }.is_within(allowed))
+    }
+
+    /// What the wait does with collisions where they were recorded. Waits must not fall from call to call.
+    pub fn recorded(&self, waits: &mut [Waits], wait: u64) -> Outcome {
+        waits.iter_mut().for_each(|disk| disk.raise(Nanos(wait)));
+        self.outcome(waits, wait)
     }
 
     /// What the wait does, and the delay that is left of waits longer by each of `ahead`; `None` if that is more than `most`

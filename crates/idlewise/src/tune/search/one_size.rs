@@ -84,10 +84,7 @@ impl<'a> Search<'a> {
 
     /// The plan with the smallest wait that keeps the goal around a wait that nearly does.
     pub fn around(&self, wait: u64) -> Plan {
-        let judged = |wait| {
-            let (outcome, cost) = self.judge.judged(&mut self.judge.waits(self.disks), wait);
-            (outcome, cost.is_within(&self.allowed))
-        };
+        let judged = |wait| self.judge.keeps(&mut self.judge.waits(self.disks), wait, &self.allowed);
         let (mut step, mut wait) = ((wait / AROUND).max(self.resolution), wait);
         let (mut outcome, mut keeps) = judged(wait);
         let mut most = outcome.scrubbed;
@@ -126,11 +123,11 @@ impl<'a> Search<'a> {
         let mut waits = self.judge.waits(self.disks);
         let (mut failed, mut most, mut wait) = (self.shortest, Bytes(u64::MAX), self.shortest);
         loop {
-            let (outcome, cost) = self.judge.judged(&mut waits, wait);
+            let (outcome, keeps) = self.judge.keeps(&mut waits, wait, &self.allowed);
             if !enough.is(outcome.scrubbed) {
                 return (wait, None);
             }
-            if cost.is_within(&self.allowed) {
+            if keeps {
                 return (wait, Some(Found { failed, most, wait, outcome }));
             }
             (failed, most) = (wait, outcome.scrubbed);
@@ -164,8 +161,8 @@ impl<'a> Search<'a> {
                 Some((guessed, left)) => {
                     let guess = Cost::of(&guessed);
                     if guess.times(ratio).is_within(&self.allowed) {
-                        let (outcome, cost) =
-                            if few_are_all { (guessed, guess) } else { self.judge.judged(&mut all, wait) };
+                        let outcome = if few_are_all { guessed } else { self.judge.recorded(&mut all, wait) };
+                        let cost = Cost::of(&outcome);
                         looks += if few_are_all { 0 } else { looked(&all) };
                         if !enough.is(outcome.scrubbed) {
                             return None;
@@ -196,8 +193,8 @@ impl<'a> Search<'a> {
         let step = (found.wait - found.failed).div_ceil(parts).max(1);
         let tried = (found.failed..found.wait).step_by(step as usize).skip(1);
         for wait in tried {
-            let (outcome, cost) = self.judge.judged(&mut waits, wait);
-            if cost.is_within(&self.allowed) {
+            let (outcome, keeps) = self.judge.keeps(&mut waits, wait, &self.allowed);
+            if keeps {
                 return Found { failed: wait - step, wait, outcome, ..found };
             }
         }
