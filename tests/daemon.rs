@@ -439,7 +439,7 @@ fn root_a_name_that_two_disks_had_is_not_acknowledged() {
 /// A folder that is full for a moment costs nobody a message.
 #[test]
 fn root_what_could_not_be_told_is_told_later() {
-    let Some(bad) = Bench::new(16 * MIB, &[5000..5002], true) else { return };
+    let Some(bad) = Bench::new(16 * MIB, std::slice::from_ref(&(5000..5002)), true) else { return };
     let folder = tempfile::tempdir().unwrap();
     let [config, states, told] = ["idlewise.toml", "states", "told"].map(|name| folder.path().join(name));
     let scrub = ["scrub", bad.path(), "--quiet", "--request-size", "1MiB", "--idle-wait", "1ms", "--state-dir"];

@@ -17,6 +17,8 @@ write_to_half() {
         at=$(((at * 1103515245 + 12345) % 2147483648))
         place=$((at / 8 % blocks + $2 * (blocks + 16)))
         dd if=/dev/urandom of="$1" bs=4k seek=$place count=$((at / 128 % 16 + 1)) oflag=direct conv=notrunc 2>/dev/null
+        # An array that is never idle is never scrubbed.
+        sleep 0.03
     done
 }
 

@@ -115,7 +115,8 @@ impl Daemon {
             orders,
             looked,
             saved: Instant::now(),
-            clock_set: None,
+            // A machine that has just begun may not know the time yet.
+            clock_set: Some(Instant::now()),
             untold: None,
             _hold: hold,
         })
@@ -211,6 +212,7 @@ impl Daemon {
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
             let known = self.record.disks.entry(identity.clone()).or_default();
             disk.run = run(disk, &notes);
+            disk.is_live = notes.iter().any(|note| note.identity == identity && !note.run.doing.is_empty());
             let goal_s = wish.mean_slowdown.map_or(disk.present.usual_mean_s, |mean| mean.as_secs_f64());
             let (gave, cost) = (disk.account(now, passed, goal_s), disk.cost());
             known.cost.add(cost);
@@ -280,10 +282,7 @@ impl Daemon {
         if by.abs() > WAS_SET_S {
             say(Level::Notice, "the clock was set, or the machine slept");
             self.clock_set = Some(Instant::now());
-            self.record.disks.values_mut().for_each(|known| {
-                known.since_unix_s += by;
-                known.told.values_mut().for_each(|told| told.next_unix_s += by);
-            });
+            self.record.disks.values_mut().for_each(|known| known.since_unix_s += by);
             self.disks.values_mut().for_each(|disk| disk.follow_the_clock(by));
         }
         passed

@@ -51,6 +51,12 @@ pub struct Disk {
     hung: Option<f64>,
     /// Whether its scrub has ended.
     is_over: bool,
+    /// When the last whole pass ended, as of when its scrub was begun; and the mean slowdown that this may cost, in seconds.
+    begun: (Option<u64>, f64),
+    /// How long others may have had to wait for its scrubs since the service was started, in seconds.
+    pub allowed_s: f64,
+    /// Whether `run` is what a scrub that is at work says of itself.
+    pub is_live: bool,
     /// What the present hour gives.
     hour: Gives,
     /// How much was verified at the last look, and how its run stood.
@@ -93,6 +99,9 @@ impl Disk {
             so_far: (Cost::default(), Slowdowns::default(), Bytes(0)),
             hung: None,
             is_over: false,
+            begun: (None, 0.0),
+            allowed_s: 0.0,
+            is_live: false,
             hour: Gives::default(),
             verified: None,
             seen: None,
@@ -127,9 +136,11 @@ impl Disk {
         Err(Reason::Silent(since))
     }
 
-    /// When its last whole pass ended, in seconds since 1970. What is to be later than now was seen with a clock that was wrong.
+    /// When its last whole pass ended, in seconds since 1970. What is to be later than now was seen with a clock that was wrong; and of a
+    /// disk that has grown, what is new was never read.
     fn completed(&self, now: f64) -> Option<u64> {
-        self.pass.as_ref()?.completed_unix_s.filter(|at| *at as f64 <= now + WAS_SET_S)
+        let pass = self.pass.as_ref().filter(|pass| pass.device_bytes >= self.present.size.0)?;
+        pass.completed_unix_s.filter(|at| *at as f64 <= now + WAS_SET_S)
     }
 
     /// Looks whether its scrub has ended.
@@ -180,6 +191,7 @@ impl Disk {
         let since =
             Cost { requests: now.1.requests - before.1.requests, slowdown_s: now.1.slowdown_s - before.1.slowdown_s };
         self.so_far.0.add(since);
+        self.allowed_s += since.requests as f64 * self.begun.1;
         self.so_far.1.merge(&now.2.since(&before.2));
         since
     }
@@ -266,7 +278,8 @@ impl Disk {
             say(Level::Error, &format!("{}: its scrub does not end: the disk does not answer", self.name()));
         } else if let Some(went) = worker.ended().filter(|_| self.is_over) {
             // One that could not compare all of it fails, and is over all the same.
-            if went || self.pass.as_ref().is_some_and(Pass::over) {
+            let ended = self.pass.as_ref().filter(|pass| pass.over()).and_then(|pass| pass.completed_unix_s);
+            if went || ended.is_some() && ended != self.begun.0 {
                 (self.failures, self.retry) = (0, None);
                 let content = self.pass.as_ref().filter(|pass| pass.over()).and_then(|pass| pass.content.as_ref());
                 if let Some((bytes, why)) = content.and_then(|content| content.silent()) {
@@ -312,7 +325,10 @@ impl Disk {
             (Next::Run(mean), None) => {
                 let begun = self.pass.as_ref().filter(|pass| !pass.over()).map(|pass| pass.order);
                 match Worker::start(&options.program, &self.present, wish, *mean, begun, options.states.path()) {
-                    Ok(worker) => self.worker = Some(worker),
+                    Ok(worker) => {
+                        self.begun = (self.pass.as_ref().and_then(|pass| pass.completed_unix_s), worker.mean_s);
+                        self.worker = Some(worker);
+                    }
                     Err(error) => say(Level::Error, &format!("{}: no scrub can be started: {error}", self.name())),
                 }
             }

@@ -73,6 +73,11 @@ impl Stamp {
 }
 
 impl Finder {
+    /// Whether what is at a path has been asked and has not answered.
+    pub fn is_asking(&self, path: &Path) -> bool {
+        self.asked.contains_key(path)
+    }
+
     /// Looks at all disks, and devices that are named.
     pub fn look(&mut self, config: &Config, states: &StateFolder) -> Vec<(PathBuf, Found)> {
         let paths = paths(config);

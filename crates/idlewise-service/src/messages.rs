@@ -53,6 +53,19 @@ pub enum Repeat {
     Diminishing,
 }
 
+impl Repeat {
+    /// When something is told again that was told so often before, and now.
+    fn next(self, now: f64, count: u32) -> f64 {
+        let days = match self {
+            Self::Once => f64::INFINITY,
+            Self::Daily => 1.0,
+            Self::Diminishing => 2f64.powi(count.min(5) as i32),
+        };
+        // No number in a file is infinite.
+        (now + days * DAY_S).min(1e18)
+    }
+}
+
 /// A message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -141,8 +154,9 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
         wrong.push((Kind::NotCompared, *bytes, (format!("{} were not compared: {why}", Bytes(*bytes)), next)));
     }
     let mean = disk.foreground_slowdown_s / disk.foreground_requests.max(1) as f64;
-    if disk.foreground_requests >= ENOUGH && mean > ABOVE * disk.goal_mean_slowdown_s {
-        let [mean, goal] = [mean, disk.goal_mean_slowdown_s].map(|seconds| Nanos((seconds * 1e9) as u64));
+    let goal = disk.foreground_allowed_s / disk.foreground_requests.max(1) as f64;
+    if disk.foreground_requests >= ENOUGH && mean > ABOVE * goal.max(disk.goal_mean_slowdown_s) {
+        let [mean, goal] = [mean, goal.max(disk.goal_mean_slowdown_s)].map(|seconds| Nanos((seconds * 1e9) as u64));
         let subject = format!("scrubs slow other requests by {mean} on average, more than their goal of {goal}");
         wrong.push((
             Kind::SlowdownAboveGoal,
@@ -155,11 +169,10 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
 
 /// Whether it is known that something is not wrong with a disk. Of one that is not there, or of which nothing is known yet, it is not.
 fn is_well(disk: &Seen, kind: Kind) -> bool {
-    let scrubs = disk.run.as_ref().is_some_and(|run| run.verified_bytes > 0 && run.failure.is_none());
     match kind {
         Kind::UnreadableBlocks | Kind::NotCompared => disk.is_known,
         Kind::Behind | Kind::Overdue => disk.standing != "unknown",
-        Kind::ScrubFailed => disk.state == "complete" || disk.state == "running" && scrubs,
+        Kind::ScrubFailed => disk.state == "complete" || disk.state == "running" && disk.scrubs,
         Kind::SlowdownAboveGoal => disk.foreground_requests >= ENOUGH,
         Kind::Missing | Kind::Recovered | Kind::Test => true,
     }
@@ -198,14 +211,10 @@ pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told
     for (kind, worth, words) in wrong {
         let is_new = !told.contains_key(&kind);
         let known = told.entry(kind).or_insert(Told { first_unix_s: now, ..Told::default() });
+        // A clock that was ahead puts nothing off for longer.
+        known.next_unix_s = known.next_unix_s.min(repeat.next(now, known.count.saturating_sub(1)));
         if is_new || worth > known.worth || now >= known.next_unix_s {
-            let days = match repeat {
-                Repeat::Once => f64::INFINITY,
-                Repeat::Daily => 1.0,
-                Repeat::Diminishing => 2f64.powi(known.count.min(5) as i32),
-            };
-            // No number in a file is infinite.
-            known.next_unix_s = (now + days * DAY_S).min(1e18);
+            known.next_unix_s = repeat.next(now, known.count);
             known.count = known.count.saturating_add(1);
             messages.push(Message::of(disk, kind, now, known, words));
         }
@@ -216,8 +225,6 @@ pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told
 
 #[cfg(test)]
 mod tests {
-    use idlewise_linux::scrub::RunSoFar;
-
     use super::*;
 
     fn seen(bad: u64, acknowledged: u64, standing: &'static str, state: &'static str) -> Seen {
@@ -256,6 +263,14 @@ mod tests {
         );
     }
 
+    /// A clock that was ahead when something was told puts nothing off for years.
+    #[test]
+    fn a_clock_that_was_ahead_puts_nothing_off() {
+        let (mut told, ill) = (BTreeMap::new(), seen(1, 0, "in-time", "running"));
+        let mut count = |day: f64| due(&ill, Repeat::Daily, day * DAY_S, &mut told).len();
+        assert_eq!((count(20_000.0), count(10.0), count(10.5), count(11.0)), (1, 0, 0, 1));
+    }
+
     /// A disk that is away, may be another one or has not been looked at yet is not a healthy one.
     #[test]
     fn nothing_is_over_of_which_nothing_is_known() {
@@ -265,15 +280,14 @@ mod tests {
         assert_eq!(due(&slow, Repeat::Once, 1e9, &mut told).len(), 5);
         let unknown = Seen { is_known: false, ..seen(0, 0, "unknown", "waiting") };
         let missing = Seen { state: MISSING, ..unknown.clone() };
-        let begins = Seen { run: Some(RunSoFar::default()), ..Seen { state: "running", ..unknown.clone() } };
+        let begins = Seen { state: "running", ..unknown.clone() };
         let told_of = |disk: &Seen, told: &mut BTreeMap<Kind, Told>| {
             due(disk, Repeat::Once, 1e9, told).into_iter().map(|message| message.kind).collect::<Vec<_>>()
         };
         assert_eq!(told_of(&unknown, &mut told), []);
         assert_eq!(told_of(&begins, &mut told), []);
         assert_eq!(told_of(&missing, &mut told), [Kind::Missing]);
-        let run = RunSoFar { verified_bytes: 1, ..RunSoFar::default() };
-        let well = Seen { run: Some(run), foreground_requests: ENOUGH, ..seen(0, 0, "in-time", "running") };
+        let well = Seen { scrubs: true, foreground_requests: ENOUGH, ..seen(0, 0, "in-time", "running") };
         assert_eq!(told_of(&well, &mut told), [Kind::Recovered; 6]);
         assert!(told.is_empty());
     }
@@ -288,8 +302,7 @@ mod tests {
         assert_eq!(kinds(&seen(0, 0, "behind", "failed"), &mut told), []);
         // From behind to overdue is no recovery.
         assert_eq!(kinds(&seen(0, 0, "overdue", "failed"), &mut told), [Kind::Overdue]);
-        let run = RunSoFar { verified_bytes: 1, ..RunSoFar::default() };
-        let well = Seen { run: Some(run), ..seen(0, 0, "in-time", "running") };
+        let well = Seen { scrubs: true, ..seen(0, 0, "in-time", "running") };
         assert_eq!(kinds(&well, &mut told), [Kind::Recovered, Kind::Recovered]);
         let missing = due(&seen(0, 0, "unknown", "missing"), Repeat::Once, 1e9, &mut told).remove(0);
         // Another disk may be where it was.
@@ -297,5 +310,8 @@ mod tests {
         assert_eq!(kinds(&seen(0, 0, "in-time", "running"), &mut told), [Kind::Recovered]);
         let slow = Seen { foreground_requests: ENOUGH, foreground_slowdown_s: 1.2, ..seen(0, 0, "in-time", "running") };
         assert_eq!(kinds(&slow, &mut told), [Kind::SlowdownAboveGoal]);
+        // What was spent was allowed.
+        let spent = Seen { foreground_allowed_s: 1.5, ..slow };
+        assert_eq!(kinds(&spent, &mut BTreeMap::new()), []);
     }
 }

@@ -101,11 +101,13 @@ impl Daemon {
         }
         let (identity, disk) = found.ok_or_else(|| format!("no disk here is called '{name}'"))?;
         let (identity, bad, path) = (identity.clone(), disk.bad(), disk.present.path.display().to_string());
-        let is_paused = self.paused(&identity).is_some();
+        let (is_paused, is_known) = (self.paused(&identity).is_some(), disk.pass.is_some());
         if *order == Order::Start && !is_paused {
             self.disks.get_mut(&identity).into_iter().for_each(Disk::try_at_once);
         }
         let known = self.record.disks.entry(identity).or_default();
+        // Of a disk that may be another one since the machine was started, those that are shown.
+        let bad = if is_known { bad } else { known.bad.clone() };
         let done = match order {
             Order::Pause(until) => {
                 let (until_unix_s, why) = (until.until_unix_s, shown(&until.why));
@@ -174,7 +176,9 @@ impl Daemon {
     fn missing(&self, identity: &str, known: &Known, now: f64) -> Option<Seen> {
         let wish = self.config.of(identity, Path::new(&known.device)).0;
         // One that is looked for anew, such as after a restart of its bus, is not missing at once.
-        let is_missing = !self.disks.contains_key(identity) && !wish.ignore && now - known.seen_unix_s > MISSING_S;
+        let is_asked = self.finder.is_asking(Path::new(&known.device));
+        let is_away = !self.disks.contains_key(identity) && !is_asked;
+        let is_missing = is_away && !wish.ignore && now - known.seen_unix_s > MISSING_S;
         (is_missing && !known.device.is_empty()).then(|| {
             let last = known.passes.last().map(|done| done.completed_unix_s);
             let due_unix_s = last.map_or(known.since_unix_s, |last| last as f64) + wish.verify_every.as_secs_f64();
@@ -242,6 +246,10 @@ impl Daemon {
             acknowledged_blocks: known.acknowledged_of(&errors),
             errors,
             is_known: pass.is_some(),
+            scrubs: disk.worker.is_some()
+                && disk.is_live
+                && disk.run.as_ref().is_some_and(|run| run.verified_bytes > 0 && run.failure.is_none()),
+            foreground_allowed_s: disk.allowed_s,
             not_compared: pass
                 .and_then(|pass| pass.not_compared())
                 .map(|(bytes, why)| (bytes.0, one_line(why).into_owned())),

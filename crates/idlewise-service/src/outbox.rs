@@ -37,16 +37,21 @@ impl Outbox {
         Folder::own(path).map(Self)
     }
 
-    /// Has messages wait.
+    /// Has messages wait, all or none.
     ///
     /// # Errors
     /// If one cannot be written.
     pub fn post(&self, messages: &[Message]) -> io::Result<()> {
         let mut waiting = self.waiting()?;
+        let before = waiting.len();
         for message in messages {
             let names = (0u32..).map(|number| OsString::from(format!("{:016.3}-{number}.json", message.unix_s)));
             let name = names.into_iter().find(|name| !waiting.contains(name)).expect("there are enough numbers");
-            self.0.replace_own(&name, serde_json::to_string_pretty(message)?.as_bytes())?;
+            if let Err(error) = self.0.replace_own(&name, serde_json::to_string_pretty(message)?.as_bytes()) {
+                // Else the first would be sent again and again while there is no room for the others.
+                waiting[before..].iter().for_each(|name| _ = self.remove(name));
+                return Err(error);
+            }
             waiting.push(name);
         }
         waiting.sort();

@@ -97,6 +97,12 @@ pub struct Seen {
     /// Whether there is a checkpoint that is surely of this disk: else nothing is known of its blocks.
     #[serde(skip)]
     pub is_known: bool,
+    /// Whether its scrub is at work and has verified something.
+    #[serde(skip)]
+    pub scrubs: bool,
+    /// How long these requests may have had to wait in all, by the goals in force.
+    #[serde(skip)]
+    pub foreground_allowed_s: f64,
     /// Where they are.
     pub errors: Vec<BadBlocks>,
     /// How much of the last whole pass was not compared with what the owners of the data keep of it, in bytes, as these could not be

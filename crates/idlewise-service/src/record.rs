@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use idlewise::schedule::Week;
@@ -141,6 +142,19 @@ impl Cost {
     }
 }
 
+/// What two lists of runs have in common, both in order: a run of each, and the blocks.
+fn common<'a>(
+    known: &'a [BadBlocks],
+    bad: &'a [BadBlocks],
+) -> impl Iterator<Item = (&'a BadBlocks, &'a BadBlocks, Range<u64>)> {
+    let mut first = 0;
+    bad.iter().flat_map(move |run| {
+        first += known[first..].partition_point(|known| known.end() <= run.lba);
+        let within = known[first..].iter().take_while(|known| known.lba < run.end());
+        within.map(move |known| (known, run, known.lba.max(run.lba)..known.end().min(run.end())))
+    })
+}
+
 fn is_none(count: &u64) -> bool {
     *count == 0
 }
@@ -153,17 +167,21 @@ impl Known {
             self.acknowledged = bad.to_vec();
         }
         self.bad = bad.to_vec();
-        self.acknowledged.retain(|known| bad.iter().any(|run| run.lba < known.end() && known.lba < run.end()));
+        // Only what is bad still; both are in order.
+        let common = common(&self.acknowledged, bad).map(|(known, run, part)| {
+            // What was found to be readable after all stays acknowledged as that.
+            let recovered = known.kind == BadBlocks::RECOVERED || run.kind == BadBlocks::RECOVERED;
+            let kind = if recovered { BadBlocks::RECOVERED } else { &run.kind };
+            BadBlocks { lba: part.start, blocks: part.end - part.start, kind: kind.into() }
+        });
+        self.acknowledged = common.collect();
     }
 
-    /// How many of these bad blocks are known to somebody. Of those that could be read after all it is news if they cannot.
+    /// How many of these bad blocks, in order, are known to somebody. Of those that could be read after all it is news if they cannot.
     pub fn acknowledged_of(&self, bad: &[BadBlocks]) -> u64 {
         let recovered = |run: &BadBlocks| run.kind == BadBlocks::RECOVERED;
-        let known = |run: &BadBlocks| -> u64 {
-            let same = self.acknowledged.iter().filter(|known| !recovered(known) || recovered(run));
-            same.map(|known| known.end().min(run.end()).saturating_sub(known.lba.max(run.lba))).sum()
-        };
-        bad.iter().map(known).sum()
+        let same = common(&self.acknowledged, bad).filter(|(known, run, _)| !recovered(known) || recovered(run));
+        same.map(|(.., part)| part.end - part.start).sum()
     }
 
     /// Keeps a pass that is over, if it is a new one; whether it is.
@@ -240,9 +258,9 @@ mod tests {
         assert_eq!((known.acknowledged_of(&before), known.acknowledged_blocks), (10, 0));
         // Dead for good, and others.
         assert_eq!(known.acknowledged_of(&[run(10, 8, "medium"), run(51, 4, "medium"), run(90, 3, "medium")]), 1);
-        // What is readable again and fails later is news.
-        known.look_at(&[run(50, 2, "medium")]);
-        assert_eq!(known.acknowledged_of(&before), 2);
+        // What is readable again and fails later is news, also of a part of a run.
+        known.look_at(&[run(50, 1, "medium")]);
+        assert_eq!(known.acknowledged_of(&before), 1);
         // Of so many more it is not known which they were.
         let mut fewer = Known { acknowledged_blocks: 9, ..Known::default() };
         fewer.look_at(&before);

@@ -58,30 +58,28 @@ pub fn watchdog() -> Option<Duration> {
 impl Daemon {
     /// Has messages wait for those who want to be told.
     pub(crate) fn tell_people(&mut self, overview: &Overview) {
-        let (mut messages, mut told) = (Vec::new(), Vec::new());
+        let mut any = false;
+        let mut problem = None;
         for disk in overview.disks.iter().filter(|_| self.config.notify.is_wanted()) {
-            let Some(known) = self.record.disks.get(&disk.identity) else { continue };
-            let mut now = known.told.clone();
-            messages.extend(due(disk, self.config.notify.repeat, overview.unix_s, &mut now));
-            told.push((disk.identity.clone(), now));
-        }
-        if !messages.is_empty() {
-            let outbox = Outbox::make(&outbox(self.options.states.path()));
-            if let Err(error) = outbox.and_then(|outbox| outbox.post(&messages)) {
-                // Nothing was told: it is tried again at the next look.
-                let problem = Some(format!("nobody can be told: {error}"));
-                if self.untold != problem {
-                    say(Level::Error, problem.as_deref().unwrap_or_default());
+            let Some(known) = self.record.disks.get_mut(&disk.identity) else { continue };
+            let mut told = known.told.clone();
+            let messages = due(disk, self.config.notify.repeat, overview.unix_s, &mut told);
+            if !messages.is_empty() {
+                let outbox = Outbox::make(&outbox(self.options.states.path()));
+                if let Err(error) = outbox.and_then(|outbox| outbox.post(&messages)) {
+                    // Nothing of this disk was told: it is tried again at the next look.
+                    problem = Some(format!("nobody can be told: {error}"));
+                    continue;
                 }
-                self.untold = problem;
-                return;
+                any = true;
             }
+            known.told = told;
         }
-        for (identity, now) in told {
-            self.record.disks.entry(identity).and_modify(|known| known.told = now);
+        if self.untold != problem {
+            problem.iter().for_each(|problem| say(Level::Error, problem));
         }
-        if !messages.is_empty() {
-            self.untold = None;
+        self.untold = problem;
+        if any {
             self.save();
             self.send();
         }

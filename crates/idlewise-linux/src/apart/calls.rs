@@ -47,10 +47,13 @@ struct Order {
     length: u64,
 }
 
-/// The argument of an ioctl: words that are handed over and come back.
-pub struct Words<'a> {
-    pub words: &'a mut [u64],
-    /// Of the words, the one that is to point to another one, and that one.
+/// The argument of an ioctl.
+pub struct Argument<'a> {
+    /// Its first words.
+    pub words: &'a [u64],
+    /// How many there are with those that the kernel fills in.
+    pub room: usize,
+    /// The word that is to point to another one, and that one.
     pub pointer: Option<(usize, usize)>,
 }
 
@@ -61,19 +64,30 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// An ioctl whose argument is a structure of words.
+    /// An ioctl; `read` is given all words as they are after it.
     ///
     /// # Safety
     /// The kernel reads and writes nothing for this request but the words, and what one of them is made to point to.
     ///
     /// # Errors
     /// What the system says; [`io::ErrorKind::TimedOut`] if it does not answer, or an earlier call still has not.
-    pub unsafe fn ioctl(&self, file: &File, request: c_ulong, argument: Words) -> io::Result<()> {
-        let Words { words, pointer } = argument;
-        let (begin, length) = (words.as_mut_ptr().cast::<u8>(), size_of_val(words));
-        // SAFETY: words are so many bytes, of any value, and they are borrowed for as long.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(begin, length) };
-        self.call(file, Order { request, offset: 0, length: length as u64 }, bytes, pointer)
+    pub unsafe fn ioctl<R>(
+        &self,
+        file: &File,
+        request: c_ulong,
+        argument: Argument,
+        read: impl FnOnce(&[u64]) -> R,
+    ) -> io::Result<R> {
+        let Argument { words, room, pointer } = argument;
+        let order = Order { request, offset: 0, length: (room * size_of::<u64>()) as u64 };
+        let write = |memory: &mut Filled| {
+            memory.words(words.len()).copy_from_slice(words);
+            if let Some((at, to)) = pointer {
+                let all = memory.words(at.max(to) + 1);
+                all[at] = all[to..].as_ptr().addr() as u64;
+            }
+        };
+        self.call(file, order, write, |memory| read(memory.words(room)))
     }
 
     /// Bytes of a file.
@@ -82,10 +96,16 @@ impl Calls {
     /// As of [`Self::ioctl`], and if the file ends before.
     pub fn read_exact_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         let order = Order { request: 0, offset, length: bytes.len() as u64 };
-        self.call(file, order, bytes, None)
+        self.call(file, order, |_| (), |memory| bytes.copy_from_slice(&memory.bytes()[..bytes.len()]))
     }
 
-    fn call(&self, file: &File, order: Order, bytes: &mut [u8], pointer: Option<(usize, usize)>) -> io::Result<()> {
+    fn call<R>(
+        &self,
+        file: &File,
+        order: Order,
+        write: impl FnOnce(&mut Filled),
+        read: impl FnOnce(&mut Filled) -> R,
+    ) -> io::Result<R> {
         if order.length > ROOM as u64 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -99,16 +119,9 @@ impl Calls {
             *state = State::Ready(Helper::new()?);
         }
         let State::Ready(helper) = &mut *state else { return Err(io::ErrorKind::TimedOut.into()) };
-        helper.memory.bytes()[..bytes.len()].copy_from_slice(bytes);
-        if let Some((at, to)) = pointer {
-            let words = helper.memory.words(at.max(to) + 1);
-            words[at] = words[to..].as_ptr().addr() as u64;
-        }
+        write(&mut helper.memory);
         match helper.answer(file.as_fd(), order) {
-            Ok(0) => {
-                bytes.copy_from_slice(&helper.memory.bytes()[..bytes.len()]);
-                Ok(())
-            }
+            Ok(0) => Ok(read(&mut helper.memory)),
             Ok(error) => Err(io::Error::from_raw_os_error(error)),
             Err(error) => {
                 // It hangs, or was killed.
@@ -255,13 +268,13 @@ mod tests {
         assert_eq!(calls.read_exact_at(&file, &mut bytes, 8).unwrap_err().raw_os_error(), Some(libc::EIO));
         let too_many = calls.read_exact_at(&file, &mut vec![0; ROOM + 1], 0).unwrap_err();
         assert_eq!(too_many.kind(), io::ErrorKind::InvalidInput);
-        let (mut word, (end, _other)) = ([7u64], rustix::pipe::pipe().unwrap());
+        let (end, _other) = rustix::pipe::pipe().unwrap();
+        let argument = |room| Argument { words: &[7], room, pointer: None };
         // SAFETY: the kernel writes a number of 32 bits.
-        unsafe { calls.ioctl(&File::from(end), libc::FIONREAD, Words { words: &mut word, pointer: None }) }.unwrap();
-        assert_eq!(word[0] as u32, 0);
-        // SAFETY: as above.
-        let none =
-            unsafe { calls.ioctl(&file, libc::TCGETS, Words { words: &mut [0; 8], pointer: None }) }.unwrap_err();
+        let waiting = unsafe { calls.ioctl(&File::from(end), libc::FIONREAD, argument(1), |words| words[0] as u32) };
+        assert_eq!(waiting.unwrap(), 0);
+        // SAFETY: there is room for what it writes for a terminal.
+        let none = unsafe { calls.ioctl(&file, libc::TCGETS, argument(8), |_| ()) }.unwrap_err();
         assert_eq!(none.raw_os_error(), Some(libc::ENOTTY));
     }
 

@@ -23,7 +23,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-pub use calls::{Calls, Words};
+pub use calls::{Argument, Calls};
 
 /// What takes longer is left behind.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::mounts::{self, Mount};
 use super::{Content, Gate, Judged, Part, Unasked};
-use crate::apart::{Calls, Words};
+use crate::apart::{Argument, Calls};
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
@@ -143,20 +143,22 @@ fn number_of(encoded: u32) -> u64 {
 
 fn records(calls: &Calls, file: &File, from: Record, to: Record) -> io::Result<Vec<Record>> {
     const GETFSMAP: libc::c_ulong = 0xc0c0_583b;
-    let mut memory = vec![0u64; (size_of::<Head>() + RECORDS * size_of::<Record>()) / size_of::<u64>()];
-    let head = memory.as_mut_ptr().cast::<Head>();
+    const WORDS: usize = size_of::<Head>() / size_of::<u64>();
     let wanted =
         Head { flags: 0, flags_back: 0, count: RECORDS as u32, entries: 0, reserved: [0; 6], keys: [from, to] };
-    // SAFETY: the memory is aligned for words, long enough, and nothing else refers to it.
-    unsafe { head.write(wanted) };
-    let words = Words { words: &mut memory, pointer: None };
+    // SAFETY: it is so many words of integers, without gaps between them, and lives as long as they are used.
+    let words = unsafe { std::slice::from_raw_parts((&raw const wanted).cast::<u64>(), WORDS) };
+    let room = WORDS + RECORDS * size_of::<Record>() / size_of::<u64>();
+    let argument = Argument { words, room, pointer: None };
+    let found = |after: &[u64]| {
+        let head = after.as_ptr().cast::<Head>();
+        // SAFETY: there are so many words, and the numbers of the head may be any.
+        let count = unsafe { (*head).entries } as usize;
+        // SAFETY: so many records are behind the head at most, of integers that may be any.
+        unsafe { std::slice::from_raw_parts(head.add(1).cast::<Record>(), count.min(RECORDS)) }.to_vec()
+    };
     // SAFETY: behind the head there is room for as many records as it says.
-    unsafe { calls.ioctl(file, GETFSMAP, words) }?;
-    let head = memory.as_ptr().cast::<Head>();
-    // SAFETY: the head was written above, and the kernel changed only its numbers.
-    let count = unsafe { (*head).entries } as usize;
-    // SAFETY: all of the memory is initialised, and so many records are in it at most.
-    Ok(unsafe { std::slice::from_raw_parts(head.add(1).cast::<Record>(), count.min(RECORDS)) }.to_vec())
+    unsafe { calls.ioctl(file, GETFSMAP, argument, found) }
 }
 
 impl Content for Allocation {

@@ -204,10 +204,8 @@ impl Pass {
 
     /// How much of the last whole pass was not compared as who could tell was silent, if any, and why.
     pub fn not_compared(&self) -> Option<(Bytes, &str)> {
-        match self.over() {
-            true => self.content.as_ref()?.silent(),
-            false => self.not_compared_before.as_ref().map(|(bytes, why)| (Bytes(*bytes), why.as_str())),
-        }
+        let own = self.content.as_ref().filter(|_| self.over()).and_then(ContentSoFar::silent);
+        own.or_else(|| self.not_compared_before.as_ref().map(|(bytes, why)| (Bytes(*bytes), why.as_str())))
     }
 
     /// Runs in order, and of others what lies beside them.
@@ -334,6 +332,17 @@ mod tests {
             };
             assert_eq!(pass.known_errors(), [run(90, 5, "checksum"), run(95, 8, kind), run(103, 2, "io")]);
             assert_eq!(pass.errors_to_keep(), [run(90, 10, "checksum"), run(100, 3, kind), run(103, 2, "io")]);
+        }
+    }
+
+    /// That part of a whole pass was not compared is known until another one is over, also if the disk may be another one.
+    #[test]
+    fn what_was_not_compared_is_known_until_it_is() {
+        let content = ContentSoFar { unasked_bytes: 5, unasked: Some("silent".into()), ..ContentSoFar::default() };
+        let over = Pass { state: State::Complete, content: Some(content), ..Pass::parse(VALID.as_bytes()).unwrap() };
+        let doubtful = super::super::subject::doubtful(over.clone());
+        for pass in [over, Pass { state: State::Running, ..doubtful.clone() }, doubtful] {
+            assert_eq!(pass.not_compared(), Some((Bytes(5), "silent")));
         }
     }
 

@@ -155,5 +155,7 @@ pub fn doubtful(before: Pass) -> Pass {
     let mut errors_before = before.errors_to_keep();
     errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
     errors_before.iter_mut().filter(|run| !run.is_wrong()).for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
-    Pass { errors: Vec::new(), errors_before, completed_unix_s: None, learnt: None, content: None, ..before }
+    let not_compared_before = before.not_compared().map(|(bytes, why)| (bytes.0, why.into()));
+    let nothing = Pass { errors: Vec::new(), completed_unix_s: None, learnt: None, content: None, ..before };
+    Pass { errors_before, not_compared_before, ..nothing }
 }

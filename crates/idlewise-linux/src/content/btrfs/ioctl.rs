@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use libc::c_ulong;
 
 use super::Mounted;
-use crate::apart::{Calls, Words};
+use crate::apart::{Argument, Calls};
 
 /// Bytes of items that one search brings at most: no tree block is larger, and the fewer it reads, the sooner it makes way.
 const ROOM: usize = 64 << 10;
@@ -60,7 +60,9 @@ struct SearchArguments {
     room: u64,
 }
 
-const _: () = assert!(size_of::<SearchArguments>() == 112);
+/// How many words that is.
+const WORDS: usize = 14;
+const _: () = assert!(size_of::<SearchArguments>() == WORDS * size_of::<u64>());
 
 #[repr(C)]
 struct FileSystem {
@@ -110,8 +112,10 @@ unsafe fn ask<T>(calls: &Calls, file: &File, request: c_ulong, argument: &mut T)
     let count = size_of::<T>() / size_of::<u64>();
     // SAFETY: it is as long and as aligned as so many words, of integers, and borrowed for as long.
     let words = unsafe { std::slice::from_raw_parts_mut((&raw mut *argument).cast::<u64>(), count) };
+    let whole = words.to_vec();
+    let argument = Argument { words: &whole, room: count, pointer: None };
     // SAFETY: the caller vouches for the argument.
-    unsafe { calls.ioctl(file, request, Words { words, pointer: None }) }
+    unsafe { calls.ioctl(file, request, argument, |after| words.copy_from_slice(after)) }
 }
 
 /// The unique name of the file system that a file is on.
@@ -138,10 +142,6 @@ pub fn search(
     mut each: impl FnMut(Key, &[u8]),
 ) -> io::Result<()> {
     const TREE_SEARCH_V2: c_ulong = request(false, 17, size_of::<SearchArguments>());
-    const HEADER: usize = 32;
-    let begin = size_of::<SearchArguments>();
-    // Of words: the arguments must be aligned as such.
-    let mut memory = vec![0u64; (begin + ROOM) / size_of::<u64>()];
     let mut next = Some(from);
     while let Some(from) = next.filter(|from| *from <= to) {
         mounted.gate.pass();
@@ -160,38 +160,52 @@ pub fn search(
             unused_more: [0; 4],
             room: ROOM as u64,
         };
-        let start = memory.as_mut_ptr().cast::<SearchArguments>();
-        // SAFETY: the memory is aligned for words, long enough for the arguments, and nothing else refers to it.
-        unsafe { start.write(arguments) };
-        let words = Words { words: &mut memory, pointer: None };
+        // SAFETY: it is so many words of integers, without gaps between them, and lives as long as they are used.
+        let words = unsafe { std::slice::from_raw_parts((&raw const arguments).cast::<u64>(), WORDS) };
+        let argument = Argument { words, room: WORDS + ROOM / size_of::<u64>(), pointer: None };
         // SAFETY: behind the arguments there is as much room as they say.
-        unsafe { mounted.calls.ioctl(&mounted.file, TREE_SEARCH_V2, words) }?;
-        let start = memory.as_ptr().cast::<SearchArguments>();
-        // SAFETY: the arguments were written above, and the kernel changed only their numbers.
-        let found = unsafe { (*start).items };
-        // SAFETY: all of the memory is initialised, and is borrowed for as long as the bytes are looked at.
-        let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().add(begin), ROOM) };
-        let (mut at, mut last) = (0, None);
-        next = None;
-        for _ in 0..found {
-            let Some(header) = bytes.get(at..at + HEADER) else { break };
-            let word = |at: usize| u64::from_ne_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-            let (kind, length) = (word(24) as u32, (word(24) >> 32) as usize);
-            let (kind, length) =
-                if cfg!(target_endian = "little") { (kind, length) } else { (length as u32, kind as usize) };
-            let key = Key { object: word(8), kind: kind as u8, offset: word(16) };
-            // Else it would be asked for ever.
-            if last.is_some_and(|last| last >= key) || key < from || key > to {
-                return Err(io::Error::other("its tree is out of order"));
-            }
-            let Some(data) = bytes.get(at + HEADER..at + HEADER + length) else { break };
-            each(key, data);
-            last = Some(key);
-            next = if key.kind > kinds { key.behind_object() } else { key.next() };
-            at += HEADER + length;
-        }
+        let found = unsafe {
+            mounted
+                .calls
+                .ioctl(&mounted.file, TREE_SEARCH_V2, argument, |after| show(after, (from, to), kinds, &mut each))
+        };
+        next = found??;
     }
     Ok(())
+}
+
+/// Shows what a search has found; where the next one begins.
+fn show(
+    after: &[u64],
+    (from, to): (Key, Key),
+    kinds: u8,
+    each: &mut impl FnMut(Key, &[u8]),
+) -> io::Result<Option<Key>> {
+    const HEADER: usize = 32;
+    // SAFETY: there are so many words, and the numbers of the arguments may be any.
+    let found = unsafe { (*after.as_ptr().cast::<SearchArguments>()).items };
+    let items = &after[WORDS..];
+    // SAFETY: words are bytes of any value, and are borrowed for as long.
+    let bytes = unsafe { std::slice::from_raw_parts(items.as_ptr().cast::<u8>(), size_of_val(items)) };
+    let (mut at, mut last, mut next) = (0, None, None);
+    for _ in 0..found {
+        let Some(header) = bytes.get(at..at + HEADER) else { break };
+        let word = |at: usize| u64::from_ne_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        let (kind, length) = (word(24) as u32, (word(24) >> 32) as usize);
+        let (kind, length) =
+            if cfg!(target_endian = "little") { (kind, length) } else { (length as u32, kind as usize) };
+        let key = Key { object: word(8), kind: kind as u8, offset: word(16) };
+        // Else it would be asked for ever.
+        if last.is_some_and(|last| last >= key) || key < from || key > to {
+            return Err(io::Error::other("its tree is out of order"));
+        }
+        let Some(data) = bytes.get(at + HEADER..at + HEADER + length) else { break };
+        each(key, data);
+        last = Some(key);
+        next = if key.kind > kinds { key.behind_object() } else { key.next() };
+        at += HEADER + length;
+    }
+    Ok(next)
 }
 
 /// Has the file system check what begins at a place of one of its devices, a chunk at a time, and rewrite what it has a good copy of, unless
@@ -267,15 +281,18 @@ pub fn files_at(mounted: &Mounted, logical: u64) -> io::Result<Vec<(u64, u64)>> 
     const WORDS: usize = 7;
     const LOGICAL_INO_V2: c_ulong = request(false, 59, WORDS * size_of::<u64>());
     const HEADER: usize = 2;
-    let mut memory = vec![0u64; WORDS + HEADER + PLACES];
-    (memory[0], memory[1]) = (logical, ((HEADER + PLACES) * size_of::<u64>()) as u64);
-    let words = Words { words: &mut memory, pointer: Some((WORDS - 1, WORDS)) };
+    let mut words = [0; WORDS];
+    (words[0], words[1]) = (logical, ((HEADER + PLACES) * size_of::<u64>()) as u64);
+    let argument = Argument { words: &words, room: WORDS + HEADER + PLACES, pointer: Some((WORDS - 1, WORDS)) };
+    let files = |after: &[u64]| {
+        let places = &after[WORDS..];
+        // Two words of 32 bits each: bytes left and missing, then values and those left out.
+        let count = (places[1] as u32 as usize).min(PLACES);
+        let places = places[HEADER..HEADER + count].chunks_exact(3);
+        places.map(|place| (place[2], place[0])).collect::<Vec<_>>()
+    };
     // SAFETY: behind the structure there are as many bytes as it says, and it is made to point there.
-    unsafe { mounted.calls.ioctl(&mounted.file, LOGICAL_INO_V2, words) }?;
-    let places = &memory[WORDS..];
-    // Two words of 32 bits each: bytes left and missing, then values and those left out.
-    let count = (places[1] as u32 as usize).min(PLACES);
-    let mut files: Vec<_> = places[HEADER..HEADER + count].chunks_exact(3).map(|place| (place[2], place[0])).collect();
+    let mut files = unsafe { mounted.calls.ioctl(&mounted.file, LOGICAL_INO_V2, argument, files) }?;
     files.sort_unstable();
     files.dedup();
     Ok(files)
