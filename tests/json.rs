@@ -17,7 +17,7 @@ use json_words::word;
 use serde_json::Value;
 
 /// A command, the file and the type of what it prints, and whether that is a list of such.
-const PRINTED: [(&str, &str, &str, &str); 25] = [
+const PRINTED: [(&str, &str, &str, &str); 26] = [
     (
         "scrub",
         "scrub/result.rs",
@@ -37,6 +37,7 @@ const PRINTED: [(&str, &str, &str, &str); 25] = [
     ("replay", "replay.rs", "Report", "One object."),
     ("idle", "idle.rs", "Report", "One object for one trace, a list for several, or with `--by-volume`."),
     ("tune", "tune.rs", "Report", "One object for one trace, a list for several, or with `--by-volume`."),
+    ("fleet", "fleet.rs", "Report", "One object, which is also `fleet.json` in the folder."),
     ("simulate", "simulate.rs", "Report", "One object."),
     ("simulate --grid", "simulate/grid.rs", "Report", "One object."),
     ("simulate --service", "simulate/service.rs", "Report", "One object."),

@@ -7,12 +7,15 @@ mod common;
 #[allow(dead_code, reason = "not all of it is used here")]
 mod web;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use chromium::Page;
 use common::bench::{Bench, MIB};
+use idlewise::Nanos;
+use idlewise::report::{FleetVolume, fleet_page};
 use serde_json::{Value, json};
 use web::{Served, asked, until};
 
@@ -88,4 +91,49 @@ fn root_the_page_can_be_read_by_everyone() {
     page.load(&home);
     page.ask("Emulation.setScriptExecutionDisabled", json!({"value": false}));
     assert!(page.run("document.body.innerText").as_str().unwrap().contains("a test of the page"));
+}
+
+/// The page of a fleet: its table is sorted by a click, up and down, and searched.
+#[test]
+fn the_table_of_a_fleet_is_sorted_and_searched() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut page) = Page::open(folder.path()) else { return };
+    let volume = |number: u64| FleetVolume {
+        volume: format!("vol{number}"),
+        requests: Some(number * 7 % 100),
+        full_pass_s: (number != 3).then_some(number as f64 * 1000.0),
+        error: (number == 3).then(|| "no idle time: none".into()),
+        ..FleetVolume::default()
+    };
+    let volumes: Vec<_> = (1..=120).map(volume).collect();
+    let file = folder.path().join("fleet.html");
+    fs::write(&file, fleet_page(&volumes, &BTreeMap::new(), Nanos::from_secs(60_000)).html()).unwrap();
+    for (width, scheme) in [(1100, "light"), (390, "dark")] {
+        page.shown(width, scheme);
+        page.load(&format!("file://{}", file.display()));
+        let wide = page.run("document.documentElement.scrollWidth").as_u64().unwrap();
+        assert!(wide <= u64::from(width), "at {width}: {wide}");
+    }
+    let mut shown = |script: &str| {
+        let rows = "[...document.querySelector('table.listing').tBodies[0].rows].filter(row => !row.hidden)";
+        page.run(&format!("(() => {{ {script}; return {rows}.map(row => row.cells[0].textContent).join(' ') }})()"))
+            .as_str()
+            .unwrap()
+            .to_string()
+    };
+    let click = |column: u64| format!("document.querySelectorAll('table.listing th button')[{column}].click()");
+    assert!(shown("").starts_with("vol1 vol2 vol3"));
+    // By number; what has none is last.
+    let up = shown(&click(2));
+    assert!(up.starts_with("vol1 vol2 vol4") && up.ends_with("vol120 vol3"), "{up}");
+    let down = shown(&click(2));
+    assert!(down.starts_with("vol3 vol120 vol119"), "{down}");
+    assert!(shown(&click(0)).starts_with("vol1 vol2 vol3"), "names are sorted as people do");
+    let search = |words: &str| {
+        format!(
+            "const search = document.querySelector('input.listing'); search.value = '{words}'; search.dispatchEvent(new Event('input'))"
+        )
+    };
+    assert_eq!(shown(&search("NO idle")), "vol3");
+    assert_eq!(page.run("document.querySelector('output').textContent"), json!("1 of 120"));
 }

@@ -20,6 +20,8 @@ def main() -> int:
     script = os.path.abspath(sys.argv[0])
     if os.path.basename(script) == "__main__.py":
         script = os.path.join(sysconfig.get_path("scripts"), "idlewise")
+    # For what the command leaves to this package.
+    os.environ.setdefault("IDLEWISE_PYTHON", sys.executable)
     return _native.run_command(script, ["idlewise", *sys.argv[1:]])
 
 

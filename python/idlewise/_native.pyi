@@ -26,6 +26,7 @@ __all__ = [
     "frontier",
     "policies",
     "reliability",
+    "fleet_page",
     "replace_file",
     "run_command",
     "sample",
@@ -484,6 +485,10 @@ def policies() -> list[tuple[str, str]]:
 
 def formats() -> list[tuple[str, str]]:
     """Names of the formats that are read, and what they are."""
+
+def fleet_page(table: str, within: Time) -> str:
+    """A page about the table of a fleet, which is JSON."""
+    ...
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, through no link of another user."""

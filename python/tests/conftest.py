@@ -4,6 +4,7 @@ import os
 import pathlib
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -18,11 +19,18 @@ def command():
     """Runs the command, and gives what it prints as JSON."""
     program = os.environ.get("IDLEWISE_COMMAND", TARGET / "debug/idlewise")
 
-    def run(*arguments):
-        done = subprocess.run([program, *map(str, arguments), "--json"], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+    # What the command leaves to the package is left to this one.
+    environment = os.environ | {"IDLEWISE_PYTHON": sys.executable, "PYTHONPATH": str(ROOT / "python")}
 
+    def text(*arguments, exit=(0,)):
+        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment)
+        assert done.returncode in exit, done.stderr
+        return done.stdout
+
+    def run(*arguments):
+        return json.loads(text(*arguments, "--json"))
+
+    run.text = text
     return run
 
 

@@ -1,10 +1,13 @@
 """Fleets: the same numbers by any engine, whatever happens to workers and files."""
 
+import json
 import os
 import pathlib
 import signal
+import sys
 import threading
 import time
+import tomllib
 
 import polars as pl
 import pytest
@@ -139,3 +142,46 @@ def test_files_whose_names_are_no_text_are_read(files, tmp_path):
     os.rename(tmp_path / "damaged.csv", os.path.join(folder, b"a\xff9.csv"))
     more = fleet.analyze([os.fsdecode(folder) + "/a*.csv"], out=tmp_path / "more", workers=2, skip_bad_files=True, **GOAL)
     assert len(more.errors) == 1 and sum(row["requests"] for row in more.rows) == 12_000
+
+
+def test_spark_gives_the_same(files, expected, tmp_path, monkeypatch):
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    engine = fleet.Spark()
+    assert fleet.analyze(files, out=tmp_path, engine=engine, **GOAL).rows == expected
+    bad = tmp_path / "bad.csv"
+    bad.write_text("128166372000000000,host9,0,Read,0,4096,40000\nnonsense\n")
+    with pytest.raises(iw.IdlewiseError, match="bad.csv"):
+        fleet.analyze([*files, bad], engine=engine, **GOAL)
+
+
+def test_the_page_says_what_is_in_time(files, tmp_path):
+    found = fleet.analyze(files, workers=1, capacity="1GB", **GOAL)
+    page = found.report(tmp_path / "fleet.html", within="1d")
+    assert (tmp_path / "fleet.html").read_text() == page and "4 (80.0 %) of 5 can be verified within 24.0 h" in page
+    assert "lonely_0" in page and "<iframe" in found._repr_html_()
+
+
+def test_the_command_makes_the_same_table(files, expected, command, tmp_path):
+    goal = ["--mean-slowdown", GOAL["mean_slowdown"], "--max-slowdown", GOAL["max_slowdown"]]
+    out = tmp_path / "out"
+    found = command("fleet", files[0].parent / "*.csv", "--out", out, "--workers", 2, *goal)
+    assert found["rows"] == expected and found["errors"] == {}
+    assert pl.read_parquet(out / "fleet.parquet")["volume"].to_list() == [row["volume"] for row in expected]
+    assert "of 5 can be verified within 14" in (out / "fleet.html").read_text()
+
+
+def test_plans_go_back_to_the_machine(files, command, tmp_path):
+    goal = ["--mean-slowdown", "2ms", "--max-slowdown", "60ms"]
+    out, config = tmp_path / "out", tmp_path / "idlewise.toml"
+    command("fleet", *files, "--out", out, "--capacity", "100GB", *goal)
+    path = ["--host", "host", "--path", "/dev/disk/by-id/virtio-{volume}"]
+    text = command.text("fleet", "plans", out, *path, *goal)
+    sections = tomllib.loads(text)["disk"]
+    assert [one["match"] for one in sections] == [f"/dev/disk/by-id/virtio-host{k}_0" for k in range(4)]
+    slowest = max(row["full_pass_s"] for row in json.loads((out / "fleet.json").read_text())["rows"] if row["full_pass_s"])
+    assert all(int(one["verify_every"].removesuffix("d")) >= 14 for one in sections) and slowest > 0
+    # The service takes it; of these disks it says that they are not here.
+    config.write_text(text)
+    assert "line" not in command.text("check-config", "--config", config, exit=(0, 1, 2))
+    assert "no plan" in command.text("fleet", "plans", out, "--path", "/dev/{volume}", *goal)

@@ -156,6 +156,26 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
     ),
     (&["idle"], &[("idlewise idle hm_0.csv.gz --report idle.html", "The statistics, and every chart on one page")]),
     (
+        &["fleet"],
+        &[
+            (
+                "idlewise fleet 'traces/*.csv.gz' --out fleet --mean-slowdown 1ms --max-slowdown 50ms",
+                "All volumes of these files, on the cores of this machine",
+            ),
+            (
+                "idlewise fleet 'traces/*.parquet' --out /shared/fleet --finish-within 14d --engine tcp://10.0.0.1:8786",
+                "The same by a Dask cluster: the gentlest plan by which a pass ends in two weeks",
+            ),
+        ],
+    ),
+    (
+        &["fleet", "plans"],
+        &[(
+            "idlewise fleet plans fleet --host hm_ --path '/dev/disk/by-id/virtio-{volume}' --mean-slowdown 1ms --max-slowdown 50ms",
+            "Sections of idlewise.toml for the volumes of the machine hm",
+        )],
+    ),
+    (
         &["tune"],
         &[
             ("idlewise tune hm_0.csv.gz --mean-slowdown 1ms --max-slowdown 50ms", "The fastest scrub for this goal"),

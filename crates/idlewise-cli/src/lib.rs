@@ -15,6 +15,7 @@ mod examples;
 mod exit;
 mod explore;
 mod files;
+mod fleet;
 mod gaps;
 mod history;
 mod idle;
@@ -70,6 +71,7 @@ enum Command {
     Compare(compare::Arguments),
     Explore(explore::Arguments),
     Tune(tune::Arguments),
+    Fleet(Box<fleet::Arguments>),
     Scrub(scrub::Arguments),
     Status(status::Arguments),
     Daemon(daemon::Arguments),
@@ -169,6 +171,7 @@ fn whole() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Explore(arguments) => explore::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
+        Command::Fleet(arguments) => fleet::run(&arguments),
         Command::Scrub(arguments) => scrub::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Daemon(arguments) => daemon::run(&arguments),

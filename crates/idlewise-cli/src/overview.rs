@@ -42,6 +42,7 @@ const GROUPS: &[Group] = &[
             ("trace", "Look into traces; convert, cut, merge or make them"),
             ("idle", "Show idle-time statistics"),
             ("tune", "Choose request size and idle wait for a slowdown goal"),
+            ("fleet", "Make a table of a whole fleet, a plan for each volume"),
             ("replay", "Play a trace on a disk"),
         ],
     ),

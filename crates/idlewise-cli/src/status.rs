@@ -99,7 +99,9 @@ struct Status {
 /// What was not compared.
 #[derive(Serialize)]
 struct NotCompared {
+    /// How much.
     bytes: u64,
+    /// Why not.
     why: String,
 }
 

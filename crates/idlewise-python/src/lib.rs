@@ -7,6 +7,7 @@ mod column;
 mod disk;
 mod error;
 mod files;
+mod fleet;
 mod idle;
 mod intervals;
 mod ordered;
@@ -39,6 +40,8 @@ mod _native {
     use super::disk::Disk;
     #[pymodule_export]
     use super::files::replace_file;
+    #[pymodule_export]
+    use super::fleet::fleet_page;
     #[pymodule_export]
     use super::idle::Idleness;
     #[pymodule_export]

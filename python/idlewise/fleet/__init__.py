@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import glob
+import html
 import json
 import os
 import pathlib
@@ -21,11 +22,11 @@ from typing import Any
 from .. import _native
 from .._errors import IdlewiseError
 from .._types import DiskLike, Progress, Size, Time
-from ._engines import Dask, Engine, Processes, engine as _engine
+from ._engines import Dask, Engine, Processes, Spark, engine as _engine
 from ._folder import folder as _folder
 from ._steps import GROUPS, Job, Reduced, Row, reduce, splits, tune
 
-__all__ = ["Dask", "Engine", "Fleet", "Processes", "analyze"]
+__all__ = ["Dask", "Engine", "Fleet", "Processes", "Spark", "analyze"]
 
 
 class Fleet:
@@ -52,6 +53,28 @@ class Fleet:
         whole = pyarrow.BufferOutputStream()
         pyarrow.parquet.write_table(pyarrow.table(self.to_dict()), whole)
         _native.replace_file(path, whole.getvalue().to_pybytes())
+
+    def report(self, path: str | os.PathLike[str] | None = None, *, within: Time = "14d") -> str:
+        """An HTML page of the fleet: which volumes a pass takes at most ``within``, which not and why, and a table to sort and search.
+
+        Parameters
+        ----------
+        path
+            Where it is written to as well.
+        within
+            The time that a pass may take.
+
+        Returns
+        -------
+        str
+        """
+        page = _native.fleet_page(json.dumps({"rows": self.rows, "errors": self.errors}), within)
+        if path is not None:
+            _native.replace_file(path, page.encode())
+        return page
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.report())}" width="100%" height="600"></iframe>'
 
     def __repr__(self) -> str:
         left_out = f", {len(self.errors)} files left out" if self.errors else ""
@@ -91,7 +114,8 @@ def analyze(
         A folder that all workers see. What was done lies there, so a job that was stopped goes on, and another goal is tuned without
         reading again. Nobody but you or root may write to it, or it raises PermissionError. Without it a temporary folder is used.
     engine
-        None for the cores of this machine, ``"dask"`` for a local Dask cluster, ``Dask(client)`` for another one, or an object with ``run``.
+        None for the cores of this machine, ``"dask"`` for a local Dask cluster, ``Dask(client)`` for another one, ``"spark"``
+        or ``Spark(session)`` for Spark, or an object with ``run``.
     workers
         How many processes, of this machine.
     skip_bad_files

@@ -98,8 +98,7 @@ impl About<'_> {
                 .into(),
             notes: if many { Vec::new() } else { notes },
             table,
-            drawings: Vec::new(),
-        }
+            drawings: Vec::new(), ..Section::default() }
     }
 
     fn requests_per_hour(&self) -> Section {
@@ -128,6 +127,7 @@ impl About<'_> {
             notes,
             drawings: long_enough.map(chart).collect(),
             table: Table::default(),
+            ..Section::default()
         }
     }
 
@@ -175,8 +175,7 @@ impl About<'_> {
                 .into(),
             notes,
             drawings: charts.collect(),
-            table: Table::default(),
-        }
+            table: Table::default(), ..Section::default() }
     }
 
     fn share_of_longest(&self) -> Section {
@@ -329,6 +328,7 @@ impl About<'_> {
             notes,
             table: Table::default(),
             drawings: vec![(String::new(), chart.html())],
+            ..Section::default()
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod chart;
 mod distribution;
+mod fleet;
 mod heat;
 mod idleness;
 mod legend;
@@ -12,8 +13,9 @@ mod text;
 
 pub use chart::{Chart, Scale};
 pub use distribution::{Curve, cdf_chart};
+pub use fleet::{FleetVolume, fleet_page, reasons, slowest};
 pub use heat::{HeatMap, Shape};
 pub use idleness::idle_page;
 pub use number::{number, percent};
-pub use page::{Page, Section, made_by};
+pub use page::{Cell, Listing, Page, Section, made_by};
 pub use text::Table;

@@ -37,11 +37,36 @@ pub struct Section {
     pub notes: Vec<(String, String)>,
     /// Numbers.
     pub table: Table,
+    /// A long table, to be sorted and searched.
+    pub listing: Listing,
     /// Names and SVG drawings, set as they are; several are set beside each other.
     pub drawings: Vec<(String, String)>,
 }
 
+/// A table that a reader sorts by its columns, and searches.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Names of the columns.
+    pub head: Vec<String>,
+    /// Cells, as many in each row.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// What is shown, and the number by which it is sorted; by its text where there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    /// What is shown.
+    pub text: String,
+    /// The number behind it.
+    pub number: Option<f64>,
+}
+
 impl Page {
+    /// Whether any of its tables is to be sorted.
+    fn has_listing(&self) -> bool {
+        self.sections.iter().any(|section| !section.listing.rows.is_empty())
+    }
+
     /// What made it: this library, where nobody has said more.
     fn made_by(&self) -> &str {
         MADE_BY.get().map_or(concat!("idlewise ", env!("CARGO_PKG_VERSION")), String::as_str)
@@ -67,6 +92,7 @@ mod tests {
             notes: vec![("a".into(), "b".into())],
             table,
             drawings: vec![(String::new(), "<svg></svg>".into())],
+            ..Section::default()
         };
         let html = Page { title: "T".into(), lead: "L".into(), sections: vec![section] }.html();
         assert!(html.contains("&#60;h&#62;") && html.contains("a&#60;b") && html.contains("<svg></svg>"), "{html}");

@@ -50,6 +50,7 @@ pub fn section(cells: &Cells, schedulers: &[String]) -> Section {
             String::new(),
             Bars { axis: "mean response, ms", series: vec!["no scrubber", "default", "idle class"], groups }.svg(),
         )],
+        ..Section::default()
     }
 }
 

@@ -1,0 +1,141 @@
+//! `idlewise fleet`: idle times and plans of many volumes, by the Python package, and what of that is for one machine.
+
+mod package;
+mod plans;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use idlewise::report::{FleetVolume, fleet_page};
+use idlewise::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::{Exit, UsageError};
+use crate::input::DiskArguments;
+use crate::output;
+
+/// Make a table of a whole fleet: idle statistics and a plan for each volume
+///
+/// The files may hold any volumes at any time, but no two files the same time of one volume. What was done lies in the folder --out:
+/// fleet.json, fleet.parquet and the page fleet.html, and the parts that each file was reduced to, so that a job that was stopped
+/// goes on, and another goal is tuned without reading again. The work is done by the Python package `idlewise` of the same version
+/// (pip install idlewise), on the cores of this machine, or on a cluster with --engine.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    plans: Option<Plans>,
+
+    /// Files of traces, or patterns such as 'traces/*.csv.gz'
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+
+    /// Folder of the results, which all workers must see
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+
+    /// Mean added response time that the foreground requests of each volume may suffer, such as 1ms
+    #[arg(long, value_name = "TIME", required_unless_present = "finish_within", requires = "max_slowdown")]
+    mean_slowdown: Option<Nanos>,
+
+    /// Longest added response time that any of them may suffer, such as 50ms
+    #[arg(long, value_name = "TIME")]
+    max_slowdown: Option<Nanos>,
+
+    /// For each volume, choose the gentlest schedule whose pass over --capacity takes at most this long, such as 14d
+    #[arg(long, value_name = "TIME", conflicts_with = "mean_slowdown")]
+    finish_within: Option<Nanos>,
+
+    /// Size of each volume, from which the time of a pass is computed
+    #[arg(long, value_name = "SIZE", default_value = "10TB")]
+    capacity: Bytes,
+
+    /// Time within which a pass over a volume is to be over, for the summary and the page
+    #[arg(long, value_name = "TIME", default_value = "14d")]
+    within: Nanos,
+
+    /// What runs the work: `dask` for a Dask cluster on this machine, the address of a Dask scheduler such as tcp://10.0.0.1:8786, or
+    /// `spark` [default: the cores of this machine]
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
+
+    /// Processes on this machine [default: its cores]
+    #[arg(long, value_name = "COUNT", conflicts_with = "engine")]
+    workers: Option<std::num::NonZeroU32>,
+
+    /// Leave out files that cannot be read, and tell them, instead of ending at the first one
+    #[arg(long)]
+    skip_bad_files: bool,
+
+    #[command(flatten)]
+    disk: DiskArguments,
+
+    /// Print one JSON object instead of a summary
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Plans {
+    Plans(plans::Arguments),
+}
+
+/// What `fleet.json` in the folder holds, and `--json` prints.
+#[derive(Serialize, Deserialize)]
+struct Report {
+    /// The volumes, by name.
+    rows: Vec<FleetVolume>,
+    /// Files that were left out, and why.
+    errors: BTreeMap<String, String>,
+}
+
+impl Report {
+    /// Reads the table of a folder, or of the file itself.
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let file = if path.is_dir() { path.join("fleet.json") } else { path.to_path_buf() };
+        let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        serde_json::from_slice(&text).with_context(|| format!("{}: no table of a fleet", file.display()))
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if let Some(Plans::Plans(arguments)) = &arguments.plans {
+        return plans::run(arguments);
+    }
+    if arguments.capacity == Bytes(0) {
+        return Err(UsageError("--capacity must be above zero".into()).into());
+    }
+    let out = arguments.out.as_deref().expect("clap requires it");
+    package::analyze(&arguments.job(out)?)?;
+    let report = Report::read(out)?;
+    let page = out.join("fleet.html");
+    output::file(&page, &fleet_page(&report.rows, &report.errors, arguments.within).html())?;
+    if arguments.json {
+        output::json(&report)?;
+    } else {
+        output::text(&text::text(&report, arguments.within, out))?;
+    }
+    Ok(if report.rows.is_empty() { Exit::NothingToDo } else { Exit::Clean })
+}
+
+impl Arguments {
+    fn job(&self, out: &Path) -> anyhow::Result<package::Job> {
+        let nanos = |time: Option<Nanos>| time.map(|time| time.0);
+        Ok(package::Job {
+            version: env!("CARGO_PKG_VERSION"),
+            paths: self.files.clone(),
+            out: out.to_path_buf(),
+            mean_slowdown: nanos(self.mean_slowdown),
+            max_slowdown: nanos(self.max_slowdown),
+            finish_within: nanos(self.finish_within),
+            capacity: self.capacity.0,
+            disk: self.disk.model()?.to_toml(),
+            engine: self.engine.clone(),
+            workers: self.workers.map(std::num::NonZeroU32::get),
+            skip_bad_files: self.skip_bad_files,
+        })
+    }
+}

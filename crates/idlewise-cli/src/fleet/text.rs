@@ -1,0 +1,38 @@
+//! The summary of a fleet.
+
+use std::path::Path;
+
+use idlewise::report::{Table, percent, reasons, slowest};
+use idlewise::{Nanos, Rate};
+
+use super::Report;
+use crate::simulate::seconds;
+
+/// So many of the slowest are named.
+const SLOWEST: usize = 5;
+
+/// For people.
+pub fn text(report: &Report, within: Nanos, out: &Path) -> String {
+    let Report { rows, errors } = report;
+    let with = slowest(rows);
+    let in_time = with.iter().filter(|one| one.full_pass_s.is_some_and(|pass| pass <= within.as_secs_f64())).count();
+    let share = |count: usize| format!("{count} ({})", percent(count as f64 / rows.len().max(1) as f64));
+    let rate: f64 = with.iter().filter_map(|one| one.throughput_bytes_per_s).sum();
+    let table = Table::of_pairs([
+        ("volumes", rows.len().to_string()),
+        ("a pass within", format!("{within}: {}", share(in_time))),
+        ("a pass takes longer", share(with.len() - in_time)),
+        ("without a plan", share(rows.len() - with.len())),
+        ("all plans together", Rate(rate as u64).to_string()),
+    ]);
+    let mut text = format!("{table}\n");
+    for (why, count) in reasons(rows) {
+        text += &format!("{count} without a plan: {why}\n");
+    }
+    let slow = with.iter().filter(|one| one.full_pass_s.is_some_and(|pass| pass > within.as_secs_f64())).take(SLOWEST);
+    for one in slow {
+        text += &format!("slow: {}, {} a pass\n", one.volume, one.full_pass_s.map_or("-".into(), seconds));
+    }
+    errors.iter().for_each(|(file, why)| text += &format!("left out: {file}: {why}\n"));
+    text + &format!("\nIn {}: fleet.html, fleet.parquet, fleet.json\n", out.display())
+}

@@ -1,0 +1,61 @@
+//! The table of a fleet: what the command does beside the Python package, whose tests run the rest.
+
+mod common;
+
+use std::fs;
+
+use common::{idlewise, run, stderr, stdout};
+
+const GOAL: [&str; 4] = ["--mean-slowdown", "1ms", "--max-slowdown", "50ms"];
+
+#[test]
+fn a_package_that_is_missing_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let arguments = [&["fleet", "x.csv", "--out", out.to_str().unwrap()][..], &GOAL].concat();
+    let with = |python: &str| {
+        let output = idlewise(&arguments).env("IDLEWISE_PYTHON", python).env_remove("PYTHONPATH").output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let (code, said) = with("/nothing/python3");
+    assert!(code == Some(1) && said.contains("/nothing/python3") && said.contains("Python"), "{said}");
+    // As Python says it where the package is not installed.
+    let python = folder.path().join("python");
+    fs::write(&python, "#!/bin/sh\necho 'python: No module named idlewise' >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, said) = with(python.to_str().unwrap());
+    assert!(code == Some(1) && said.contains("pip install idlewise") && said.lines().count() == 1, "{said}");
+    // And where it tells what is wrong.
+    fs::write(&python, "#!/bin/sh\necho '{\"error\": \"no file fits\"}'\nexit 1\n").unwrap();
+    let (code, said) = with(python.to_str().unwrap());
+    assert_eq!((code, &*said), (Some(1), "idlewise: no file fits\n"));
+}
+
+#[test]
+fn plans_are_sections_of_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("fleet.json");
+    fs::write(
+        &table,
+        r#"{"rows":[{"volume":"a*_0","full_pass_s":864000.0,"throughput_bytes_per_s":2e6},{"volume":"a\n[[disk]]","error":"no idle\ntime"},{"volume":"b_0","full_pass_s":60.0}],"errors":{}}"#,
+    )
+    .unwrap();
+    let plans = |more: &[&str]| run(&[&["fleet", "plans", folder.path().to_str().unwrap()][..], &GOAL, more].concat());
+    let output = plans(&["--host", "a", "--path", "/dev/disk/by-id/virtio-{volume}"]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    // Twice what a pass takes; and what stands in a name begins no section.
+    assert!(
+        text.contains("match = \"/dev/disk/by-id/virtio-a?_0\"") && text.contains("verify_every = \"20d\""),
+        "{text}"
+    );
+    let sections = text.lines().filter(|line| line.starts_with("[[disk]]")).count();
+    assert!(sections == 1 && text.contains("no plan: no idle"), "{text}");
+    let config = folder.path().join("idlewise.toml");
+    fs::write(&config, &text).unwrap();
+    assert!(!stderr(&run(&["check-config", "--config", config.to_str().unwrap()])).contains("line "));
+    let refused = plans(&["--path", "/dev/sda"]);
+    assert!(refused.status.code() == Some(64) && stderr(&refused).contains("{volume}"), "{}", stderr(&refused));
+    let none = plans(&["--host", "c", "--path", "{volume}"]);
+    assert!(none.status.code() == Some(1) && stderr(&none).contains("no volume begins with 'c'"), "{}", stderr(&none));
+}
