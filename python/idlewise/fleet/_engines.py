@@ -92,7 +92,7 @@ class Spark:
 
     def __init__(self, session: Any = None) -> None:
         try:
-            from pyspark.sql import SparkSession
+            from pyspark.sql import SparkSession  # type: ignore[import-not-found, import-untyped, unused-ignore]
         except ImportError:
             raise ImportError("engine='spark' needs idlewise[spark]") from None
         # Workers on this machine have what this process has.

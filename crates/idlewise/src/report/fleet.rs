@@ -60,6 +60,8 @@ pub struct FleetVolume {
     pub throughput_bytes_per_s: Option<f64>,
     /// Share of the idle time that it uses.
     pub utilised_idle: Option<f64>,
+    /// Mean slowdown over the mean response time, where those are recorded.
+    pub relative_delay: Option<f64>,
     /// Slowdown that 99 % of the foreground requests do not exceed.
     pub slowdown_p99_s: Option<f64>,
     /// Time of a pass over the capacity.
