@@ -154,7 +154,6 @@ fn root_another_device_that_does_not_answer_keeps_nobody_waiting() {
     let Some(silent) = Emulated::new(&["--size", "1GiB"]) else { return };
     let own = bench.loops[0].path();
     // Trees lie on the first one.
-
     system("mkfs.btrfs", &["-q", "-f", "-d", "raid0", "-m", "single", silent.path(), own]);
     let folder = bench.mount_point();
     {
