@@ -71,7 +71,7 @@ fn commands_that_are_shown_exist() {
     for document in documents() {
         let text = std::fs::read_to_string(&document).unwrap();
         for command in commands(&text) {
-            let names = if command[0] == "trace" || command[..2] == ["fleet", "plans"] { 2 } else { 1 };
+            let names = if command[0] == "trace" || command.starts_with(&["fleet", "plans"]) { 2 } else { 1 };
             let what = format!("{}: idlewise {}", document.display(), command.join(" "));
             let help = run(&[&command[..names.min(command.len())], &["--help"]].concat());
             assert!(help.status.success(), "{what}");
