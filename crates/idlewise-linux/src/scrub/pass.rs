@@ -338,7 +338,8 @@ mod tests {
     /// That part of a whole pass was not compared is known until another one is over, also if the disk may be another one.
     #[test]
     fn what_was_not_compared_is_known_until_it_is() {
-        let content = ContentSoFar { unasked_bytes: 5, unasked: Some("silent".into()), ..ContentSoFar::default() };
+        let (owners, unasked) = (vec!["btrfs".into()], Some("silent".into()));
+        let content = ContentSoFar { owners, unasked_bytes: 5, unasked, ..ContentSoFar::default() };
         let over = Pass { state: State::Complete, content: Some(content), ..Pass::parse(VALID.as_bytes()).unwrap() };
         let doubtful = super::super::subject::doubtful(over.clone());
         for pass in [over, Pass { state: State::Running, ..doubtful.clone() }, doubtful] {

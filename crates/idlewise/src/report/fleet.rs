@@ -216,7 +216,7 @@ mod tests {
         let volumes = volumes();
         let left_out = BTreeMap::from([("x.csv".to_string(), "line 3".to_string())]);
         let html = fleet_page(&volumes, &left_out, Nanos::from_secs(14 * 86_400)).html();
-        assert!(html.contains("2 (33.3 %) of 6 can be verified within 14 d"), "{html}");
+        assert!(html.contains("2 (33.3 %) of 6 can be verified within 14.0 d"), "{html}");
         assert!(html.contains("a&#60;b") && html.contains("no idle time: of 4") && html.contains("x.csv"), "{html}");
         assert!(html.contains("<script>") && !html.contains("http"), "{html}");
         assert_eq!(reasons(&volumes), [("no idle time".into(), 2), ("damaged".into(), 1)]);
