@@ -31,6 +31,26 @@ fn a_package_that_is_missing_is_said() {
     assert_eq!((code, &*said), (Some(1), "idlewise: no file fits\n"));
 }
 
+/// Whoever may write to the folder that it is called in has nothing run by it.
+#[test]
+fn a_package_in_the_present_folder_is_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let planted = folder.path().join("idlewise/fleet");
+    fs::create_dir_all(&planted).unwrap();
+    for file in ["__init__.py", "fleet/__init__.py", "fleet/__main__.py"] {
+        fs::write(folder.path().join("idlewise").join(file), "open('ran', 'w')\n").unwrap();
+    }
+    fs::write(folder.path().join("json.py"), "open('ran', 'w')\n").unwrap();
+    let arguments = [&["fleet", "x.csv", "--out", "out"][..], &GOAL].concat();
+    let output = idlewise(&arguments)
+        .current_dir(folder.path())
+        .env_remove("IDLEWISE_PYTHON")
+        .env_remove("PYTHONPATH")
+        .output()
+        .unwrap();
+    assert!(!output.status.success() && !folder.path().join("ran").exists(), "{}", stderr(&output));
+}
+
 #[test]
 fn plans_are_sections_of_the_configuration() {
     let folder = tempfile::tempdir().unwrap();

@@ -46,7 +46,8 @@ pub fn analyze(job: &Job) -> anyhow::Result<()> {
     let python = std::env::var_os("IDLEWISE_PYTHON").unwrap_or_else(|| "python3".into());
     let shown = python.to_string_lossy().into_owned();
     let mut command = Command::new(&python);
-    command.args(["-m", "idlewise.fleet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Not what lies in the present folder, which may be anybody's (-P, since Python 3.11).
+    command.args(["-P", "-m", "idlewise.fleet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =
         command.spawn().with_context(|| format!("{shown}: a fleet is analyzed by Python, which is needed"))?;
     let told = serde_json::to_string(job)?;
@@ -77,6 +78,11 @@ pub fn analyze(job: &Job) -> anyhow::Result<()> {
         bail!(
             "{shown} has no package `idlewise` {}, which analyzes fleets: `pip install idlewise`, or name another Python by IDLEWISE_PYTHON",
             job.version
+        );
+    }
+    if said.contains("Unknown option: -P") {
+        bail!(
+            "{shown} is older than Python 3.11, which the package `idlewise` needs: name another one by IDLEWISE_PYTHON"
         );
     }
     let last = said.lines().last().unwrap_or("without a word");

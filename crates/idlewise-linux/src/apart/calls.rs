@@ -11,14 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libc::c_ulong;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, read};
+use rustix::io::read;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
 };
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::{Filled, last_error, leave, read_into};
+use super::{Filled, last_error, leave, read_into, wait_for_answer};
 
 /// A call that takes longer is left behind: that is more than a disk at work makes anybody wait.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -165,17 +164,7 @@ impl Helper {
         let files = [file];
         control.push(SendAncillaryMessage::ScmRights(&files));
         sendmsg(socket, &[IoSlice::new(words.as_flattened())], &mut control, SendFlags::NOSIGNAL)?;
-        let until = std::time::Instant::now() + PATIENCE;
-        loop {
-            let left = until.saturating_duration_since(std::time::Instant::now());
-            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout)) {
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Ok(_) => break,
-            }
-        }
+        wait_for_answer(socket.as_fd(), PATIENCE)?;
         let mut error = [0; size_of::<i32>()];
         match read(socket, &mut error)? {
             4 => Ok(i32::from_ne_bytes(error)),

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::raw::c_void;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -177,18 +177,9 @@ pub fn filled(
     let made = if child > 0 { Pid::from_raw(child) } else { None };
     let child = made.ok_or_else(io::Error::last_os_error)?;
     drop(writer);
-    let until = Instant::now() + patience;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&timeout)) {
-            Err(Errno::INTR) => {}
-            Ok(1..) => break,
-            other => {
-                leave(child, || ());
-                return Err(other.err().map_or(io::ErrorKind::TimedOut.into(), io::Error::from));
-            }
-        }
+    if let Err(error) = wait_for_answer(answer.as_fd(), patience) {
+        leave(child, || ());
+        return Err(error);
     }
     let mut error = [0; size_of::<i32>()];
     let told = answer.read_exact(&mut error);
@@ -197,6 +188,20 @@ pub fn filled(
     match i32::from_ne_bytes(error) {
         0 => Ok(memory.bytes().to_vec()),
         error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Waits until a process apart has something to say.
+fn wait_for_answer(from: BorrowedFd, patience: Duration) -> io::Result<()> {
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&timeout)) {
+            Err(Errno::INTR) => {}
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            other => return Ok(other.map(|_| ())?),
+        }
     }
 }
 
