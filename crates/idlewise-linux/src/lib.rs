@@ -13,7 +13,8 @@ pub mod command;
 pub mod content;
 pub mod device;
 pub mod files;
-#[cfg(fuzzing)]
+// With the tests as well, so that it is seen to build.
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod knobs;
 mod ledger;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::control::{Asked, Control};
 use crate::machine::Moment;
 use crate::overview::{Overview, Seen};
-use crate::web::http::Stream;
+use crate::web::http::{Ender, Stream};
 use crate::web::{From, Request};
 use crate::{Config, Known, Message, Paused};
 
@@ -46,6 +46,10 @@ impl Stream for Client<'_> {
     }
 
     fn end(&self) {}
+
+    fn ender(&self) -> Option<Ender> {
+        None
+    }
 }
 
 /// What a client sends, with the size of its pieces in the first byte: each request is answered, and nothing of a name gets through.

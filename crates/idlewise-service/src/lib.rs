@@ -16,7 +16,8 @@ mod daemon;
 mod decision;
 mod disk;
 mod finder;
-#[cfg(fuzzing)]
+// With the tests as well, so that it is seen to build.
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod machine;
 mod messages;
