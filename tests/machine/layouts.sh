@@ -50,7 +50,11 @@ mapped() {
         slot=$((slot + 1))
     done
     dmsetup create "$name" --table "0 $length raid $kind 1 $chunk $#$members" || return
-    until dmsetup status "$name" | awk '{ split($7, share, "/"); exit !(share[1] == share[2] && $8 == "idle") }'; do sleep 0.2; done
+    for _ in $(seq 300); do
+        dmsetup status "$name" | awk '{ split($7, share, "/"); exit !(share[1] == share[2] && $8 == "idle") }' && return
+        sleep 0.2
+    done
+    echo "$name is not in order after a minute: $(dmsetup status "$name")"
 }
 
 # The array of this name, its members where they are named by who is wrong, and how many mismatches its own check counts.

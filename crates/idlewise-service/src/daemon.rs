@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use idlewise_linux::Hold;
+use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
 
 use crate::control::{Asked, Control};
@@ -199,7 +200,9 @@ impl Daemon {
         // Before their checkpoints are read: those of scrubs that are over are final.
         self.disks.values_mut().for_each(Disk::look_for_the_end);
         self.find_disks(now.unix_s);
-        let notes = notes(std::slice::from_ref(&self.options.states));
+        let mut notes = notes(std::slice::from_ref(&self.options.states));
+        // Those of an array's members are the array's.
+        notes.iter_mut().for_each(|note| note.identity = Device::itself(&note.identity).into());
         if self.is_the_clock_right() {
             self.end_pauses(now.unix_s);
         }

@@ -7,6 +7,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use idlewise::Bytes;
+use idlewise_linux::content::Array;
+use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Pass, StateFolder};
 
 use crate::Config;
@@ -125,8 +128,8 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
         let found = match of(&path) {
             // That of another disk of this name is none. What is wrong with one its scrub says.
             Ok((present, device)) => {
-                let pass = states.pass(&device).ok().flatten();
-                Found::There(Box::new(present), pass.map(Box::new))
+                let (size, pass) = last_pass(device, &states);
+                Found::There(Box::new(Present { size, ..present }), pass.map(Box::new))
             }
             Err(why) => Found::Wrong(why),
         };
@@ -136,6 +139,25 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
     // Where no thread can be made, there is no answer.
     let _ = thread::Builder::new().name("finder".into()).spawn(work);
     told
+}
+
+/// The pass over a device that was saved last, and the size that it is of: an array is scrubbed by its members where those can be compared.
+fn last_pass(device: Device, states: &StateFolder) -> (Bytes, Option<Pass>) {
+    let (whole, array) = (device.size, Array::of(&device));
+    let plain = states.pass(&device).ok().flatten();
+    // Of one that lacks a member now, its pass before is known all the same.
+    let (members, is_array) = match &array {
+        Ok(None) => return (whole, plain),
+        Ok(Some(array)) => (Some(array.size), true),
+        Err(_) => (None, false),
+    };
+    let by_members = states.pass(&device.by_members(members.unwrap_or(Bytes(u64::MAX)))).ok().flatten();
+    let saved = |pass: &Option<Pass>| pass.as_ref().map(|pass| pass.saved_unix_s);
+    if saved(&by_members) > saved(&plain) || plain.is_none() && is_array {
+        let was = by_members.as_ref().map(|pass| Bytes(pass.device_bytes));
+        return (members.or(was).unwrap_or(whole), by_members);
+    }
+    (whole, plain)
 }
 
 impl Daemon {

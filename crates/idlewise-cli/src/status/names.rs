@@ -11,21 +11,16 @@ pub fn is_meant(name: &str, path: &str, identity: &str) -> bool {
     // What the kernel calls it.
     let place = if is_path { Path::new(name).into() } else { Path::new("/dev").join(name) };
     match Some(place).filter(|_| is_path || !name.contains('/')).and_then(|place| Device::identity_at(&place)) {
-        Some(now) => now == itself(identity),
+        Some(now) => now == Device::itself(identity),
         None => [path, identity].contains(&name),
     }
-}
-
-/// The identity of the device, also of an array that was scrubbed by its members.
-fn itself(identity: &str) -> &str {
-    identity.strip_suffix(Device::BY_MEMBERS).unwrap_or(identity)
 }
 
 /// What each is called: the path under which it was scrubbed, unless another was as well or it leads to another now.
 pub fn shown(all: &[(&str, &str)]) -> Vec<String> {
     let name = |&(path, identity): &(&str, &str)| {
         let shared = all.iter().filter(|(other, _)| *other == path).count() > 1;
-        let others = || Device::identity_at(Path::new(path)).is_some_and(|now| now != itself(identity));
+        let others = || Device::identity_at(Path::new(path)).is_some_and(|now| now != Device::itself(identity));
         if path.is_empty() || shared || others() { identity.into() } else { path.into() }
     };
     all.iter().map(name).collect()

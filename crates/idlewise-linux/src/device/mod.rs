@@ -239,6 +239,11 @@ impl Device {
         Self { identity, size, by_members: true, ..self }
     }
 
+    /// The identity of the device itself, also of an array that is scrubbed by its members.
+    pub fn itself(identity: &str) -> &str {
+        identity.strip_suffix(Self::BY_MEMBERS).unwrap_or(identity)
+    }
+
     /// Whether it is one.
     pub fn is_by_members(&self) -> bool {
         self.by_members
