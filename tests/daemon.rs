@@ -471,3 +471,41 @@ fn root_what_could_not_be_told_is_told_later() {
     daemon.until("told", |_| fs::read_to_string(&told).is_ok_and(|text| text.contains("cannot be read")));
     daemon.end();
 }
+
+/// A scrub that fails before it begins, though a whole pass lies behind it: that is told once, and it does not go on for being tried again.
+#[test]
+fn root_a_scrub_that_fails_at_its_start_goes_on_once_it_does() {
+    let Some(disk) = Bench::new(16 * MIB, &[], true) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [config, states, told] = ["idlewise.toml", "states", "told"].map(|name| folder.path().join(name));
+    let scrub = ["scrub", disk.path(), "--quiet", "--request-size", "1MiB", "--idle-wait", "1ms", "--state-dir"];
+    assert_eq!(run(&[&scrub[..], &[states.to_str().unwrap()]].concat()).status.code(), Some(0));
+    let text = format!(
+        "[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n[notify]\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {}\"]\n",
+        disk.path(),
+        told.display()
+    );
+    fs::write(&config, text).unwrap();
+    // No scrub begins while somebody else is at its checkpoint.
+    let is_checkpoint = |name: &str| name.ends_with(".json");
+    let names = fs::read_dir(&states).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let lock = names.filter(|name| is_checkpoint(name)).map(|name| name.replace(".json", ".lock")).next().unwrap();
+    let hold = idlewise_linux::scrub::StateFolder::choose(Some(states.clone())).hold(&lock).unwrap().unwrap();
+    let mut daemon = Daemon::start(&config, &states, &folder.path().join("said"));
+    let socket = states.with_extension("sock");
+    let start = || assert!(run(&["start", disk.path(), "--socket", socket.to_str().unwrap()]).status.success());
+    daemon.until("found", |said| said.contains("verified; the next pass"));
+    for times in 1..=3 {
+        start();
+        daemon.until("failed", |said| said.matches("its scrub failed").count() == times);
+    }
+    let text = || fs::read_to_string(&told).unwrap_or_default();
+    daemon.until("told", |_| text().contains("its scrub fails"));
+    assert!(!text().contains("goes on"), "{}", text());
+    drop(hold);
+    start();
+    daemon.until("told", |_| text().contains("its scrub goes on"));
+    let told = |what: &str| text().matches(&format!("{}: {what}.", disk.path())).count();
+    assert_eq!((text().matches(": its scrub fails").count() > 0, told("its scrub goes on")), (true, 1), "{}", text());
+    daemon.end();
+}
