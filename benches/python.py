@@ -2,8 +2,11 @@
 
 Usage: benches/python.py [ROWS [ROUNDS]], 20,000,000 rows and 3 rounds unless given. It needs numpy, polars, pandas and pyarrow, and a package that
 was built for release. Each job runs in a process of its own and is given as the best of its rounds; all must find the same intervals.
+
+libCacheSim's TraceAnalyzer is run once, where it is installed: it knows no idle times and no volumes, so it only counts requests a minute.
 """
 
+import importlib.util
 import json
 import os
 import resource
@@ -78,13 +81,27 @@ def of_pandas(path):
     return dict(zip(names, found["count"].tolist())), found["mean"].sum() / 1e7
 
 
+def of_libcachesim(path):
+    import libcachesim
+
+    columns = libcachesim.ReaderInitParam(has_header=False, has_header_set=True, obj_id_is_num=True, obj_id_is_num_set=True)
+    columns.time_field, columns.obj_id_field, columns.obj_size_field = 1, 5, 6
+    requests = libcachesim.TraceReader(path, libcachesim.TraceType.CSV_TRACE, columns)
+    minute = libcachesim.AnalysisParam(time_window=600_000_000)
+    only = libcachesim.AnalysisOption(access_pattern=False, size=False, reuse=False, popularity=False)
+    libcachesim.TraceAnalyzer(requests, path + ".analysis", minute, only).run()
+    return {}, 0
+
+
 JOBS = {"idlewise": ours, "polars": of_polars, "pandas": of_pandas}
+# What does less, and is slow.
+ONCE = {"libCacheSim": of_libcachesim}
 
 
 def main():
-    if len(sys.argv) == 3 and sys.argv[1] in JOBS:
+    if len(sys.argv) == 3 and sys.argv[1] in JOBS | ONCE:
         began = time.perf_counter()
-        counts, mean = JOBS[sys.argv[1]](sys.argv[2])
+        counts, mean = (JOBS | ONCE)[sys.argv[1]](sys.argv[2])
         seconds, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
         with open("/proc/self/status") as status:
             # That of `used` is also the parent's.
@@ -96,14 +113,15 @@ def main():
         path = os.path.join(folder, "requests.csv")
         make(path, rows)
         best, found = {}, {}
-        for name in list(JOBS) * rounds:
+        once = list(ONCE) if importlib.util.find_spec("libcachesim") else []
+        for name in list(JOBS) * rounds + once:
             done = subprocess.run([sys.executable, __file__, name, path], capture_output=True, text=True, check=True)
-            *costs, counts, mean = json.loads(done.stdout)
+            *costs, counts, mean = json.loads(done.stdout.splitlines()[-1])
             best[name] = [min(pair) for pair in zip(costs, best.get(name, costs))]
             found[name] = (counts, mean)
         for name, (seconds, processor, memory) in best.items():
             counts, mean = found[name]
-            assert counts == found["idlewise"][0] and abs(mean / found["idlewise"][1] - 1) < 1e-9, name
+            assert name in ONCE or counts == found["idlewise"][0] and abs(mean / found["idlewise"][1] - 1) < 1e-9, name
             times = f"{seconds:6.2f} s, {seconds / best['idlewise'][0]:4.1f} times as long; {processor:6.2f} s of processors"
             print(f"{name:9} {times}; {memory / 1e6:5.2f} GB; {rows / seconds / 1e6:5.2f} M rows/s")
 

@@ -18,6 +18,10 @@ def test_an_example_and_the_package_are_typed():
     run("mypy", "--strict", "tests/example.py", "idlewise")
 
 
+def test_pyright_agrees():
+    run("pyright", "--pythonpath", sys.executable, "tests/example.py", "idlewise")
+
+
 def test_stubs_are_those_of_the_module():
     run("mypy.stubtest", "idlewise", "--concise")
 

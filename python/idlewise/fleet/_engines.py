@@ -24,6 +24,7 @@ class Engine(Protocol):
 
     def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
         """The results of ``task`` of each, in any order."""
+        ...
 
 
 class Processes:
