@@ -271,7 +271,11 @@ fn every_error_on_members_of_arrays_is_found() {
     );
     let said = &steps["service"].output;
     let times = |what: &str| said.matches(what).count();
-    assert_eq!((times("is being verified"), times("verified; the next pass"), times(": 1 blocks")), (1, 1, 1), "{said}");
+    assert_eq!(
+        (times("is being verified"), times("verified; the next pass"), times(": 1 blocks")),
+        (1, 1, 1),
+        "{said}"
+    );
 }
 
 /// The same on those of device-mapper, which LVM's are; and what keeps checksums itself needs nobody to judge for it.

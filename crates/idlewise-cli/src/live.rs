@@ -12,7 +12,7 @@ use idlewise::Bytes;
 use idlewise_linux::device::verify::{self, Chosen};
 use idlewise_linux::device::{Device, DeviceError};
 use idlewise_linux::files::told_by_kernel;
-use idlewise_linux::monitor::{self, Choice, Monitor};
+use idlewise_linux::monitor::{self, Choice, Joined, Monitor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -34,6 +34,19 @@ pub enum MonitorName {
 
 /// Opens the monitor of a device's disk, and says on standard error if it is a coarse one.
 pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
+    let ways = device.other_ways().context("another way to the disk, which has to be watched as well")?;
+    let own = open_one_monitor(device, name)?;
+    if ways.is_empty() {
+        return Ok(own);
+    }
+    let mut disks = vec![(own, vec![0])];
+    for way in &ways {
+        disks.push((open_one_monitor(way, name)?, Vec::new()));
+    }
+    Ok(Box::new(Joined::new(disks)))
+}
+
+fn open_one_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
     let choice = match name {
         MonitorName::Auto => Choice::Best,
         MonitorName::Bpf => Choice::Bpf,

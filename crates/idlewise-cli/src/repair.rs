@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         None
     };
     let device = match &array {
-        Some(array) => device.by_members(array.size),
+        Some(array) => device.by_members(array.size, array.members.iter().map(|member| &member.device)),
         None => device,
     };
     let states = StateFolder::choose(arguments.state_dir.clone());
@@ -168,7 +168,7 @@ fn btrfs_on(device: &Device) -> anyhow::Result<Found> {
     let found = content::find(device, Some("btrfs"));
     let why =
         found.passed.first().map_or("no btrfs lies on it".into(), |(part, _, why)| format!("btrfs on {part}: {why}"));
-    anyhow::ensure!(!found.is_empty(), "{}: {why}", device.path.display());
+    anyhow::ensure!(found.can_be_asked(), "{}: {why}", device.path.display());
     Ok(found)
 }
 

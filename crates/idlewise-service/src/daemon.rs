@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use idlewise::Nanos;
 use idlewise_linux::Hold;
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
@@ -68,7 +69,7 @@ pub struct Daemon {
     pub(crate) finder: Finder,
     orders: Receiver<Asked>,
     /// The last look: by the machine's clock, and by one that nobody sets.
-    looked: (f64, Instant),
+    looked: (f64, Instant, Nanos),
     saved: Instant,
     /// When the clock was set. Until it is surely right nothing ends for it.
     clock_set: Option<Instant>,
@@ -97,7 +98,7 @@ impl Daemon {
         for (of, paused) in record.paused.iter().map(|paused| ("all disks", paused)).chain(paused) {
             say(Level::Notice, &format!("{of}: {}", in_words(paused)));
         }
-        let looked = (Moment::now().unix_s, Instant::now());
+        let looked = (Moment::now().unix_s, Instant::now(), since_boot());
         let loaded = Loaded { path: options.config.display().to_string(), read_unix_s: looked.0, problem: None };
         let (send, orders) = channel();
         let hosts = Arc::new(RwLock::new(config.hosts().to_vec()));
@@ -278,12 +279,13 @@ impl Daemon {
 
     /// Whoever sets the clock makes no disk overdue of which only this service knows since when it is there. How long the last look is ago.
     fn follow_the_clock(&mut self, now: f64) -> Duration {
-        let (before, at) = self.looked;
-        let passed = at.elapsed();
-        let by = now - before - passed.as_secs_f64();
-        self.looked = (now, Instant::now());
+        let (before, at, up) = self.looked;
+        let (passed, up_now) = (at.elapsed(), since_boot());
+        // A machine that sleeps sets no clock.
+        let by = now - before - up_now.since(up).as_secs_f64();
+        self.looked = (now, Instant::now(), up_now);
         if by.abs() > WAS_SET_S {
-            say(Level::Notice, "the clock was set, or the machine slept");
+            say(Level::Notice, "the clock was set");
             self.clock_set = Some(Instant::now());
             self.record.disks.values_mut().for_each(|known| known.since_unix_s += by);
             self.disks.values_mut().for_each(|disk| disk.follow_the_clock(by));
@@ -325,6 +327,12 @@ impl Daemon {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// How long the machine has been up, also asleep.
+fn since_boot() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
 /// How the scrub of a disk goes: by its note, which is newer than its checkpoint.

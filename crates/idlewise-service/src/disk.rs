@@ -37,6 +37,8 @@ pub struct Disk {
     pub shares: Vec<String>,
     /// Where the answer to that comes from, and since when it is waited for, in seconds since 1970.
     sharing: Option<(Receiver<Option<Vec<String>>>, f64)>,
+    /// Bad blocks that another checkpoint holds: of an array, read as one disk and by its members.
+    pub elsewhere: Vec<BadBlocks>,
     /// What its checkpoint holds, if that is of this disk.
     pub pass: Option<Pass>,
     /// How its scrub goes, or how the last one went.
@@ -93,6 +95,7 @@ impl Disk {
             shares: Vec::new(),
             sharing: None,
             pass: None,
+            elsewhere: Vec::new(),
             run: None,
             worker: None,
             last: None,
@@ -218,7 +221,8 @@ impl Disk {
 
     /// Which they are.
     pub fn bad(&self) -> Vec<BadBlocks> {
-        self.pass.as_ref().map(Pass::known_errors).unwrap_or_default()
+        let known = self.pass.as_ref().map(Pass::known_errors).unwrap_or_default();
+        [known, self.elsewhere.clone()].concat()
     }
 
     /// Somebody has set the clock: what is to be at a time is to be so much later.

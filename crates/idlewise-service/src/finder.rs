@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use idlewise::Bytes;
 use idlewise_linux::content::Array;
 use idlewise_linux::device::Device;
-use idlewise_linux::scrub::{Pass, StateFolder};
+use idlewise_linux::scrub::{BadBlocks, Pass, StateFolder};
 
 use crate::Config;
 use crate::daemon::Daemon;
@@ -33,8 +33,8 @@ const FORGOTTEN_S: f64 = 180.0 * 86_400.0;
 /// What was found at a path.
 #[derive(Clone)]
 pub enum Found {
-    /// A disk, and what its checkpoint holds.
-    There(Box<Present>, Option<Box<Pass>>),
+    /// A disk, what its checkpoint holds, and bad blocks that another one does.
+    There(Box<Present>, Option<Box<Pass>>, Vec<BadBlocks>),
     /// Nothing that can be looked after, and why.
     Wrong(String),
     /// It has not answered yet; why that is worth saying, if it is.
@@ -128,8 +128,8 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
         let found = match of(&path) {
             // That of another disk of this name is none. What is wrong with one its scrub says.
             Ok((present, device)) => {
-                let (size, pass) = last_pass(device, &states);
-                Found::There(Box::new(Present { size, ..present }), pass.map(Box::new))
+                let (size, pass, elsewhere) = passes(&device, &states);
+                Found::There(Box::new(Present { size, ..present }), pass.map(Box::new), elsewhere)
             }
             Err(why) => Found::Wrong(why),
         };
@@ -141,23 +141,24 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
     told
 }
 
-/// The pass over a device that was saved last, and the size that it is of: an array is scrubbed by its members where those can be compared.
-fn last_pass(device: Device, states: &StateFolder) -> (Bytes, Option<Pass>) {
-    let (whole, array) = (device.size, Array::of(&device));
-    let plain = states.pass(&device).ok().flatten();
-    // Of one that lacks a member now, its pass before is known all the same.
-    let (members, is_array) = match &array {
-        Ok(None) => return (whole, plain),
-        Ok(Some(array)) => (Some(array.size), true),
-        Err(_) => (None, false),
+/// What is known of a device by its checkpoints: an array is scrubbed by its members where those can be compared.
+fn passes(device: &Device, states: &StateFolder) -> (Bytes, Option<Pass>, Vec<BadBlocks>) {
+    let plain = states.pass(device).ok().flatten();
+    let array = match Array::of(device) {
+        Ok(None) => return (device.size, plain, Vec::new()),
+        // Of one that lacks a member now, its pass before is known all the same.
+        array => array.ok().flatten(),
     };
-    let by_members = states.pass(&device.by_members(members.unwrap_or(Bytes(u64::MAX)))).ok().flatten();
+    let by_members = states.pass_by_members(device);
     let saved = |pass: &Option<Pass>| pass.as_ref().map(|pass| pass.saved_unix_s);
-    if saved(&by_members) > saved(&plain) || plain.is_none() && is_array {
-        let was = by_members.as_ref().map(|pass| Bytes(pass.device_bytes));
-        return (members.or(was).unwrap_or(whole), by_members);
+    if saved(&plain) > saved(&by_members) || by_members.is_none() && array.is_none() {
+        // Only who compares them says that they do not differ any more.
+        return (device.size, plain, by_members.map(|pass| pass.known_errors()).unwrap_or_default());
     }
-    (whole, plain)
+    let size = array.map(|array| array.size).or(by_members.as_ref().map(|pass| Bytes(pass.device_bytes)));
+    let is_older = |plain: &Pass| by_members.as_ref().and_then(|pass| pass.completed_unix_s) < Some(plain.saved_unix_s);
+    let elsewhere = plain.filter(is_older).map(|plain| plain.known_errors()).unwrap_or_default();
+    (size.unwrap_or(device.size), by_members, elsewhere)
 }
 
 impl Daemon {
@@ -165,8 +166,10 @@ impl Daemon {
     pub(crate) fn find_disks(&mut self, now: f64) {
         let (mut refused, mut is_here) = (self.config.nowhere(), BTreeMap::<String, PathBuf>::new());
         for (path, found) in self.finder.look(&self.config, &self.options.states) {
-            let (present, pass) = match found {
-                Found::There(present, pass) if present.size.0 > 0 => (*present, pass.map(|pass| *pass)),
+            let (present, pass, elsewhere) = match found {
+                Found::There(present, pass, elsewhere) if present.size.0 > 0 => {
+                    (*present, pass.map(|pass| *pass), elsewhere)
+                }
                 Found::There(..) => continue,
                 Found::Wrong(why) => {
                     refused.push(why);
@@ -195,7 +198,7 @@ impl Daemon {
             known.seen_unix_s = now;
             known.device = present.path.display().to_string();
             let disk = self.disks.entry(present.identity.clone()).or_insert_with(|| Disk::new(present.clone()));
-            (disk.present, disk.pass) = (present, pass);
+            (disk.present, disk.pass, disk.elsewhere) = (present, pass, elsewhere);
         }
         refused.iter().filter(|why| !self.refused.contains(why)).for_each(|why| say(Level::Warning, why));
         self.refused = refused;

@@ -78,7 +78,9 @@ pub fn paths(config: &Config) -> Vec<PathBuf> {
 pub fn twin(present: &Present, first: &Path) -> String {
     let Present { path, identity, .. } = present;
     let (path, first) = (path.display(), first.display());
-    format!("{path}: cannot be told from {first}: both say that they are {identity}; it is not looked after")
+    format!(
+        "{path}: cannot be told from {first}: both say that they are {identity}, as two ways to one disk do; only the first is looked after"
+    )
 }
 
 /// What is at a path.

@@ -12,7 +12,7 @@ use super::bar::Bar;
 use crate::exit::UsageError;
 
 /// All that are found on the device.
-const AUTO: &str = "auto";
+pub const AUTO: &str = "auto";
 const NONE: &str = "none";
 /// The one way to verify that brings the data here.
 const READ: &str = "read";
@@ -43,7 +43,7 @@ pub fn find(device: &Device, name: &str, verifier: Option<&str>) -> Result<Found
         )));
     }
     let found = content::find(device, Some(name).filter(|name| *name != AUTO));
-    if named && found.is_empty() {
+    if named && !found.can_be_asked() {
         let why =
             found.passed.first().map_or(String::new(), |(part, owner, why)| format!(": {owner} on {part}: {why}"));
         return Err(UsageError(format!("{device_name}: no {name} on it can be asked{why}")));
@@ -135,6 +135,9 @@ pub struct Content {
     /// Why not, the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unasked: Option<String>,
+    /// Bytes that were read while their file system was not mounted: they were not compared. That is an error where it was mounted at another
+    /// time of this pass, or in the one before.
+    unmounted_bytes: u64,
     /// How much was not compared though it should have been, and why.
     #[serde(skip)]
     silent: Option<(Bytes, String)>,
@@ -143,8 +146,17 @@ pub struct Content {
 impl Content {
     /// Of a pass that has verified so much.
     pub fn new(so_far: &ContentSoFar, verified: Bytes) -> Self {
-        let ContentSoFar { owners, judged_bytes, free_bytes, skipped_bytes, transient, unasked, unasked_bytes, .. } =
-            so_far.clone();
+        let ContentSoFar {
+            owners,
+            judged_bytes,
+            free_bytes,
+            skipped_bytes,
+            transient,
+            unasked,
+            unasked_bytes,
+            unmounted_bytes,
+            ..
+        } = so_far.clone();
         let known = judged_bytes.saturating_add(free_bytes).saturating_add(skipped_bytes);
         let unjudged_bytes = verified.0.saturating_sub(known);
         let silent = so_far.silent().map(|(bytes, why)| (bytes, why.to_string()));
@@ -157,6 +169,7 @@ impl Content {
             transient,
             unasked_bytes,
             unasked,
+            unmounted_bytes,
             silent,
         }
     }
@@ -194,6 +207,9 @@ impl Content {
         if let Some(why) = &self.unasked {
             let bytes = Bytes(self.unasked_bytes);
             lines.push(format!("of this, {bytes} were read while {owners} could not be asked: {}", one_line(why)));
+        }
+        if self.unmounted_bytes > 0 {
+            lines.push(format!("of this, {} were read while {owners} was not mounted", Bytes(self.unmounted_bytes)));
         }
         if self.skipped_bytes > 0 {
             lines.push(format!("not read, as nothing uses it: {skipped}"));

@@ -66,12 +66,10 @@ impl Job {
         let device = open_device(path)?;
         self.check_sizes(&device)?;
         Ok(match content::array(&device, &self.content, self.verifier.as_deref())? {
-            Ok(Some(array)) => device.by_members(array.size),
+            Ok(Some(array)) => device.by_members(array.size, array.members.iter().map(|member| &member.device)),
             Ok(None) => device,
-            Err(why) => {
-                say!("idlewise: {}: its members are not compared: {why}", device.path.display());
-                device
-            }
+            // That is said when it begins.
+            Err(_) => device,
         })
     }
 
@@ -87,13 +85,16 @@ impl Job {
         let order = self.order.make(surface, checkpoint.place());
         let mut order = order.map_err(|problem| UsageError(format!("{}: {problem}", device.path.display())))?;
         let way = self.way(device)?;
-        let _claims = way.claims(&self.states)?;
+        let _claims = way.claims(device, &self.states)?;
         let monitor = way.monitor(device, self.monitor)?;
         // The members are open for as long as they are read.
         let Way { verifier, found, array: _array } = way;
         let mut scrubber = Scrubber::new(device, verifier, monitor, &self.stop);
         content::say(device, &found, bar);
         let not_asked = NotAsked::of(device, &found);
+        if found.nobody_compares() && self.content == content::AUTO {
+            checkpoint.nobody_compares();
+        }
         if !found.is_empty() {
             scrubber.judge_by(found, self.skip_free, &mut checkpoint).context("a thread to compare checksums")?;
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use idlewise_linux::content::{Array, Found};
+use idlewise_linux::content::{Array, Found, Md};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{Members, Verifier};
 use idlewise_linux::monitor::{Joined, Monitor};
-use idlewise_linux::scrub::{CheckpointError, Claim, StateFolder};
+use idlewise_linux::scrub::{Claim, StateFolder};
 
 use super::content;
 use super::job::Job;
@@ -38,11 +38,13 @@ impl Way {
         Ok(Box::new(Joined::new(disks.into_values().collect())))
     }
 
-    /// Claims to the members' disks.
-    pub fn claims(&self, states: &StateFolder) -> Result<Vec<Claim>, CheckpointError> {
+    /// Claims to the members' disks, and to the other ways to a disk.
+    pub fn claims(&self, device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
         let members = self.array.iter().flat_map(|array| &array.members);
-        let disks: BTreeMap<_, _> = members.map(|member| (member.device.disk_numbers(), &member.device)).collect();
-        disks.into_values().map(|device| Claim::of(device, states)).collect()
+        let mut disks: BTreeMap<_, _> = members.map(|member| (member.device.disk_numbers(), &member.device)).collect();
+        let ways = device.other_ways()?;
+        disks.extend(ways.iter().map(|way| (way.disk_numbers(), way)));
+        disks.into_values().map(|device| Ok(Claim::of(device, states)?)).collect()
     }
 }
 
@@ -65,8 +67,13 @@ impl Job {
             let found = Found::of_array(array.clone(), device.block);
             return Ok(Way { verifier: Box::new(verifier), found, array: Some(array) });
         }
-        let found = content::find(device, &self.content, verifier)?;
-        if self.skip_free && found.is_empty() {
+        let mut found = content::find(device, &self.content, verifier)?;
+        if let Err(why) = content::array(device, &self.content, verifier)? {
+            // Whoever has compared them before misses it.
+            let is_missed = self.states.pass_by_members(device).is_some();
+            found = found.and_not_asked(device, Md::NAME, why, is_missed);
+        }
+        if self.skip_free && !found.can_be_asked() {
             let name = device.path.display();
             return Err(UsageError(format!(
                 "{name}: --skip-free needs a mounted btrfs, ext4 or XFS on it, to tell what is free"

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
+use super::silent::Silent;
 use super::{Array, Content, Gate, Judged, Md, OWNERS, Unasked};
 use crate::apart::{self, Calls};
 use crate::device::{Device, numbers};
@@ -76,6 +77,8 @@ struct Owned {
     content: Box<dyn Content>,
     /// All owners were asked, and it is this one's, that keeps no checksums.
     keeps_none: bool,
+    /// It is known, and never asked.
+    is_silent: bool,
 }
 
 /// Finds the owners of a device, or only those of this name.
@@ -98,8 +101,9 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
             }
             match opened {
                 Ok(Some(content)) => {
+                    found.passed.extend(content.absent().map(|why| (part.name.clone(), owner.name, why.into())));
                     let keeps_none = name.is_none() && found.passed.len() == passed && !content.judges();
-                    found.parts.push(Owned { range, owner: owner.name, content, keeps_none });
+                    found.parts.push(Owned { range, owner: owner.name, content, keeps_none, is_silent: false });
                     break;
                 }
                 Ok(None) => {}
@@ -115,24 +119,57 @@ impl Found {
     pub fn of_array(array: Arc<Array>, block: u32) -> Self {
         let range = 0..array.size.0;
         let content = Box::new(Md::new(array, block));
-        Self { parts: vec![Owned { range, owner: Md::NAME, content, keeps_none: false }], ..Self::default() }
+        Self {
+            parts: vec![Owned { range, owner: Md::NAME, content, keeps_none: false, is_silent: false }],
+            ..Self::default()
+        }
+    }
+
+    /// With an owner of the whole device that cannot be asked; all that is read counts as not compared by it if it is missed.
+    #[must_use]
+    pub fn and_not_asked(mut self, device: &Device, owner: &'static str, why: String, is_missed: bool) -> Self {
+        self.passed.push((device.name(), owner, why.clone()));
+        if is_missed {
+            let content = Box::new(Silent(why));
+            self.parts.push(Owned { range: 0..device.size.0, owner, content, keeps_none: false, is_silent: true });
+        }
+        self
     }
 
     /// One owner of so many bytes.
     #[cfg(test)]
     pub fn of_one(content: Box<dyn Content>, length: u64, gate: Gate) -> Self {
-        let part = Owned { range: 0..length, owner: "one", content, keeps_none: false };
+        let part = Owned { range: 0..length, owner: "one", content, keeps_none: false, is_silent: false };
         Self { parts: vec![part], gate, ..Self::default() }
     }
 
-    /// Whether there is none that can be asked.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
+    /// Whether any can be asked now.
+    pub fn can_be_asked(&self) -> bool {
+        self.parts.iter().any(|part| !part.is_silent && part.content.absent().is_none())
+    }
+
+    /// Whether it is sure that nobody keeps checksums of any of it.
+    pub fn nobody_compares(&self) -> bool {
+        self.passed.is_empty() && !self.judges()
+    }
+
     /// The names of those that are asked, each once.
     pub fn names(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.parts.iter().map(|part| part.owner).collect();
+        self.names_of(|part| !part.is_silent && part.content.absent().is_none())
+    }
+
+    /// The same with those that cannot be asked yet, or never.
+    pub(crate) fn known_names(&self) -> Vec<&'static str> {
+        self.names_of(|_| true)
+    }
+
+    fn names_of(&self, which: impl Fn(&&Owned) -> bool) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.parts.iter().filter(which).map(|part| part.owner).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -145,7 +182,8 @@ impl Found {
 
     /// Where what is read is judged.
     pub(crate) fn judged(&self) -> Vec<Range<u64>> {
-        self.parts.iter().filter(|part| part.content.judges()).map(|part| part.range.clone()).collect()
+        let judging = |part: &&Owned| part.content.judges() && !part.is_silent;
+        self.parts.iter().filter(judging).map(|part| part.range.clone()).collect()
     }
 
     /// Stretches of which it is sure that nobody keeps checksums: what was wrong there, another owner had said.
@@ -157,7 +195,8 @@ impl Found {
 
     /// The names of those that judge, and how much of the device is theirs.
     pub fn judging(&self) -> (Vec<&'static str>, Bytes) {
-        let judging = || self.parts.iter().filter(|part| part.content.judges());
+        let asks = |part: &&Owned| part.content.judges() && !part.is_silent && part.content.absent().is_none();
+        let judging = || self.parts.iter().filter(asks);
         let mut names: Vec<_> = judging().map(|part| part.owner).collect();
         names.dedup();
         (names, Bytes(judging().map(|part| part.range.end - part.range.start).sum()))
@@ -194,23 +233,27 @@ impl Found {
 }
 
 impl Found {
-    /// Judges what begins in a stretch; `read` is what was read from its first byte on.
-    ///
-    /// # Errors
-    /// Why an owner cannot be asked.
-    pub(crate) fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked> {
+    /// Judges what begins in a stretch; `read` is what was read from its first byte on. Where an owner cannot be asked, the others are.
+    pub(crate) fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Judged {
         let mut all = Judged::default();
         for (within, part) in self.within(extent) {
             let from = (within.offset.0 - extent.offset.0) as usize;
-            let judged = part
-                .content
-                .judge(within, &read.iter().map(|read| &read[from.min(read.len())..]).collect::<Vec<_>>())?;
+            let read = read.iter().map(|read| &read[from.min(read.len())..]).collect::<Vec<_>>();
+            let judged = part.content.judge(within, &read).unwrap_or_else(|Unasked(why)| Judged {
+                unasked: Some((within.length.0, why)),
+                open: vec![within],
+                ..Judged::default()
+            });
+            if let Some((bytes, why)) = judged.unasked {
+                all.unasked.get_or_insert((0, why)).0 += bytes;
+            }
+            all.unmounted += judged.unmounted;
             all.judged += judged.judged;
             all.free += judged.free;
             all.suspects.extend(judged.suspects);
             all.open.extend(judged.open);
         }
-        Ok(all)
+        all
     }
 
     /// Whether any of a stretch has an owner that is asked.

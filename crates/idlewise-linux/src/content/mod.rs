@@ -13,6 +13,7 @@ mod found;
 mod gate;
 mod md;
 mod mounts;
+mod silent;
 
 use idlewise::order::Extent;
 use idlewise::registry::{Named, Registry};
@@ -41,6 +42,10 @@ pub trait Content: Send {
     /// Whether it judges what is read. Else it only tells what is free and what lies where.
     fn judges(&self) -> bool {
         true
+    }
+    /// Why it cannot be asked yet, if it cannot: it says itself when it can.
+    fn absent(&self) -> Option<&'static str> {
+        None
     }
     /// What of a stretch nothing uses, in order; nothing where that is not known.
     ///
@@ -72,6 +77,10 @@ pub struct Judged {
     pub judged: u64,
     /// Bytes that nothing uses.
     pub free: u64,
+    /// Bytes whose owner could not be asked, and why.
+    pub unasked: Option<(u64, String)>,
+    /// Bytes whose file system is not mounted.
+    pub unmounted: u64,
     /// Where they differed.
     pub suspects: Vec<Suspect>,
     /// Of what was asked, where not all that is to be compared was read: nothing was said of it.

@@ -17,6 +17,9 @@ pub struct Marks {
     pub boot_id: String,
     /// Which disk it was, of those that have been there since then.
     pub diskseq: Option<u64>,
+    /// The same of the members of an array that is scrubbed by them, with their identities; version 8 did not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<(String, Option<u64>)>,
 }
 
 /// How certain it is that no other disk has the same identity.
@@ -33,7 +36,16 @@ pub enum Named {
 impl Marks {
     pub(super) fn of(place: &Place, diskseq: Option<u64>) -> Self {
         let partition_uuid = place.partition_uuid();
-        Self { start_bytes: place.start().0, partition_uuid, boot_id: boot_id(), diskseq }
+        Self { start_bytes: place.start().0, partition_uuid, boot_id: boot_id(), diskseq, members: Vec::new() }
+    }
+
+    /// Whether a member of the array was another disk `before`: what was read of that says nothing of this one.
+    pub fn has_other_members_than(&self, before: &Self) -> bool {
+        let since_then = self.boot_id == before.boot_id;
+        let is_other = |(now, then): (&(String, Option<u64>), &(String, Option<u64>))| {
+            now.0 != then.0 || since_then && now.1 != then.1
+        };
+        self.members.len() != before.members.len() || self.members.iter().zip(&before.members).any(is_other)
     }
 
     /// Why a device with these marks is not the one with those `before`, or may not be, as it is named so.
@@ -124,9 +136,11 @@ impl Place {
         })
     }
 
-    fn says(&self) -> Option<(&'static str, String)> {
+    pub(super) fn says(&self) -> Option<(&'static str, String)> {
         NAMES.iter().find_map(|(kind, file)| match *kind {
             "loop" => Some((*kind, self.backing_file()?)),
+            // The kernel knows none of arrays whose metadata it does not keep itself, as those of a BIOS.
+            "md" => Some((*kind, self.attribute(file).filter(|uuid| uuid.contains(|c| c != '0' && c != '-'))?)),
             _ => Some((*kind, self.attribute(file)?)),
         })
     }
@@ -186,6 +200,8 @@ mod tests {
             ("devices/pci0/usb2/2-1/block/sda", "wwid", "t10.ASMT", "wwn-t10.ASMT", ForNow),
             ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.5000c5", "wwn-naa.5000c5", Alone),
             ("devices/virtual/block/loop0", "loop/backing_file", "/a.img", "loop-/a.img", ForNow),
+            ("devices/virtual/block/md0", "md/uuid", "1e-0", "md-1e-0", Alone),
+            ("devices/virtual/block/md0", "md/uuid", "00000000-0000-0000-0000-000000000000", "name-md0", ForNow),
             ("devices/virtual/block/dm-0", "dm/uuid", "LVM-x", "dm-LVM-x", Alone),
             ("devices/virtual/block/dm-0", "dm/uuid", "part2-mpath-36", "dm-part2-mpath-36", Alone),
             ("devices/virtual/block/dm-0", "dm/uuid", "CRYPT-LUKS2-5-x", "dm-CRYPT-LUKS2-5-x", Alone),

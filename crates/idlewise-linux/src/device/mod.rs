@@ -7,6 +7,7 @@ pub(crate) mod mapper;
 mod member;
 mod node;
 pub(crate) mod occupied;
+mod paths;
 mod power;
 pub(crate) mod read_cache;
 mod sg;
@@ -232,11 +233,13 @@ impl Device {
     /// Behind the identity of an array that is scrubbed by its members.
     pub const BY_MEMBERS: &str = "-by-members";
 
-    /// An array, of which so much of each member is scrubbed: its places are those of the members.
+    /// An array, of which so much of each of these members is scrubbed: its places are those of the members.
     #[must_use]
-    pub fn by_members(self, size: Bytes) -> Self {
+    pub fn by_members<'a>(self, size: Bytes, members: impl Iterator<Item = &'a Self>) -> Self {
         let identity = self.identity.clone() + Self::BY_MEMBERS;
-        Self { identity, size, by_members: true, ..self }
+        let members = members.map(|member| (member.identity.clone(), member.marks.diskseq)).collect();
+        let marks = Marks { members, ..self.marks.clone() };
+        Self { identity, size, marks, by_members: true, ..self }
     }
 
     /// The identity of the device itself, also of an array that is scrubbed by its members.

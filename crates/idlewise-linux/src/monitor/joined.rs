@@ -46,6 +46,8 @@ impl Monitor for Joined {
     fn own(&mut self, own: Own) {
         for (monitor, begins) in &mut self.disks {
             monitor.own(match &own {
+                // By this way to a disk nothing is read.
+                Own::Read(_) if begins.is_empty() => Own::Nothing,
                 Own::Read(range) => {
                     // Of several places of one disk the others are known as reads of this process; counted are all.
                     let (first, count) = (range.start + begins.first().unwrap_or(&0), begins.len() as u64);

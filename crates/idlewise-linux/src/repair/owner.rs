@@ -102,7 +102,13 @@ fn wrong(device: &Device, found: &mut Found, run: &BadBlocks) -> Result<Vec<bool
             continue;
         };
         let extent = Extent { offset: Bytes(at), length: Bytes(unit.min(rest)) };
-        let judged = found.judge(extent, &[&bytes]).map_err(|why| why.to_string())?;
+        let judged = found.judge(extent, &[&bytes]);
+        if let Some((_, why)) = judged.unasked {
+            return Err(why);
+        }
+        if judged.unmounted > 0 {
+            return Err("it is not mounted".into());
+        }
         let suspects = judged.suspects.iter().map(|suspect| &suspect.extent);
         suspects.chain(&judged.open).for_each(|extent| mark(extent.offset.0, extent.end().0));
     }

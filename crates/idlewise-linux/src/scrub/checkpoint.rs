@@ -163,13 +163,19 @@ impl Checkpoint {
     }
 
     /// What the owners of the data have said in this pass.
-    pub(super) fn content(&self) -> Option<&ContentSoFar> {
+    pub fn content(&self) -> Option<&ContentSoFar> {
         self.pass.content.as_ref()
     }
 
     /// Keeps that, from the next save on.
     pub(super) fn keep_content(&mut self, content: &ContentSoFar) {
         self.pass.content = Some(content.clone());
+    }
+
+    /// Nobody keeps checksums of what is on the device now: nothing of it is missed.
+    pub fn nobody_compares(&mut self) {
+        self.pass.not_compared_before = None;
+        self.pass.content = None;
     }
 
     /// The owners have judged what lies there in this pass: what was wrong before is so no more, or was found anew.
@@ -265,7 +271,10 @@ impl Checkpoint {
         if state == State::Complete {
             // What nobody has compared again may still be wrong.
             self.pass.errors_before.retain(BadBlocks::is_wrong);
-            self.pass.not_compared_before = None;
+            // Only who was asked says that it is otherwise now.
+            if self.pass.content.as_ref().is_some_and(|content| content.judged_bytes > 0) {
+                self.pass.not_compared_before = None;
+            }
             self.pass.completed_unix_s = Some(self.pass.saved_unix_s);
         }
     }

@@ -106,13 +106,19 @@ impl StateFolder {
     /// [`CheckpointError`] if it is damaged or of another device.
     pub fn pass(&self, device: &Device) -> Result<Option<Pass>, CheckpointError> {
         let subject = Subject::unread(device, Order::SEQUENTIAL);
-        let pass = self.pass_of(device, &subject)?;
+        let pass = self.pass_of(&subject)?;
         pass.map(|pass| subject.check_size(&pass, &self.file(&device.identity)).map(|()| pass)).transpose()
     }
 
+    /// The pass over the members of an array, if there is one that can be read; whatever members it has now.
+    pub fn pass_by_members(&self, array: &Device) -> Option<Pass> {
+        let identity = array.identity.clone() + Device::BY_MEMBERS;
+        self.pass_of(&Subject { identity: &identity, ..Subject::unread(array, Order::SEQUENTIAL) }).ok().flatten()
+    }
+
     /// The same, whatever size the device has now.
-    fn pass_of(&self, device: &Device, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
-        let path = self.file(&device.identity);
+    fn pass_of(&self, subject: &Subject) -> Result<Option<Pass>, CheckpointError> {
+        let path = self.file(subject.identity);
         let io_error = |path: &Path, error| CheckpointError::Io { path: path.display().to_string(), error };
         let folder = Folder::own_if_there(&self.0).map_err(|error| io_error(&self.0, error))?;
         let pass = match folder.map(|folder| folder.read(path.file_name().unwrap_or_default())) {
@@ -132,7 +138,7 @@ impl StateFolder {
     /// [`CheckpointError`] if it could not, as the checkpoint is damaged or of another order.
     pub fn unfinished(&self, device: &Device, order: Order) -> Result<Option<Pass>, CheckpointError> {
         let subject = Subject::unread(device, order);
-        let pass = match self.pass_of(device, &subject) {
+        let pass = match self.pass_of(&subject) {
             Err(CheckpointError::OtherDisk { .. }) => return Ok(None),
             pass => pass?.filter(|pass| !pass.over()),
         };
@@ -236,7 +242,7 @@ mod tests {
     use idlewise::Bytes;
     use idlewise::order::Place;
 
-    use super::super::{BadBlocks, Left, Progress};
+    use super::super::{BadBlocks, ContentSoFar, Left, Progress};
     use super::*;
     use crate::device::{Marks, Named};
     use idlewise::policy::{Account, Terms};
@@ -460,6 +466,7 @@ mod tests {
             partition_uuid: uuid.map(Into::into),
             boot_id: boot.into(),
             diskseq,
+            members: Vec::new(),
         };
         let here = marks(4096, Some("u"), "b", Some(27));
         use Named::{Alone, ByChoice, ForNow};
@@ -492,6 +499,68 @@ mod tests {
             assert_eq!(known, if expected { &["io"] } else { doubtful }, "{named:?} {now:?}");
             assert!(expected || matches!(checkpoint.begun(), Begun::AnewBecause(_)));
         }
+    }
+
+    /// What was read of a member that is another disk by now says nothing of that one.
+    #[test]
+    fn an_array_with_another_member_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let marks = |boot_id: &str, members: &[(&str, u64)]| Marks {
+            boot_id: boot_id.into(),
+            members: members.iter().map(|&(name, diskseq)| (name.into(), Some(diskseq))).collect(),
+            ..Marks::default()
+        };
+        let before = marks("b", &[("wwn-1", 1), ("wwn-2", 2)]);
+        for (now, resumed) in [
+            (before.clone(), true),
+            (marks("c", &[("wwn-1", 7), ("wwn-2", 8)]), true),
+            (marks("b", &[("wwn-1", 1), ("wwn-2", 3)]), false),
+            (marks("c", &[("wwn-1", 1), ("wwn-3", 2)]), false),
+            (marks("c", &[("wwn-1", 1)]), false),
+        ] {
+            let bad = BadBlocks { lba: 7, blocks: 2, kind: "differs".into() };
+            let mut checkpoint = open(folder.path(), &Subject { marks: &before, ..subject() }, true).unwrap();
+            let (place, left, state) = (Place::after(8192), Left::default(), State::Interrupted);
+            checkpoint.save(&place, &left, &[bad], state, &Progress::default()).unwrap();
+            drop(checkpoint);
+            let checkpoint = open(folder.path(), &Subject { marks: &now, ..subject() }, false).unwrap();
+            assert_eq!(checkpoint.verified() > Bytes(0), resumed, "{now:?}");
+            assert_eq!(matches!(checkpoint.begun(), Begun::AnewBecause(_)), !resumed, "{now:?}");
+            assert_eq!(checkpoint.pass.known_errors().len(), 1, "{now:?}");
+        }
+    }
+
+    /// That a pass could not compare is known until one has, or nobody keeps checksums any more.
+    #[test]
+    fn what_nobody_could_compare_is_missed_until_somebody_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let content = |judged_bytes, unasked_bytes, unmounted_bytes| ContentSoFar {
+            owners: vec!["btrfs".into()],
+            judged_bytes,
+            unasked_bytes,
+            unmounted_bytes,
+            ..ContentSoFar::default()
+        };
+        let pass = |content: Option<ContentSoFar>| {
+            let mut checkpoint = open(folder.path(), &subject(), false).unwrap();
+            if let Some(content) = content {
+                let expected = checkpoint.content().is_some_and(|before| before.expected);
+                checkpoint.keep_content(&ContentSoFar { expected, ..content });
+            }
+            let (place, left) = (Place::after(1 << 20), Left::default());
+            checkpoint.save(&place, &left, &[], State::Complete, &Progress::default()).unwrap();
+            let pass = Pass::parse(&fs::read(checkpoint.home.path()).unwrap()).unwrap();
+            pass.not_compared().map(|(bytes, _)| bytes.0)
+        };
+        // Of what was never mounted nothing is missed.
+        assert_eq!(pass(Some(content(0, 0, 9))), None);
+        assert_eq!(pass(Some(content(0, 5, 0))), Some(5));
+        assert_eq!([pass(None), pass(Some(content(0, 0, 9)))], [Some(5), Some(9)]);
+        assert_eq!(pass(Some(content(9, 0, 0))), None);
+        assert_eq!([pass(Some(content(3, 0, 6))), pass(Some(content(0, 0, 9)))], [Some(6), Some(9)]);
+        let mut checkpoint = open(folder.path(), &subject(), false).unwrap();
+        checkpoint.nobody_compares();
+        drop(checkpoint);
     }
 
     /// A checkpoint written by version 0.1 must stay readable.

@@ -59,7 +59,7 @@ enum Task {
 }
 
 enum Answer {
-    Judged(Look, Vec<Buffer>, Result<Judged, Unasked>),
+    Judged(Look, Vec<Buffer>, Judged),
     Owners(Result<Vec<String>, Unasked>),
     Free(Result<Vec<Extent>, Unasked>),
 }
@@ -91,7 +91,15 @@ impl Judging {
         let (tasks, todo) = channel::<Task>();
         let (done, answers) = channel();
         let earlier = so_far.cloned().unwrap_or_default();
-        let so_far = ContentSoFar { owners: found.names().into_iter().map(String::from).collect(), ..earlier };
+        let mut owners = earlier.owners.clone();
+        owners.extend(
+            found
+                .known_names()
+                .into_iter()
+                .filter(|name| !earlier.owners.iter().any(|known| known == name))
+                .map(String::from),
+        );
+        let so_far = ContentSoFar { owners, ..earlier };
         let (edges, judged_by, judges, gate) = (found.edges(), found.judged(), found.judges(), found.gate.clone());
         let work = move || {
             let mut found = found;
@@ -267,19 +275,17 @@ impl Judging {
         None
     }
 
-    fn judged(&mut self, Look { extent, again, .. }: Look, result: Result<Judged, Unasked>) -> Verdict {
+    fn judged(&mut self, Look { extent, again, .. }: Look, judged: Judged) -> Verdict {
         let mut verdict = Verdict::default();
         let later = self.suspects.split_off(&extent.end().0);
         let mut earlier = self.suspects.split_off(&extent.offset.0);
         self.suspects.extend(later);
-        let judged = match result {
-            Ok(judged) => judged,
-            Err(Unasked(why)) => {
-                self.so_far.unasked_bytes += if again { 0 } else { extent.length.0 };
-                self.so_far.unasked.get_or_insert(why);
-                return verdict;
-            }
-        };
+        // Of what could not be asked about nobody knows whether it still differs.
+        earlier.retain(|&place, _| !judged.open.iter().any(|open| open.offset.0 <= place && place < open.end().0));
+        if let Some((bytes, why)) = judged.unasked {
+            self.so_far.unasked_bytes += if again { 0 } else { bytes };
+            self.so_far.unasked.get_or_insert(why);
+        }
         let mut settled = judged.judged;
         let differ: Vec<Extent> = judged.suspects.iter().map(|suspect| suspect.extent).collect();
         for suspect in judged.suspects {
@@ -303,6 +309,7 @@ impl Judging {
         if !again {
             self.so_far.judged_bytes += settled;
             self.so_far.free_bytes += judged.free;
+            self.so_far.unmounted_bytes += judged.unmounted;
         }
         let is_open = |place: &&Extent| {
             verdict.again.iter().any(|again| again.end() > place.offset && again.offset < place.end())
@@ -335,6 +342,10 @@ mod tests {
         Extent { offset: Bytes(sector * SECTOR), length: Bytes(sectors * SECTOR) }
     }
 
+    fn not_asked(extent: Extent) -> Judged {
+        Judged { unasked: Some((extent.length.0, "gone".into())), open: vec![extent], ..Judged::default() }
+    }
+
     fn judging() -> Judging {
         let judging = Judging::new(Found::default(), false, None).unwrap();
         Judging { judged_by: std::iter::once(0..100 * SECTOR).collect(), ..judging }
@@ -345,7 +356,7 @@ mod tests {
         let suspect = |&(sector, expected): &(u64, u64)| Suspect { extent: at(sector, 1), kind: CHECKSUM, expected };
         let suspects = differs.iter().map(suspect).collect();
         let judged = Judged { judged: extent.length.0, suspects, ..Judged::default() };
-        judging.judged(Look { extent, read: extent.length.0, again: false }, Ok(judged))
+        judging.judged(Look { extent, read: extent.length.0, again: false }, judged)
     }
 
     #[test]
@@ -421,8 +432,8 @@ mod tests {
         look(&mut judging, at(0, 16), &[]);
         let judged = Judged { judged: 16 * SECTOR, open: vec![at(2, 1)], ..Judged::default() };
         let again = Look { extent: at(0, 16), read: 16 * SECTOR, again: true };
-        assert_eq!(judging.judged(again, Ok(judged)).compared, [at(0, 2), at(3, 13)]);
-        assert_eq!(judging.judged(again, Err(Unasked("gone".into()))), Verdict::default());
+        assert_eq!(judging.judged(again, judged).compared, [at(0, 2), at(3, 13)]);
+        assert_eq!(judging.judged(again, not_asked(again.extent)), Verdict::default());
         let ContentSoFar { judged_bytes, unasked_bytes, .. } = judging.so_far();
         assert_eq!((*judged_bytes, *unasked_bytes), (16 * SECTOR, 0));
     }
@@ -432,7 +443,7 @@ mod tests {
         let mut judging = judging();
         look(&mut judging, at(0, 16), &[(3, 1)]);
         let asked = Look { extent: at(3, 1), read: SECTOR, again: false };
-        assert_eq!(judging.judged(asked, Err(Unasked("gone".into()))), Verdict::default());
+        assert_eq!(judging.judged(asked, not_asked(asked.extent)), Verdict::default());
         assert_eq!((judging.so_far().unasked.as_deref(), judging.suspects.len()), (Some("gone"), 0));
         look(&mut judging, at(16, 16), &[]);
         assert_eq!((judging.so_far().unasked.as_deref(), judging.so_far().unasked_bytes), (Some("gone"), SECTOR));

@@ -164,7 +164,7 @@ impl From<Pass1> for Pass {
 
 impl Pass {
     /// Version of the layout.
-    pub(super) const VERSION: u32 = 8;
+    pub(super) const VERSION: u32 = 9;
 
     /// Bytes of the device that are settled.
     pub fn verified(&self) -> Bytes {
@@ -208,6 +208,14 @@ impl Pass {
         own.or_else(|| self.not_compared_before.as_ref().map(|(bytes, why)| (Bytes(*bytes), why.as_str())))
     }
 
+    /// What the next pass knows of the owners: where they were asked, it is missed if they cannot be.
+    pub(super) fn content_to_expect(&self) -> Option<ContentSoFar> {
+        self.content
+            .as_ref()
+            .filter(|content| content.is_expected())
+            .map(|_| ContentSoFar { expected: true, ..ContentSoFar::default() })
+    }
+
     /// Runs in order, and of others what lies beside them.
     fn first_of(first: &[BadBlocks], others: &[BadBlocks]) -> Vec<BadBlocks> {
         let mut known = first.to_vec();
@@ -244,7 +252,7 @@ impl Pass {
         let Version { version } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let pass: Self = match version {
             Some(1) => serde_json::from_slice::<Pass1>(text).map(Self::from),
-            Some(2..=8) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
+            Some(2..=9) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
             Some(other) => return Err(format!("version {other}, newer than {}", Self::VERSION)),
             None => return Err("without a version".into()),
         }
@@ -283,7 +291,7 @@ mod tests {
     use super::super::{Progress, faults};
     use super::*;
 
-    const VALID: &str = r#"{"version":8,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
+    const VALID: &str = r#"{"version":9,"identity":"wwn-1","device":"/dev/sda","member_of":{"md":"md0"},"device_bytes":1048576,"block_bytes":512,
         "marks":{"start_bytes":0,"partition_uuid":null,"boot_id":"b","diskseq":7},
         "left":{"narrowing":[[4096,8192]],"skipped":[[16384,20480]]},
         "order":{"name":"staggered","regions":7,"visit_bytes":"64KiB"},
@@ -316,8 +324,8 @@ mod tests {
             [line.verified().0 as f64 / 1_048_576.0; 2]
         );
         assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
-        let error = Pass::parse(VALID.replace("\"version\":8", "\"version\":9").as_bytes()).unwrap_err();
-        assert!(error.contains("version 9, newer than 8"), "{error}");
+        let error = Pass::parse(VALID.replace("\"version\":9", "\"version\":10").as_bytes()).unwrap_err();
+        assert!(error.contains("version 10, newer than 9"), "{error}");
     }
 
     /// A wrong block that could not be read in this pass, or only at its end, was not compared: the next pass knows of it, whatever that one finds.
@@ -352,7 +360,7 @@ mod tests {
     fn version_3_stays_readable() {
         let run = r#""run":{"doing":"idle-wait","elapsed_s":1.5,"verified_bytes":1,"retries":0,"foreground_requests":2,
             "mean_slowdown_s":0.1,"max_slowdown_s":0.2,"request_size_bytes":4096,"idle_wait_s":0.5}"#;
-        let old = VALID.replace("\"version\":8", "\"version\":3").replace("\"run\":null", run);
+        let old = VALID.replace("\"version\":9", "\"version\":3").replace("\"run\":null", run);
         let pass = Pass::parse(old.as_bytes()).unwrap();
         assert_eq!(pass.run.as_ref().map(|run| (run.account, run.overdrawn_s)), Some((None, 0.0)));
         let mut progress = Progress { paused: Nanos::from_secs(3), ..Progress::default() };

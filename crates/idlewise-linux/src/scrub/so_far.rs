@@ -73,17 +73,36 @@ pub struct ContentSoFar {
     /// Why not, the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unasked: Option<String>,
+    /// Bytes that were read while their file system was not mounted; version 8 did not say.
+    #[serde(default)]
+    pub unmounted_bytes: u64,
+    /// Whether a pass before could ask an owner, or should have been able to.
+    #[serde(default)]
+    pub expected: bool,
     /// What lies in bad blocks: told in the end, and in no file, as anyone may read those and paths are not for everyone.
     #[serde(skip)]
     pub owned: Vec<Owned>,
 }
 
 impl ContentSoFar {
-    /// How much was not compared as who could tell was silent, if any, and why.
+    /// How much was not compared as who could tell was silent, if any, and why. A file system that is never mounted is not missed: it may be
+    /// what is left of an old one.
     pub fn silent(&self) -> Option<(Bytes, &str)> {
         let judges = self.owners.iter().any(|owner| owner != ALLOCATION);
-        let why = self.unasked.as_deref().unwrap_or_default();
-        (judges && self.unasked_bytes > 0).then_some((Bytes(self.unasked_bytes), why))
+        let missed = if self.is_expected() { self.unmounted_bytes } else { 0 };
+        let bytes = self.unasked_bytes.saturating_add(missed);
+        let why = self.unasked.as_deref().unwrap_or("it was not mounted");
+        (judges && bytes > 0).then_some((Bytes(bytes), why))
+    }
+
+    /// Whether anything was asked, or should have been.
+    pub fn is_told(&self) -> bool {
+        self.judged_bytes > 0 || self.unasked_bytes > 0 || self.unmounted_bytes > 0
+    }
+
+    /// Whether an owner that compares was asked, in this pass or one before.
+    pub fn is_expected(&self) -> bool {
+        self.expected || self.judged_bytes > 0 || self.unasked_bytes > 0
     }
 }
 

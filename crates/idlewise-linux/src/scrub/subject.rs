@@ -97,6 +97,9 @@ impl<'a> Subject<'a> {
 
     /// Why an unfinished pass of this device has to begin anew.
     pub fn has_to_begin_anew(&self, pass: &Pass) -> Option<String> {
+        if pass.marks.as_ref().is_some_and(|before| self.marks.has_other_members_than(before)) {
+            return Some("the members of the array are others than then".into());
+        }
         // What is new lies behind, where only the sequential order is not disturbed by it.
         let disturbed = pass.order == self.order && self.order.name != Name::SEQUENTIAL;
         (disturbed && pass.device_bytes < self.size).then(|| {
@@ -142,7 +145,7 @@ impl<'a> Subject<'a> {
             completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
             run: None,
             learnt: before.and_then(|pass| pass.learnt.clone()),
-            content: None,
+            content: before.and_then(Pass::content_to_expect),
             not_compared_before: before.and_then(Pass::not_compared).map(|(bytes, why)| (bytes.0, why.into())),
             process: None,
         }

@@ -34,6 +34,7 @@ use chunks::{Piece, Stretch, stretches};
 use superblock::{COPIES, LENGTH, Superblock};
 use trees::Allocated;
 
+const UNMOUNTED: &str = "it is not mounted";
 /// After so long the map of chunks is asked for again, and what is free.
 const FRESH: Duration = Duration::from_secs(30);
 /// The same where a place lies in no chunk that is known.
@@ -57,10 +58,12 @@ struct Btrfs {
     begin: u64,
     length: u64,
     superblock: Superblock,
-    /// Under which unique name it is mounted.
-    id: [u8; 16],
-    /// Where the kernel lists the device as one of the file system's.
-    listed: PathBuf,
+    /// How the kernel calls the device.
+    name: String,
+    /// Under which unique name it is mounted, and where the kernel lists the device as one of the file system's; nothing while it is not
+    /// mounted, and when that was last seen.
+    listed: Option<([u8; 16], PathBuf)>,
+    looked: Instant,
     mount: Option<Mount>,
     gate: Gate,
     calls: Calls,
@@ -95,7 +98,10 @@ impl OwnDevice {
     /// # Errors
     /// Why it cannot be asked.
     pub fn of(part: &Part) -> Result<Option<Self>, String> {
-        Ok(Btrfs::of(part)?.map(Self))
+        match Btrfs::of(part)? {
+            Some(found) => found.absent().map_or(Ok(()), |why| Err(why.into())).map(|()| Some(Self(found))),
+            None => Ok(None),
+        }
     }
 
     /// The unique name of the file system, and the number of the device in it.
@@ -135,16 +141,17 @@ impl OwnDevice {
 
 impl Btrfs {
     fn of(part: &Part) -> Result<Option<Self>, String> {
-        let Some(superblock) = superblock_of(part)? else { return Ok(None) };
-        let (id, listed) = listed(Path::new("/sys/fs/btrfs"), &part.name).ok_or("it is not mounted")?;
+        let listed = listed(&part.name);
+        let Some(superblock) = superblock_of(part, listed.is_some())? else { return Ok(None) };
         let disk = part.disk.try_clone().map_err(|error| error.to_string())?;
         let mut found = Btrfs {
             disk,
             begin: part.range.start,
-            listed,
             length: part.range.end - part.range.start,
             superblock,
-            id,
+            name: part.name.clone(),
+            listed,
+            looked: Instant::now(),
             mount: None,
             gate: part.gate.clone(),
             calls: part.calls.clone(),
@@ -161,9 +168,17 @@ impl Btrfs {
     }
 }
 
-/// Under which unique name a device is mounted, and where the kernel lists it. A copy of a file system that is mounted beside it is called
-/// something else than its superblock says (since Linux 6.7).
-fn listed(file_systems: &Path, device: &str) -> Option<([u8; 16], PathBuf)> {
+/// Where the kernel lists mounted file systems.
+const FILE_SYSTEMS: &str = "/sys/fs/btrfs";
+
+/// Under which unique name a device is mounted, and where the kernel lists it.
+fn listed(device: &str) -> Option<([u8; 16], PathBuf)> {
+    listed_in(Path::new(FILE_SYSTEMS), device)
+}
+
+/// The same in this folder. A copy of a file system that is mounted beside it is called something else than its superblock says (since Linux
+/// 6.7).
+fn listed_in(file_systems: &Path, device: &str) -> Option<([u8; 16], PathBuf)> {
     std::fs::read_dir(file_systems).ok()?.flatten().find_map(|entry| {
         let listed = entry.path().join("devices").join(device);
         let digits: String = entry.file_name().to_str()?.chars().filter(|letter| *letter != '-').collect();
@@ -172,12 +187,13 @@ fn listed(file_systems: &Path, device: &str) -> Option<([u8; 16], PathBuf)> {
     })
 }
 
-/// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past; where it cannot
-/// be read, one of them may say that there is a file system.
-fn superblock_of(part: &Part) -> Result<Option<Superblock>, String> {
+/// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past, unless it is
+/// mounted; where it cannot be read, one of them may say that there is a file system.
+fn superblock_of(part: &Part, is_mounted: bool) -> Result<Option<Superblock>, String> {
     let copy = |place: u64| part.read(place, LENGTH).map(|bytes| Superblock::parse(&bytes, place));
     let other = || COPIES[1..].iter().find_map(|place| copy(*place).ok()?.ok().flatten());
     match copy(COPIES[0]) {
+        Ok(Ok(None)) if is_mounted => other().map(Some).ok_or("its superblock is gone".into()),
         Ok(first) => first.or_else(|damaged| other().map(Some).ok_or(damaged)),
         Err(_) => Ok(other()),
     }
@@ -192,10 +208,28 @@ fn why(error: &io::Error) -> String {
 }
 
 impl Btrfs {
+    /// Whether it is mounted, or has been since it was found: looks, but not all the time.
+    fn is_mounted(&mut self) -> bool {
+        if self.listed.is_none() && self.looked.elapsed() > AGAIN {
+            self.looked = Instant::now();
+            let (mut bytes, place) = ([0; LENGTH], COPIES[0]);
+            let read = |found: &[u8; LENGTH]| Superblock::parse(found, place).ok().flatten();
+            // Somebody may have made another one on it meanwhile.
+            if let Some(listed) = listed(&self.name)
+                && self.calls.read_exact_at(&self.disk, &mut bytes, self.begin + place).is_ok()
+                && let Some(superblock) = read(&bytes)
+            {
+                (self.superblock, self.listed) = (superblock, Some(listed));
+            }
+        }
+        self.listed.is_some()
+    }
+
     /// A folder of the mounted file system. It is opened each time, so that it can be unmounted.
     fn mounted(&mut self) -> Result<Mounted, Unasked> {
+        let Some((own, listed)) = self.listed.clone() else { return Err(Unasked(UNMOUNTED.into())) };
         // It may have been replaced by another device, or a copy of it be mounted instead.
-        if !self.listed.exists() {
+        if !listed.exists() {
             return Err(Unasked("it is no longer mounted from this device".into()));
         }
         // Whoever has mounted something else over it is not asked.
@@ -203,7 +237,7 @@ impl Btrfs {
         let is_this = |file: &File| {
             let id = ioctl::file_system(&self.calls, file);
             is_silent.set(id.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
-            id.is_ok_and(|id| id == self.id)
+            id.is_ok_and(|id| id == own)
         };
         let open = |mount: &Mount| mount.open().ok().filter(is_this);
         let (gate, calls) = (self.gate.clone(), self.calls.clone());
@@ -261,6 +295,9 @@ impl Btrfs {
 
 impl Content for Btrfs {
     fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked> {
+        if !self.is_mounted() {
+            return Ok(Judged { unmounted: extent.length.0, open: vec![extent], ..Judged::default() });
+        }
         let (judged, is_mapped) = self.judge_by_map(extent, read)?;
         // Addresses are given again to other chunks: who seems to be wrong, or to lie nowhere, is judged by the map of this moment.
         let lately = self.asked.is_some_and(|asked| asked.elapsed() < AGAIN);
@@ -269,6 +306,10 @@ impl Content for Btrfs {
         }
         self.asked = None;
         self.judge_by_map(extent, read).map(|(judged, _)| judged)
+    }
+
+    fn absent(&self) -> Option<&'static str> {
+        self.listed.is_none().then_some(UNMOUNTED)
     }
 
     fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {

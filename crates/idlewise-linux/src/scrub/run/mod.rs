@@ -393,7 +393,13 @@ impl<'r, 'a> Run<'r, 'a> {
             compared: self.lane.watched.driver.clock().compared(),
             reaction: self.lane.reaction.so_far().filter(|_| !self.lane.watched.monitor.is_coarse()),
             lost_events: self.lane.watched.monitor.lost(),
-            content: self.lane.judging.as_ref().map(|judging| judging.so_far().clone()),
+            content: self
+                .lane
+                .judging
+                .as_ref()
+                .map(|judging| judging.so_far())
+                .or(self.checkpoint.content().filter(|before| before.is_told()))
+                .cloned(),
             unsaved: self.unsaved.clone(),
         }
     }
