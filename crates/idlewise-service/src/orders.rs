@@ -211,7 +211,7 @@ impl Daemon {
         let ends = outlook.and_then(|outlook| outlook.rest).filter(|rest| rest.expected_s.is_finite());
         let goes_on = pass.is_some_and(|pass| !pass.over()) || disk.worker.is_some();
         // Of a disk that may be another one since the machine was started, what was known before.
-        let errors = pass.map_or_else(|| known.bad.clone(), |pass| pass.known_errors());
+        let errors = if pass.is_some() { disk.bad() } else { known.bad.clone() };
         let usual = wish.mean_slowdown.map_or(disk.present.usual_mean_s, |mean| mean.as_secs_f64());
         Seen {
             device: disk.present.path.display().to_string(),

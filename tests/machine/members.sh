@@ -1,0 +1,94 @@
+#!/bin/sh
+# Runs in the emulated machine: arrays of which a member is lost or replaced, arrays without a name of their own, and a disk with two ways.
+. /lib/steps.sh
+. /lib/layouts.sh
+
+modprobe scsi_debug dev_size_mb=64 add_host=2 per_host_store=0 vpd_use_hostno=0 delay=0
+# Without metadata arrays have no names of their own: each is another one.
+make_disks md55 2
+# shellcheck disable=SC2086
+make_array md55 raid1 0 0 $disks
+make_disks md66 2
+# shellcheck disable=SC2086
+make_array md66 raid1 0 0 $disks
+for name in md55 md66; do
+    dd if=/dev/urandom of=/dev/$name bs=1M oflag=direct 2>/dev/null
+    scrub $name /dev/$name
+done
+
+# member NAME ORDER DISK: has the array do something with a member.
+member() { echo "$2" > "/sys/block/$1/md/dev-${3#/dev/}/state"; }
+
+make_disks md77 3
+# shellcheck disable=SC2086
+set -- $disks
+make_array md77 raid1 0 0 "$1" "$2" "$3"
+dd if=/dev/urandom of=/dev/md77 bs=1M oflag=direct 2>/dev/null
+damage md77 1 20000 1
+scrub wrong /dev/md77
+cat > /tmp/service.toml <<END
+[[disk]]
+match = "/dev/md77"
+mean_slowdown = "1s"
+max_slowdown = "10s"
+[[disk]]
+match = "*"
+ignore = true
+[notify]
+command = ["/bin/sh", "-c", "cat >> /tmp/told"]
+END
+idlewise daemon --config /tmp/service.toml --state-dir /tmp/states --socket /tmp/control --look-every 1s 2> /tmp/service.said &
+daemon=$!
+until_said() { for _ in $(seq 600); do grep -q "$1" "$2" 2>/dev/null && break; sleep 0.2; done; }
+until_said 'cannot be read, or are wrong' /tmp/told
+# A good member is lost: nothing can be compared, and what was wrong is so still.
+member md77 faulty "$3"
+until_said faulty "/sys/block/md77/md/dev-${3#/dev/}/state"
+member md77 remove "$3"
+idlewise start /dev/md77 --socket /tmp/control > /dev/null
+until_said 'were not compared' /tmp/told
+sleep 5
+step lacking idlewise metrics --socket /tmp/control
+kill $daemon
+wait $daemon
+step told cat /tmp/told
+
+# Another disk is put in, and is wrong behind what a pass has read already.
+make_disks md88 3
+# shellcheck disable=SC2086
+set -- $disks
+make_array md88 raid1 0 0 "$1" "$2"
+dd if=/dev/urandom of=/dev/md88 bs=1M oflag=direct 2>/dev/null
+# shellcheck disable=SC2086
+until_it_runs /dev/md88 idlewise scrub /dev/md88 $PACE --max-rate 1MB/s > /dev/null 2>&1
+step begun idlewise status /dev/md88 --state-dir /tmp/states --json
+member md88 faulty "$2"
+until_said faulty "/sys/block/md88/md/dev-${2#/dev/}/state"
+member md88 remove "$2"
+echo "$(cat "/sys/block/${3#/dev/}/dev")" > /sys/block/md88/md/new_dev
+echo recover > /sys/block/md88/md/sync_action
+for _ in $(seq 300); do
+    [ "$(cat /sys/block/md88/md/degraded)" = 0 ] && [ "$(cat /sys/block/md88/md/sync_action)" = idle ] && break
+    sleep 0.2
+done
+step rebuilt cat /sys/block/md88/md/degraded
+damage md88 2 100 1
+# shellcheck disable=SC2086
+step replaced idlewise scrub /dev/md88 $PACE
+
+# Two ways to one disk: who uses the other one is seen, and it is read once.
+ways=
+for folder in /sys/block/sd*; do
+    grep -q scsi_debug "$folder/device/model" && ways="$ways /dev/${folder##*/}"
+done
+step ways cat $(for way in $ways; do echo "/sys/block/${way#/dev/}/device/wwid"; done)
+# shellcheck disable=SC2086
+set -- $ways
+touch /tmp/reading
+while [ -e /tmp/reading ]; do dd if="$2" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; done &
+# shellcheck disable=SC2086
+step foreground idlewise scrub "$1" $PACE --max-rate 8MB/s --restart
+rm /tmp/reading
+wait
+# shellcheck disable=SC2086
+step once idlewise scrub "$1" "$2" $PACE --restart
