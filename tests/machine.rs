@@ -272,7 +272,7 @@ fn every_error_on_members_of_arrays_is_found() {
     let said = &steps["service"].output;
     let times = |what: &str| said.matches(what).count();
     assert_eq!(
-        (times("is being verified"), times("verified; the next pass"), times(": 1 blocks")),
+        (times("is being verified"), times("verified; the next pass"), times(": 1 block ")),
         (1, 1, 1),
         "{said}"
     );
@@ -291,7 +291,7 @@ fn members_and_ways_are_told_from_each_other() {
     let (lacking, told) = (&steps["lacking"].output, &steps["told"].output);
     assert!(lacking.contains("idlewise_unreadable_blocks{device=\"md77\",kind=\"differs\"} 1"), "{lacking}");
     assert!(told.contains("12.0 MiB were not compared: it lacks members"), "{told}");
-    assert!(told.contains("cannot be read, or are wrong") && !told.contains("any more"), "{told}");
+    assert!(told.contains("1 block cannot be read, or is wrong") && !told.contains("any more"), "{told}");
     // What was read of a disk that is gone says nothing of the one in its place.
     let begun = steps["begun"].json()[0]["verified_bytes"].as_u64().unwrap();
     assert!(begun > 1 << 20, "{begun}");

@@ -40,7 +40,7 @@ END
 idlewise daemon --config /tmp/service.toml --state-dir /tmp/states --socket /tmp/control --look-every 1s 2> /tmp/service.said &
 daemon=$!
 until_said() { for _ in $(seq 600); do grep -q "$1" "$2" 2>/dev/null && break; sleep 0.2; done; }
-until_said 'cannot be read, or are wrong' /tmp/told
+until_said 'cannot be read, or is wrong' /tmp/told
 # A good member is lost: nothing can be compared, and what was wrong is so still.
 member md77 faulty "$3"
 until_said faulty "/sys/block/md77/md/dev-${3#/dev/}/state"

@@ -13,6 +13,7 @@ use crate::Wish;
 use crate::daemon::{Options, WAS_SET_S};
 use crate::decision::{Facts, Next, Outlook, Reason, is_another, is_of_the_goal};
 use crate::machine::{Moment, Present, shares};
+use crate::messages::cannot_be_read;
 use crate::record::{Cost, Done};
 use crate::told::{Level, say};
 use crate::worker::Worker;
@@ -390,10 +391,7 @@ impl Disk {
         self.said.standing = standing;
         let unreadable = self.bad_blocks();
         if unreadable > self.said.unreadable.max(acknowledged) {
-            say(
-                Level::Error,
-                &format!("{name}: {unreadable} blocks cannot be read, or are wrong: idlewise status {name}"),
-            );
+            say(Level::Error, &format!("{name}: {}: idlewise status {name}", cannot_be_read(unreadable)));
         }
         self.said.unreadable = unreadable;
     }

@@ -123,13 +123,21 @@ impl Message {
     }
 }
 
+/// So many blocks are bad, in words.
+pub fn cannot_be_read(blocks: u64) -> String {
+    match blocks {
+        1 => "1 block cannot be read, or is wrong".into(),
+        _ => format!("{blocks} blocks cannot be read, or are wrong"),
+    }
+}
+
 /// What is wrong with a disk now, how bad that is, in words, and what to do.
 fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
     let mut wrong = Vec::new();
     let bad = disk.bad();
     if bad > disk.acknowledged_blocks {
         let next = "This lists them and says what to do: idlewise status DISK\nThis ends these messages: idlewise acknowledge DISK";
-        wrong.push((Kind::UnreadableBlocks, bad, (format!("{bad} blocks cannot be read, or are wrong"), next)));
+        wrong.push((Kind::UnreadableBlocks, bad, (cannot_be_read(bad), next)));
     }
     let late = "Allow a larger mean slowdown or longer windows, or verify it less often.";
     match disk.standing {
