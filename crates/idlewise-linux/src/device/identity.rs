@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::sysfs::Place;
 use crate::scrub::boot_id;
 
+/// A disk: its identity, and which it was of those that the kernel had seen.
+pub type Which = (String, Option<u64>);
+
 /// What tells a device from another of the same identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +22,7 @@ pub struct Marks {
     pub diskseq: Option<u64>,
     /// The same of the members of an array that is scrubbed by them, with their identities; version 8 did not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub members: Vec<(String, Option<u64>)>,
+    pub members: Vec<Which>,
 }
 
 /// How certain it is that no other disk has the same identity.
@@ -42,9 +45,7 @@ impl Marks {
     /// Whether a member of the array was another disk `before`: what was read of that says nothing of this one.
     pub fn has_other_members_than(&self, before: &Self) -> bool {
         let since_then = self.boot_id == before.boot_id;
-        let is_other = |(now, then): (&(String, Option<u64>), &(String, Option<u64>))| {
-            now.0 != then.0 || since_then && now.1 != then.1
-        };
+        let is_other = |(now, then): (&Which, &Which)| now.0 != then.0 || since_then && now.1 != then.1;
         self.members.len() != before.members.len() || self.members.iter().zip(&before.members).any(is_other)
     }
 

@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 use idlewise::Bytes;
 use rustix::io::Errno;
 
-pub use identity::{Marks, Named};
+pub use identity::{Marks, Named, Which};
 pub use kind::Kind;
 pub use member::Member;
 use node::Node;
