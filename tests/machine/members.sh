@@ -19,6 +19,16 @@ done
 # member NAME ORDER DISK: has the array do something with a member.
 member() { echo "$2" > "/sys/block/$1/md/dev-${3#/dev/}/state"; }
 
+# put_in NAME DISK: adds a member, and waits until it holds what the others do.
+put_in() {
+    cat "/sys/block/${2#/dev/}/dev" > "/sys/block/$1/md/new_dev"
+    echo recover > "/sys/block/$1/md/sync_action"
+    for _ in $(seq 300); do
+        [ "$(cat "/sys/block/$1/md/degraded")" = 0 ] && [ "$(cat "/sys/block/$1/md/sync_action")" = idle ] && break
+        sleep 0.2
+    done
+}
+
 make_disks md77 3
 # shellcheck disable=SC2086
 set -- $disks
@@ -49,6 +59,12 @@ idlewise start /dev/md77 --socket /tmp/control > /dev/null
 until_said 'were not compared' /tmp/told
 sleep 5
 step lacking idlewise metrics --socket /tmp/control
+# It comes back: only a pass over the members says that all is compared again.
+put_in md77 "$3"
+step back date +%s
+idlewise start /dev/md77 --socket /tmp/control > /dev/null
+until_said 'was compared with them' /tmp/told
+step compared idlewise status /dev/md77 --state-dir /tmp/states --json
 kill $daemon
 wait $daemon
 step told cat /tmp/told
@@ -65,12 +81,7 @@ step begun idlewise status /dev/md88 --state-dir /tmp/states --json
 member md88 faulty "$2"
 until_said faulty "/sys/block/md88/md/dev-${2#/dev/}/state"
 member md88 remove "$2"
-echo "$(cat "/sys/block/${3#/dev/}/dev")" > /sys/block/md88/md/new_dev
-echo recover > /sys/block/md88/md/sync_action
-for _ in $(seq 300); do
-    [ "$(cat /sys/block/md88/md/degraded)" = 0 ] && [ "$(cat /sys/block/md88/md/sync_action)" = idle ] && break
-    sleep 0.2
-done
+put_in md88 "$3"
 step rebuilt cat /sys/block/md88/md/degraded
 damage md88 2 100 1
 # shellcheck disable=SC2086
@@ -90,5 +101,3 @@ while [ -e /tmp/reading ]; do dd if="$2" of=/dev/null bs=4k count=1 iflag=direct
 step foreground idlewise scrub "$1" $PACE --max-rate 8MB/s --restart
 rm /tmp/reading
 wait
-# shellcheck disable=SC2086
-step once idlewise scrub "$1" "$2" $PACE --restart

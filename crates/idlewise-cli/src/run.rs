@@ -125,6 +125,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     let Limits { mean_slowdown, max_slowdown, idle_wait } = arguments.limits;
     let mut paced = Paced::new(held, Settings { mean_slowdown, max_slowdown, idle_wait, disks })?;
     if !arguments.quiet {
+        arguments.say_what_is_not_watched();
         arguments.say_what_is_coarse(by_signals.as_deref(), paced.coarse());
     }
     let mut child = None;
@@ -291,6 +292,17 @@ impl Arguments {
         disks.sort_by_key(WholeDisk::numbers);
         disks.dedup_by_key(|disk| disk.numbers());
         Ok((!disks.is_empty()).then_some(disks))
+    }
+
+    /// What the command does there holds nobody back, and nobody sees it.
+    fn say_what_is_not_watched(&self) {
+        for disk in WholeDisk::all_with_hidden_ways() {
+            say!(
+                "idlewise: {}: its requests go by hidden ways of NVMe multipath, where they are not seen: {} is not held back there",
+                disk.name(),
+                self.name()
+            );
+        }
     }
 
     fn say_what_is_coarse(&self, by_signals: Option<&str>, by_counters: Option<&str>) {

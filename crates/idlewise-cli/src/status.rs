@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::device::Member;
+use idlewise_linux::device::{Device, Member};
 use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
@@ -130,7 +130,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             cannot_read(error);
             Vec::new()
         });
-        for Listed { pass, running, stopped } in listed {
+        let is_over = |pass: &Pass| is_over(pass, &listed);
+        let over: Vec<bool> = listed.iter().map(|one| one.pass.as_ref().is_ok_and(is_over)).collect();
+        for (Listed { pass, running, stopped }, _) in listed.into_iter().zip(over).filter(|(_, over)| !over) {
             match pass {
                 Ok(pass) => all.push(Status::new(pass, (running, stopped), &notes, arguments.older_than)),
                 Err(error) => cannot_read(error),
@@ -190,6 +192,13 @@ fn not_begun(looked_after: &BTreeMap<String, LookedAfter>) -> String {
 
 fn never_scrubbed(name: &str) -> anyhow::Error {
     anyhow::anyhow!("{name}: has not been scrubbed under this name; status alone lists all that were")
+}
+
+/// Whether an array that could not be compared for a while, and was read as one disk, has been compared as a whole since.
+fn is_over(pass: &Pass, all: &[Listed]) -> bool {
+    let by_members = pass.identity.clone() + Device::BY_MEMBERS;
+    let since = |other: &Pass| other.identity == by_members && other.completed_unix_s >= Some(pass.saved_unix_s);
+    all.iter().filter_map(|one| one.pass.as_ref().ok()).any(since)
 }
 
 /// The worst of all.

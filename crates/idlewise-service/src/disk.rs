@@ -12,6 +12,7 @@ use idlewise_linux::scrub::{BadBlocks, Doing, Pass, RunSoFar, in_words};
 use crate::Wish;
 use crate::daemon::{Options, WAS_SET_S};
 use crate::decision::{Facts, Next, Outlook, Reason, is_another, is_of_the_goal};
+use crate::finder::Elsewhere;
 use crate::machine::{Moment, Present, shares};
 use crate::messages::cannot_be_read;
 use crate::record::{Cost, Done};
@@ -38,8 +39,8 @@ pub struct Disk {
     pub shares: Vec<String>,
     /// Where the answer to that comes from, and since when it is waited for, in seconds since 1970.
     sharing: Option<(Receiver<Option<Vec<String>>>, f64)>,
-    /// Bad blocks that another checkpoint holds: of an array, read as one disk and by its members.
-    pub elsewhere: Vec<BadBlocks>,
+    /// What another checkpoint holds.
+    pub elsewhere: Elsewhere,
     /// What its checkpoint holds, if that is of this disk.
     pub pass: Option<Pass>,
     /// How its scrub goes, or how the last one went.
@@ -96,7 +97,7 @@ impl Disk {
             shares: Vec::new(),
             sharing: None,
             pass: None,
-            elsewhere: Vec::new(),
+            elsewhere: Elsewhere::default(),
             run: None,
             worker: None,
             last: None,
@@ -223,7 +224,15 @@ impl Disk {
     /// Which they are.
     pub fn bad(&self) -> Vec<BadBlocks> {
         let known = self.pass.as_ref().map(Pass::known_errors).unwrap_or_default();
-        [known, self.elsewhere.clone()].concat()
+        let mut bad = [known, self.elsewhere.bad.clone()].concat();
+        bad.sort_by_key(|run| run.lba);
+        bad
+    }
+
+    /// How much of its last whole pass could not be compared, and why.
+    pub fn not_compared(&self) -> Option<(u64, String)> {
+        let own = self.pass.as_ref().and_then(Pass::not_compared).map(|(bytes, why)| (bytes.0, why.to_string()));
+        own.or_else(|| self.elsewhere.not_compared.clone())
     }
 
     /// Somebody has set the clock: what is to be at a time is to be so much later.

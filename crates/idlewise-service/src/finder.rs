@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use idlewise::Bytes;
 use idlewise_linux::content::Array;
-use idlewise_linux::device::Device;
+use idlewise_linux::device::{Device, Marks};
 use idlewise_linux::scrub::{BadBlocks, Pass, StateFolder};
 
 use crate::Config;
@@ -33,12 +33,26 @@ const FORGOTTEN_S: f64 = 180.0 * 86_400.0;
 /// What was found at a path.
 #[derive(Clone)]
 pub enum Found {
-    /// A disk, what its checkpoint holds, and bad blocks that another one does.
-    There(Box<Present>, Option<Box<Pass>>, Vec<BadBlocks>),
+    /// A disk, what its checkpoint holds, and what another one does.
+    There(Box<Present>, Option<Box<Pass>>, Elsewhere),
     /// Nothing that can be looked after, and why.
     Wrong(String),
     /// It has not answered yet; why that is worth saying, if it is.
     Silent(Option<String>),
+}
+
+/// What another checkpoint of a disk holds that still counts: of an array, read as one disk and by its members.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    pub bad: Vec<BadBlocks>,
+    pub not_compared: Option<(u64, String)>,
+}
+
+impl Elsewhere {
+    fn of(pass: Option<Pass>) -> Self {
+        let not_compared = pass.as_ref().and_then(Pass::not_compared).map(|(bytes, why)| (bytes.0, why.into()));
+        Self { bad: pass.map(|pass| pass.known_errors()).unwrap_or_default(), not_compared }
+    }
 }
 
 /// Those that were asked and have not answered, and what the others were found to be.
@@ -142,22 +156,30 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
 }
 
 /// What is known of a device by its checkpoints: an array is scrubbed by its members where those can be compared.
-fn passes(device: &Device, states: &StateFolder) -> (Bytes, Option<Pass>, Vec<BadBlocks>) {
+fn passes(device: &Device, states: &StateFolder) -> (Bytes, Option<Pass>, Elsewhere) {
     let plain = states.pass(device).ok().flatten();
     let array = match Array::of(device) {
-        Ok(None) => return (device.size, plain, Vec::new()),
+        Ok(None) => return (device.size, plain, Elsewhere::default()),
         // Of one that lacks a member now, its pass before is known all the same.
         array => array.ok().flatten(),
     };
-    let by_members = states.pass_by_members(device);
+    let mut by_members = states.pass_by_members(device);
+    let now = |array: &Array| array.members.iter().map(|member| member.device.which()).collect();
+    if let (Some(pass), Some(array)) = (&mut by_members, &array) {
+        let marks = Marks { members: now(array), ..device.marks.clone() };
+        // What is on a new member no pass has read.
+        pass.completed_unix_s = pass
+            .completed_unix_s
+            .filter(|_| pass.marks.as_ref().is_some_and(|then| !marks.has_other_members_than(then)));
+    }
     let saved = |pass: &Option<Pass>| pass.as_ref().map(|pass| pass.saved_unix_s);
     if saved(&plain) > saved(&by_members) || by_members.is_none() && array.is_none() {
         // Only who compares them says that they do not differ any more.
-        return (device.size, plain, by_members.map(|pass| pass.known_errors()).unwrap_or_default());
+        return (device.size, plain, Elsewhere::of(by_members));
     }
     let size = array.map(|array| array.size).or(by_members.as_ref().map(|pass| Bytes(pass.device_bytes)));
-    let is_older = |plain: &Pass| by_members.as_ref().and_then(|pass| pass.completed_unix_s) < Some(plain.saved_unix_s);
-    let elsewhere = plain.filter(is_older).map(|plain| plain.known_errors()).unwrap_or_default();
+    let is_open = |plain: &Pass| by_members.as_ref().and_then(|pass| pass.completed_unix_s) < Some(plain.saved_unix_s);
+    let elsewhere = Elsewhere::of(plain.filter(is_open));
     (size.unwrap_or(device.size), by_members, elsewhere)
 }
 

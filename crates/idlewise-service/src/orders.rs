@@ -250,9 +250,7 @@ impl Daemon {
                 && disk.is_live
                 && disk.run.as_ref().is_some_and(|run| run.verified_bytes > 0 && run.failure.is_none()),
             foreground_allowed_s: disk.allowed_s,
-            not_compared: pass
-                .and_then(|pass| pass.not_compared())
-                .map(|(bytes, why)| (bytes.0, one_line(why).into_owned())),
+            not_compared: disk.not_compared().map(|(bytes, why)| (bytes, one_line(&why).into_owned())),
             block_bytes: pass.map(|pass| pass.block_bytes),
             paused: known.paused.clone(),
             hours_bytes_per_s: known.week.hours().iter().map(|hour| (hour.weight > 0.0).then_some(hour.rate)).collect(),

@@ -146,17 +146,8 @@ pub struct Content {
 impl Content {
     /// Of a pass that has verified so much.
     pub fn new(so_far: &ContentSoFar, verified: Bytes) -> Self {
-        let ContentSoFar {
-            owners,
-            judged_bytes,
-            free_bytes,
-            skipped_bytes,
-            transient,
-            unasked,
-            unasked_bytes,
-            unmounted_bytes,
-            ..
-        } = so_far.clone();
+        let ContentSoFar { owners, judged_bytes, free_bytes, skipped_bytes, transient, unasked, unasked_bytes, .. } =
+            so_far.clone();
         let known = judged_bytes.saturating_add(free_bytes).saturating_add(skipped_bytes);
         let unjudged_bytes = verified.0.saturating_sub(known);
         let silent = so_far.silent().map(|(bytes, why)| (bytes, why.to_string()));
@@ -169,7 +160,7 @@ impl Content {
             transient,
             unasked_bytes,
             unasked,
-            unmounted_bytes,
+            unmounted_bytes: so_far.unmounted_bytes(),
             silent,
         }
     }

@@ -247,7 +247,8 @@ impl Found {
             if let Some((bytes, why)) = judged.unasked {
                 all.unasked.get_or_insert((0, why)).0 += bytes;
             }
-            all.unmounted += judged.unmounted;
+            all.unmounted.extend(judged.unmounted);
+            all.mounted.extend(part.content.name().filter(|_| part.content.absent().is_none()));
             all.judged += judged.judged;
             all.free += judged.free;
             all.suspects.extend(judged.suspects);

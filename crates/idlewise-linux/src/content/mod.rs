@@ -47,6 +47,10 @@ pub trait Content: Send {
     fn absent(&self) -> Option<&'static str> {
         None
     }
+    /// A name that no other has, of an owner that may be absent.
+    fn name(&self) -> Option<String> {
+        None
+    }
     /// What of a stretch nothing uses, in order; nothing where that is not known.
     ///
     /// # Errors
@@ -79,8 +83,10 @@ pub struct Judged {
     pub free: u64,
     /// Bytes whose owner could not be asked, and why.
     pub unasked: Option<(u64, String)>,
-    /// Bytes whose file system is not mounted.
-    pub unmounted: u64,
+    /// Bytes of a file system that is not mounted, by its name.
+    pub unmounted: Vec<(String, u64)>,
+    /// File systems that are.
+    pub mounted: Vec<String>,
     /// Where they differed.
     pub suspects: Vec<Suspect>,
     /// Of what was asked, where not all that is to be compared was read: nothing was said of it.

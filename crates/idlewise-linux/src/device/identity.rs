@@ -5,8 +5,17 @@ use serde::{Deserialize, Serialize};
 use super::sysfs::Place;
 use crate::scrub::boot_id;
 
-/// A disk: its identity, and which it was of those that the kernel had seen.
-pub type Which = (String, Option<u64>);
+/// Which disk a member of an array is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    /// What it says it is.
+    pub identity: String,
+    /// Of those that the kernel had seen since the machine was started.
+    pub diskseq: Option<u64>,
+    /// Whether another one may be called so when the machine is started again.
+    pub for_now: bool,
+}
 
 /// What tells a device from another of the same identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +54,9 @@ impl Marks {
     /// Whether a member of the array was another disk `before`: what was read of that says nothing of this one.
     pub fn has_other_members_than(&self, before: &Self) -> bool {
         let since_then = self.boot_id == before.boot_id;
-        let is_other = |(now, then): (&Which, &Which)| now.0 != then.0 || since_then && now.1 != then.1;
+        let is_other = |(now, then): (&Which, &Which)| {
+            now.identity != then.identity || if since_then { now.diskseq != then.diskseq } else { now.for_now }
+        };
         self.members.len() != before.members.len() || self.members.iter().zip(&before.members).any(is_other)
     }
 
@@ -116,7 +127,7 @@ impl Place {
         // Whoever starts a virtual machine may type any name, also one that looks like a manufacturer's.
         let typed = ["device/vendor", "device/model"].iter().any(|file| self.attribute(file).is_some_and(by_qemu));
         // Given out by IEEE, or made to be unique.
-        if is_any(&["naa.", "eui.", "uuid."]) || kind == "md" {
+        if by_ieee(&value) || is_any(&["eui.", "uuid."]) || kind == "md" {
             return if typed { Named::ByChoice } else { Named::Alone };
         }
         if kind == "loop" || self.is_usb() || value.contains(QEMUS_SLOT) || is_any(&NVME_ALL_ALIKE) {
@@ -145,6 +156,17 @@ impl Place {
             _ => Some((*kind, self.attribute(file)?)),
         })
     }
+}
+
+/// Whether a name is one of those that manufacturers give, with the number that IEEE has given them (SCSI's NAA formats 2, 5 and 6); of the others
+/// some are the same on each machine.
+fn by_ieee(name: &str) -> bool {
+    let company = match name.strip_prefix("naa.").and_then(|digits| digits.split_at_checked(1)) {
+        Some(("2", digits)) => digits.get(3..9),
+        Some(("5" | "6", digits)) => digits.get(..6),
+        _ => None,
+    };
+    company.is_some_and(|digits| digits.contains(|digit| digit != '0'))
 }
 
 fn by_qemu(name: String) -> bool {
@@ -199,7 +221,11 @@ mod tests {
             ),
             ("devices/pci0/usb2/2-1/block/sda", "serial", "S1", "serial-S1", ForNow),
             ("devices/pci0/usb2/2-1/block/sda", "wwid", "t10.ASMT", "wwn-t10.ASMT", ForNow),
-            ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.5000c5", "wwn-naa.5000c5", Alone),
+            ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.33333330000007d0", "wwn-naa.33333330000007d0", ForNow),
+            ("devices/pci0/block/sda", "wwid", "naa.33333330000007d0", "wwn-naa.33333330000007d0", ByChoice),
+            ("devices/pci0/block/sda", "wwid", "naa.60000000000000000e01", "wwn-naa.60000000000000000e01", ByChoice),
+            ("devices/pci0/block/sda", "wwid", "naa.20010000c9000000", "wwn-naa.20010000c9000000", Alone),
+            ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.5000c5001", "wwn-naa.5000c5001", Alone),
             ("devices/virtual/block/loop0", "loop/backing_file", "/a.img", "loop-/a.img", ForNow),
             ("devices/virtual/block/md0", "md/uuid", "1e-0", "md-1e-0", Alone),
             ("devices/virtual/block/md0", "md/uuid", "00000000-0000-0000-0000-000000000000", "name-md0", ForNow),
@@ -216,7 +242,7 @@ mod tests {
             ("devices/pci0/nvme/block/nvme0n1", "wwid", "nvme.1ae0-6e", "wwn-nvme.1ae0-6e", ForNow),
             ("devices/qemu/nvme/block/nvme0n1", "wwid", "nvme.1b36-53", "wwn-nvme.1b36-53", ByChoice),
             ("devices/qemu/nvme/block/nvme0n1", "wwid", "eui.5254", "wwn-eui.5254", ByChoice),
-            ("devices/qemu/virtio2/block/sda", "wwid", "naa.5000c5", "wwn-naa.5000c5", ByChoice),
+            ("devices/qemu/virtio2/block/sda", "wwid", "naa.5000c5001", "wwn-naa.5000c5001", ByChoice),
             ("devices/pci0/nvme/block/nvme0n1", "wwid", "uuid.12-34", "wwn-uuid.12-34", Alone),
         ];
         for (folder, file, value, identity, named) in cases {

@@ -237,9 +237,15 @@ impl Device {
     #[must_use]
     pub fn by_members<'a>(self, size: Bytes, members: impl Iterator<Item = &'a Self>) -> Self {
         let identity = self.identity.clone() + Self::BY_MEMBERS;
-        let members = members.map(|member| (member.identity.clone(), member.marks.diskseq)).collect();
+        let members = members.map(Self::which).collect();
         let marks = Marks { members, ..self.marks.clone() };
         Self { identity, size, marks, by_members: true, ..self }
+    }
+
+    /// Which disk it is, as a member of an array.
+    pub fn which(&self) -> Which {
+        let (identity, diskseq) = (self.identity.clone(), self.marks.diskseq);
+        Which { identity, diskseq, for_now: self.named == Named::ForNow }
     }
 
     /// The identity of the device itself, also of an array that is scrubbed by its members.

@@ -11,9 +11,10 @@ use super::{Device, DeviceError, Named, numbers};
 const SYS: &str = "/sys";
 
 impl Place {
-    /// The disk's world-wide name, where it is one that no other disk has.
+    /// The disk's world-wide name, which it has by all ways. Of two disks whose makers chose the same one each is watched for both.
     fn world_wide_name(&self) -> Option<String> {
-        self.says().filter(|(kind, _)| *kind == "wwn" && self.named() == Named::Alone).map(|(_, name)| name)
+        let is_given = |name: &str| ["naa.", "eui.", "uuid."].iter().any(|begin| name.starts_with(begin));
+        self.says().filter(|(kind, name)| *kind == "wwn" && is_given(name)).map(|(_, name)| name)
     }
 
     /// Whether the kernel gets no answer by this way.
@@ -47,7 +48,7 @@ impl Device {
     pub fn name_of_all_ways(path: &Path) -> Option<String> {
         let metadata = fs::metadata(path).ok().filter(|metadata| metadata.file_type().is_block_device())?;
         let place = Place::find(Path::new(SYS), metadata.rdev()).ok()?;
-        place.world_wide_name().map(|_| place.identity())
+        place.world_wide_name().filter(|_| place.named() == Named::Alone).map(|_| place.identity())
     }
 }
 
@@ -60,10 +61,10 @@ mod tests {
     #[test]
     fn only_disks_of_one_world_wide_name_are_one() {
         let disks = [
-            ("sda", "8:0", "naa.5000c5", "running"),
-            ("sdb", "8:16", "naa.5000c5", "running"),
-            ("sdc", "8:32", "naa.5000c5", "transport-offline"),
-            ("sdd", "8:48", "naa.5000c6", "running"),
+            ("sda", "8:0", "naa.5000c5001", "running"),
+            ("sdb", "8:16", "naa.5000c5001", "running"),
+            ("sdc", "8:32", "naa.5000c5001", "transport-offline"),
+            ("sdd", "8:48", "naa.5000c5002", "running"),
             ("sde", "8:64", "0QEMU    QEMU HARDDISK   drive-scsi1", "running"),
             ("sdf", "8:80", "0QEMU    QEMU HARDDISK   drive-scsi1", "running"),
         ];

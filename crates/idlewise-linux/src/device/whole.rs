@@ -112,6 +112,20 @@ impl WholeDisk {
         u32::try_from(self.0.crowd()).unwrap_or(u32::MAX)
     }
 
+    /// Whether its requests go by hidden ways of the kernel's own (native multipath of NVMe), where nobody sees them.
+    pub fn has_hidden_ways(&self) -> bool {
+        let is_head = fs::canonicalize(self.folder().join("device")).is_ok_and(|device| {
+            device.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
+        });
+        is_head && !self.has_requests()
+    }
+
+    /// The disks of this machine of which that is so.
+    pub fn all_with_hidden_ways() -> Vec<Self> {
+        let of = |number| Self::with_numbers(number).ok().filter(Self::has_hidden_ways);
+        sysfs::all(Path::new("/sys")).into_iter().filter_map(of).collect()
+    }
+
     /// Whether it has requests of its own: device-mapper and md pass on whole bios to the disks below them.
     pub fn has_requests(&self) -> bool {
         self.folder().join("mq").exists()

@@ -194,6 +194,9 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
     if device.is_file() {
         return Ok(Opened { monitor: Box::new(unwatched::Unwatched), fallback: None });
     }
+    if device.whole().has_hidden_ways() {
+        return Err(hidden());
+    }
     if choice == Choice::Diskstats {
         return Ok(Opened { monitor: Box::new(diskstats::Diskstats::open(&device.whole())?), fallback: None });
     }
@@ -207,11 +210,21 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
     }
 }
 
+/// Why nobody can watch a disk of native multipath.
+fn hidden() -> MonitorError {
+    const PROBLEM: &str = "its requests go by hidden ways of NVMe multipath, where they are not seen; with nvme_core.multipath=N on the kernel's \
+                           command line they are";
+    MonitorError { monitor: "every", problem: PROBLEM.into() }
+}
+
 /// Opens a monitor that records: it tells of completions only, when it is asked, and costs little.
 ///
 /// # Errors
 /// [`MonitorError`] if BPF does not work.
 pub fn recorder(device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
+    if device.whole().has_hidden_ways() {
+        return Err(hidden());
+    }
     open_bpf(&device.whole(), Purpose::Recording)
 }
 

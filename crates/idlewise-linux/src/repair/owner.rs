@@ -106,7 +106,7 @@ fn wrong(device: &Device, found: &mut Found, run: &BadBlocks) -> Result<Vec<bool
         if let Some((_, why)) = judged.unasked {
             return Err(why);
         }
-        if judged.unmounted > 0 {
+        if !judged.unmounted.is_empty() {
             return Err("it is not mounted".into());
         }
         let suspects = judged.suspects.iter().map(|suspect| &suspect.extent);

@@ -282,6 +282,7 @@ impl Judging {
         self.suspects.extend(later);
         // Of what could not be asked about nobody knows whether it still differs.
         earlier.retain(|&place, _| !judged.open.iter().any(|open| open.offset.0 <= place && place < open.end().0));
+        self.so_far.mounted.extend(judged.mounted);
         if let Some((bytes, why)) = judged.unasked {
             self.so_far.unasked_bytes += if again { 0 } else { bytes };
             self.so_far.unasked.get_or_insert(why);
@@ -309,7 +310,9 @@ impl Judging {
         if !again {
             self.so_far.judged_bytes += settled;
             self.so_far.free_bytes += judged.free;
-            self.so_far.unmounted_bytes += judged.unmounted;
+            for (name, bytes) in judged.unmounted {
+                *self.so_far.unmounted.entry(name).or_default() += bytes;
+            }
         }
         let is_open = |place: &&Extent| {
             verdict.again.iter().any(|again| again.end() > place.offset && again.offset < place.end())

@@ -208,14 +208,6 @@ impl Pass {
         own.or_else(|| self.not_compared_before.as_ref().map(|(bytes, why)| (Bytes(*bytes), why.as_str())))
     }
 
-    /// What the next pass knows of the owners: where they were asked, it is missed if they cannot be.
-    pub(super) fn content_to_expect(&self) -> Option<ContentSoFar> {
-        self.content
-            .as_ref()
-            .filter(|content| content.is_expected())
-            .map(|_| ContentSoFar { expected: true, ..ContentSoFar::default() })
-    }
-
     /// Runs in order, and of others what lies beside them.
     fn first_of(first: &[BadBlocks], others: &[BadBlocks]) -> Vec<BadBlocks> {
         let mut known = first.to_vec();

@@ -1,5 +1,7 @@
 //! How a run stands, as a checkpoint, a note and `--json` say it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use idlewise::drive::{self, Compared};
 use idlewise::policy::{Account, Delays, Terms};
 use idlewise::tune::Goal;
@@ -73,12 +75,12 @@ pub struct ContentSoFar {
     /// Why not, the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unasked: Option<String>,
-    /// Bytes that were read while their file system was not mounted; version 8 did not say.
-    #[serde(default)]
-    pub unmounted_bytes: u64,
-    /// Whether a pass before could ask an owner, or should have been able to.
-    #[serde(default)]
-    pub expected: bool,
+    /// File systems that were mounted in this pass or one before, and so could be asked, by their names; version 8 did not say.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub mounted: BTreeSet<String>,
+    /// Bytes that were read while the file system of this name was not.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unmounted: BTreeMap<String, u64>,
     /// What lies in bad blocks: told in the end, and in no file, as anyone may read those and paths are not for everyone.
     #[serde(skip)]
     pub owned: Vec<Owned>,
@@ -89,20 +91,25 @@ impl ContentSoFar {
     /// what is left of an old one.
     pub fn silent(&self) -> Option<(Bytes, &str)> {
         let judges = self.owners.iter().any(|owner| owner != ALLOCATION);
-        let missed = if self.is_expected() { self.unmounted_bytes } else { 0 };
-        let bytes = self.unasked_bytes.saturating_add(missed);
+        let missed = self.unmounted.iter().filter(|(name, _)| self.mounted.contains(*name));
+        let bytes = missed.fold(self.unasked_bytes, |sum, (_, bytes)| sum.saturating_add(*bytes));
         let why = self.unasked.as_deref().unwrap_or("it was not mounted");
         (judges && bytes > 0).then_some((Bytes(bytes), why))
     }
 
-    /// Whether anything was asked, or should have been.
-    pub fn is_told(&self) -> bool {
-        self.judged_bytes > 0 || self.unasked_bytes > 0 || self.unmounted_bytes > 0
+    /// Bytes that were read while their file system was not mounted.
+    pub fn unmounted_bytes(&self) -> u64 {
+        self.unmounted.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// Whether an owner that compares was asked, in this pass or one before.
-    pub fn is_expected(&self) -> bool {
-        self.expected || self.judged_bytes > 0 || self.unasked_bytes > 0
+    /// Whether anything was asked, or should have been.
+    pub fn is_told(&self) -> bool {
+        self.judged_bytes > 0 || self.unasked_bytes > 0 || !self.unmounted.is_empty()
+    }
+
+    /// What the next pass is to know: which file systems are missed if they are not mounted.
+    pub(super) fn for_the_next(&self) -> Option<Self> {
+        (!self.mounted.is_empty()).then(|| Self { mounted: self.mounted.clone(), ..Self::default() })
     }
 }
 

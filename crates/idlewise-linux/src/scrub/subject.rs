@@ -6,7 +6,7 @@ use idlewise::Bytes;
 use idlewise::order::{Name, Order, Place};
 
 use super::checkpoint::unix_now;
-use super::{BadBlocks, CheckpointError, Left, Pass, State};
+use super::{BadBlocks, CheckpointError, ContentSoFar, Left, Pass, State};
 use crate::device::{Device, Marks, Member, Named};
 
 /// What a checkpoint is of.
@@ -145,7 +145,7 @@ impl<'a> Subject<'a> {
             completed_unix_s: before.and_then(|pass| pass.completed_unix_s),
             run: None,
             learnt: before.and_then(|pass| pass.learnt.clone()),
-            content: before.and_then(Pass::content_to_expect),
+            content: before.and_then(|pass| pass.content.as_ref()?.for_the_next()),
             not_compared_before: before.and_then(Pass::not_compared).map(|(bytes, why)| (bytes.0, why.into())),
             process: None,
         }
@@ -159,6 +159,7 @@ pub fn doubtful(before: Pass) -> Pass {
     errors_before.retain(|run| run.kind != BadBlocks::RECOVERED);
     errors_before.iter_mut().filter(|run| !run.is_wrong()).for_each(|run| run.kind = BadBlocks::DOUBTFUL.into());
     let not_compared_before = before.not_compared().map(|(bytes, why)| (bytes.0, why.into()));
-    let nothing = Pass { errors: Vec::new(), completed_unix_s: None, learnt: None, content: None, ..before };
+    let content = before.content.as_ref().and_then(ContentSoFar::for_the_next);
+    let nothing = Pass { errors: Vec::new(), completed_unix_s: None, learnt: None, content, ..before };
     Pass { errors_before, not_compared_before, ..nothing }
 }

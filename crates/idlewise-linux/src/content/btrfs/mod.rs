@@ -106,7 +106,7 @@ impl OwnDevice {
 
     /// The unique name of the file system, and the number of the device in it.
     pub fn name(&self) -> String {
-        format!("{} {}", self.0.superblock.name(), self.0.superblock.device)
+        self.0.superblock.name_of_device()
     }
 
     /// The stretches of the device that are parts of its chunks now, in order, and whether any has parity.
@@ -296,7 +296,8 @@ impl Btrfs {
 impl Content for Btrfs {
     fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked> {
         if !self.is_mounted() {
-            return Ok(Judged { unmounted: extent.length.0, open: vec![extent], ..Judged::default() });
+            let name = self.superblock.name_of_device();
+            return Ok(Judged { unmounted: vec![(name, extent.length.0)], open: vec![extent], ..Judged::default() });
         }
         let (judged, is_mapped) = self.judge_by_map(extent, read)?;
         // Addresses are given again to other chunks: who seems to be wrong, or to lie nowhere, is judged by the map of this moment.
@@ -310,6 +311,10 @@ impl Content for Btrfs {
 
     fn absent(&self) -> Option<&'static str> {
         self.listed.is_none().then_some(UNMOUNTED)
+    }
+
+    fn name(&self) -> Option<String> {
+        Some(self.superblock.name_of_device())
     }
 
     fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {

@@ -85,6 +85,11 @@ impl Superblock {
         }))
     }
 
+    /// The same with the number of the device in it.
+    pub fn name_of_device(&self) -> String {
+        format!("{} {}", self.name(), self.device)
+    }
+
     /// The file system's unique name as text.
     pub fn name(&self) -> String {
         let hex: String = self.id.iter().map(|byte| format!("{byte:02x}")).collect();
