@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 
 class Policy:
-    """A policy written in Python; any class with ``decide`` will do.
+    """A policy written in Python; any class with ``__init__(self, past)`` and ``decide`` will do.
 
-    One object is made for each volume, from the idle times of that volume. A call takes less than a microsecond besides what it does itself.
+    One object is made for each volume. ``past`` are the idle times of that volume that are simulated, so that a policy which learns from them
+    knows its future. For a fair trial, ``split`` them, and give the first part to ``compare`` as ``train``: then ``past`` is of that. A call takes less than a microsecond besides what it does itself.
 
     Examples
     --------
@@ -39,4 +40,4 @@ class Policy:
         """The disk became idle at a time, after it had been busy for so long."""
 
     def foreground_arrived(self, idle_ns: int, collision_ns: int) -> None:
-        """Foreground work came after so long, with so much left of a request of ours."""
+        """Foreground work came after so long, with so much left of a request of ours: 0 if none was in service."""

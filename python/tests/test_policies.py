@@ -112,6 +112,25 @@ def test_compare_takes_own_policies_beside_others(idle):
     assert "trained_utilised_idle" in trained.column_names
 
 
+def test_own_policies_learn_from_the_part_to_train_on(idle):
+    first, rest = idle.split(0.5)
+    seen = []
+
+    class Learns(Waits):
+        def __init__(self, past):
+            seen.append((past.volumes, past.intervals, past.end_ns))
+
+    iw.compare(rest, [Learns], train=first)
+    assert seen == [([volume], first[volume].intervals, first[volume].end_ns) for volume in rest.volumes]
+
+
+def test_what_is_misspelt_is_told_what_there_is(idle):
+    with pytest.raises(KeyError, match=f"no volume 'zz'; there is {idle.volumes[0]}"):
+        idle["zz"]
+    with pytest.raises(ValueError, match="no disk '14k'; there is 15k"):
+        iw.tune(idle, disk="14k", mean_slowdown="1ms")
+
+
 def test_nothing_of_it_stays(idle):
     class Short(Waits):
         pass

@@ -33,7 +33,12 @@ impl Disk {
         if let Some(preset) = given.cast::<PyString>().ok().and_then(|name| Preset::named(&name.to_string())) {
             return Ok(Arc::new(preset.model()));
         }
-        Ok(Self::load(given.extract()?)?.model)
+        let path: PathBuf = given.extract()?;
+        match path.exists() || path.components().count() > 1 || path.extension().is_some() {
+            true => Ok(Self::load(path)?.model),
+            // Neither a file nor a preset.
+            false => Ok(Self::preset(&path.to_string_lossy())?.model),
+        }
     }
 }
 

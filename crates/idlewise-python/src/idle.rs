@@ -173,7 +173,12 @@ impl Idleness {
 
     fn __getitem__(&self, volume: &str) -> PyResult<Self> {
         let disk = self.disks.iter().find(|disk| disk.volume == volume);
-        disk.map(|disk| self.with(vec![disk.clone()])).ok_or_else(|| PyKeyError::new_err(volume.to_owned()))
+        disk.map(|disk| self.with(vec![disk.clone()])).ok_or_else(|| {
+            const SHOWN: usize = 5;
+            let names: Vec<_> = self.disks.iter().take(SHOWN).map(|disk| &*disk.volume).collect();
+            let more = if self.disks.len() > SHOWN { ", ..." } else { "" };
+            PyKeyError::new_err(format!("no volume '{volume}'; there is {}{more}", names.join(", ")))
+        })
     }
 
     fn keys(&self) -> Vec<&str> {

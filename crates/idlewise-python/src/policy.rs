@@ -120,10 +120,10 @@ impl Chosen {
         matches!(self, Self::Made(_))
     }
 
-    /// The policy for one disk.
+    /// The policy for one disk, and what one of the caller's own learns from.
     pub fn build(
         &self,
-        disk: &idlewise::idle::Idleness,
+        (disk, past): (&idlewise::idle::Idleness, &idlewise::idle::Idleness),
         idle: &Idleness,
         model: &DiskModel,
         watch: &Arc<Watch>,
@@ -136,7 +136,7 @@ impl Chosen {
                 Some(target) => Box::new(Budget::new(plan.schedule().policy(), target)),
                 None => plan.schedule().policy(),
             },
-            Self::Made(class) => return Box::new(Own::new(class, idle.with(vec![disk.clone()]), watch)),
+            Self::Made(class) => return Box::new(Own::new(class, idle.with(vec![past.clone()]), watch)),
         };
         Box::new(Watched { policy, watch: watch.clone() })
     }

@@ -121,14 +121,21 @@ impl Outcome {
     }
 }
 
-/// Runs one policy over all disks.
-fn run(chosen: &Chosen, idle: &Idleness, model: &idlewise::disk::DiskModel, watch: &Arc<Watch>) -> Run {
+/// Runs one policy over all disks. One of the caller's own learns from the disks of `train`, in the same order, or from those that it runs on.
+fn run(
+    chosen: &Chosen,
+    idle: &Idleness,
+    train: Option<&[idlewise::idle::Idleness]>,
+    model: &idlewise::disk::DiskModel,
+    watch: &Arc<Watch>,
+) -> Run {
     let all = || {
         let mut done = 0;
         scrub(&idle.disks, model, None, |disk| {
             watch.share(done as f64 / idle.disks.len() as f64);
+            let past = train.and_then(|train| train.get(done)).unwrap_or(disk);
             done += 1;
-            chosen.build(disk, idle, model, watch)
+            chosen.build((disk, past), idle, model, watch)
         })
     };
     // A thread that is attached once, not for each call, takes a tenth of the time; Python lets others run meanwhile.
@@ -148,7 +155,7 @@ pub fn simulate(
     let (chosen, model) = (Chosen::new(&policy, parameters)?, idle.get().model(disk)?);
     let (name, idle_times) = (chosen.name(), idle.get().clone());
     running::run(idle.py(), progress, move |watch| {
-        Ok(Outcome::new(name, run(&chosen, &idle_times, &model, watch), &idle_times))
+        Ok(Outcome::new(name, run(&chosen, &idle_times, None, &model, watch), &idle_times))
     })
 }
 
@@ -189,7 +196,7 @@ pub fn compare(
             Comparison { disks: &idle.disks, train: train.as_deref(), model: &model, size, policies: &named };
         let mut rows: Vec<Map<String, Value>> = comparison.points(&|done| watch.share(done)).iter().map(flat).collect();
         for chosen in own {
-            let outcome = Outcome::new(chosen.name(), run(&chosen, &idle, &model, watch), &idle);
+            let outcome = Outcome::new(chosen.name(), run(&chosen, &idle, train.as_deref(), &model, watch), &idle);
             let Summary { utilised_idle, collision_rate, .. } = outcome.summary;
             rows.push(members(&json!({
                 "policy": outcome.policy, "utilised_idle": utilised_idle, "collision_rate": collision_rate,

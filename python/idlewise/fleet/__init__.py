@@ -99,8 +99,8 @@ def analyze(
 ) -> Fleet:
     """Reduce each file where it lies, put the parts of each volume together, and make its plan.
 
-    The numbers are those of ``tune_each(scan(paths).idle())``, whatever the engine. Files may be of any time and hold any volumes, but
-    two files must not hold the same time of one volume.
+    The numbers are those of ``tune_each(scan(paths).idle(), any_moment=True)``, whatever the engine. Files may be of any time and hold
+    any volumes, but two files must not hold the same time of one volume.
 
     Parameters
     ----------

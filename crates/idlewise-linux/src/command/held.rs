@@ -193,8 +193,13 @@ impl Held {
         match &self.how {
             How::Group(group, _) => {
                 let inside = group.processes();
-                let mut all = all?.members().into_iter().map(|member| member.process.pid);
-                Some((all.find(|pid| !inside.contains(pid))?, "is in another control group"))
+                let mut outside: Vec<u32> = all?.members().into_iter().map(|member| member.process.pid).collect();
+                outside.retain(|pid| !inside.contains(pid));
+                // It may have been made after the group was read, and be gone again.
+                let is_here = |pid: u32| std::path::Path::new("/proc").join(pid.to_string()).exists();
+                let inside = group.processes();
+                let pid = outside.into_iter().find(|&pid| !inside.contains(&pid) && is_here(pid));
+                Some((pid?, "is in another control group"))
             }
             How::Tree(tree) => Some((tree.free()?, "is another user's")),
         }
