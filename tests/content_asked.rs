@@ -19,6 +19,13 @@ use rand_pcg::Pcg64;
 use rustix::process::Signal;
 use serde_json::Value;
 
+/// How a scrub ends: its exit code and its result.
+fn told(scrub: Running) -> (Option<i32>, Value) {
+    let output = scrub.end();
+    let result = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    (output.status.code(), result)
+}
+
 /// Whoever may mount something over the folder that btrfs is mounted on neither speaks for it nor keeps a scrub waiting.
 #[test]
 fn root_what_is_mounted_over_it_is_not_asked() {
@@ -42,9 +49,7 @@ fn root_what_is_mounted_over_it_is_not_asked() {
             assert!(began.elapsed() < Duration::from_secs(60), "it waits for what is mounted over the file system");
             std::thread::sleep(Duration::from_millis(50));
         }
-        let output = scrub.end();
-        let result = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-        (output.status.code(), result)
+        told(scrub)
     };
     let status = || {
         let state = bench.folder.path().join("state");
@@ -207,26 +212,21 @@ fn root_what_is_mounted_later_is_asked_from_then_on() {
         let arguments = ["scrub", device, "--json", "--quiet", "--state-dir", state.to_str().unwrap()];
         Running::new(idlewise(&[&arguments[..], &PACE, more].concat()))
     };
-    let result = |scrub: Running| {
-        let output = scrub.end();
-        let result = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-        (output.status.code(), result)
-    };
     let status = || run(&["status", device, "--state-dir", state.to_str().unwrap()]).status.code();
     // Nothing is missed where it never was mounted: it may be what is left of an old one.
-    let (code, unmounted) = result(scrub(&[]));
+    let (code, unmounted) = told(scrub(&[]));
     assert_eq!((code, status()), (Some(0), Some(0)), "{unmounted}");
     assert_eq!(unmounted["content"]["unmounted_bytes"], unmounted["verified_bytes"], "{unmounted}");
     let late = scrub(&["--max-rate", "20MB/s"]);
     std::thread::sleep(Duration::from_millis(500));
     let mounted = Mounted::new(&[device], &folder);
-    let (code, seen) = result(late);
+    let (code, seen) = told(late);
     assert_eq!((found(&seen, "checksum"), code), (BTreeSet::from([place]), Some(3)), "{seen}");
     let [judged, before] = ["judged_bytes", "unmounted_bytes"].map(|name| seen["content"][name].as_u64().unwrap());
     assert!(judged > 0 && before > 0 && before < seen["verified_bytes"].as_u64().unwrap(), "{seen}");
     drop(mounted);
     // Now it is missed.
-    let (code, without) = result(scrub(&[]));
+    let (code, without) = told(scrub(&[]));
     assert_eq!((code, status()), (Some(3), Some(3)), "{without}");
     assert_eq!(without["content"]["unmounted_bytes"], without["verified_bytes"], "{without}");
 }

@@ -3,73 +3,15 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use common::bench::{Bench, Emulated, MIB};
 use common::held::signal;
-use common::{idlewise, run, stderr, stdout};
+use common::service::{Daemon, asked};
+use common::{run, stderr, stdout};
 use rustix::process::Signal;
 use serde_json::Value;
-
-/// A daemon and what it said; killed if the test fails.
-struct Daemon {
-    child: Child,
-    said: std::path::PathBuf,
-    socket: std::path::PathBuf,
-}
-
-impl Daemon {
-    fn start(config: &Path, states: &Path, said: &Path) -> Self {
-        let arguments = ["daemon", "--look-every", "200ms", "--config", config.to_str().unwrap(), "--state-dir"];
-        let socket = states.with_extension("sock");
-        let rest = [states.to_str().unwrap(), "--socket", socket.to_str().unwrap()];
-        let mut command = idlewise(&[&arguments[..], &rest].concat());
-        let child = command.stdout(Stdio::null()).stderr(File::create(said).unwrap()).spawn().unwrap();
-        Self { child, said: said.into(), socket }
-    }
-
-    fn said(&self) -> String {
-        fs::read_to_string(&self.said).unwrap()
-    }
-
-    /// Waits for as long as a scrub learns and a small disk takes.
-    fn until(&mut self, what: &str, mut done: impl FnMut(&str) -> bool) {
-        let began = Instant::now();
-        while !done(&self.said()) {
-            assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.said());
-            if began.elapsed() > Duration::from_secs(240) {
-                panic!("not {what}: {}\n{}", self.said(), asked(&self.socket, "GET /v1/status").1);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    fn end(mut self) -> (Option<i32>, String) {
-        signal(&self.child, Signal::TERM);
-        (self.child.wait().unwrap().code(), self.said())
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// What is answered to a request, head and body.
-fn asked(socket: &Path, request: &str) -> (String, String) {
-    let mut stream = UnixStream::connect(socket).unwrap();
-    stream.write_all(format!("{request} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.into(), body.into())
-}
 
 /// What the scrub of a disk was told on its command line.
 fn told(path: &str) -> String {
@@ -253,79 +195,6 @@ fn a_configuration_that_is_named_and_missing_is_an_error() {
 }
 
 #[test]
-fn who_cannot_be_told_is_said_before_anything_is_wrong() {
-    let folder = tempfile::tempdir().unwrap();
-    let [config, url] = ["idlewise.toml", "url"].map(|name| folder.path().join(name));
-    let text = format!("[notify]\ncommand = [\"/bin/nothing\"]\nwebhook = {{ url_file = \"{}\" }}\n", url.display());
-    fs::write(&config, text).unwrap();
-    let output = run(&["check-config", "--config", config.to_str().unwrap()]);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("/bin/nothing is not there") && said.contains("url: No such file"), "{said}");
-}
-
-#[test]
-fn a_message_that_cannot_be_sent_is_said_and_one_that_can_arrives() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
-    let notify = |config: &str, more: &[&str]| {
-        fs::write(at("idlewise.toml"), config).unwrap();
-        run(&[&["notify", "--config", &at("idlewise.toml"), "--spool", &at("outbox")], more].concat())
-    };
-    let output = notify("", &["--test"]);
-    assert!(output.status.code() == Some(1) && stderr(&output).contains("[notify] mail"), "{}", stderr(&output));
-    let output = notify("[notify]\nmail = [\"-oQ/tmp\"]\n", &["--test"]);
-    assert!(stderr(&output).contains("is no address"), "{}", stderr(&output));
-    let output = notify("[notify]\ncommand = [\"/bin/false\"]\n", &["--test"]);
-    assert!(
-        output.status.code() == Some(1) && stderr(&output).contains("/bin/false: exit status: 1"),
-        "{}",
-        stderr(&output)
-    );
-    let takes = format!("[notify]\ncommand = [\"/bin/sh\", \"-c\", \"cat > {}; env >> {}\"]\n", at("text"), at("text"));
-    let output = notify(&takes, &["--test"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let text = fs::read_to_string(at("text")).unwrap();
-    assert!(text.contains("Nothing is wrong") && text.contains("IDLEWISE_FAILTYPE=Test"), "{text}");
-    assert_eq!(notify(&takes, &[]).status.code(), Some(2), "nothing waits");
-    // What is no message is thrown away, and those behind it are sent.
-    fs::create_dir_all(at("outbox")).unwrap();
-    fs::write(folder.path().join("outbox/1.json"), "{").unwrap();
-    let message = r#"{"version":1,"unix_s":1.0,"kind":"Behind","device":"/dev/sda","identity":"a","subject":"late","text":"It is late.","before":2,"first_unix_s":0.5}"#;
-    fs::write(folder.path().join("outbox/2.json"), message).unwrap();
-    let output = notify(&takes, &[]);
-    assert!(output.status.code() == Some(1) && stderr(&output).contains("1.json"), "{}", stderr(&output));
-    let text = fs::read_to_string(at("text")).unwrap();
-    assert!(text.contains("It is late.") && text.contains("IDLEWISE_PREVCNT=2"), "{text}");
-    assert_eq!(fs::read_dir(folder.path().join("outbox")).unwrap().count(), 0);
-}
-
-/// What another user has put into a folder of messages, or led elsewhere, is neither sent nor removed.
-#[test]
-fn root_messages_of_other_users_are_left_alone() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: it needs root");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    fs::write(at("idlewise.toml"), "[notify]\ncommand = [\"/bin/true\"]\n").unwrap();
-    [at("precious"), at("theirs"), at("own")].iter().for_each(|path| fs::create_dir(path).unwrap());
-    (0..25).for_each(|number| fs::write(at("precious").join(format!("{number}.json")), "{}").unwrap());
-    std::os::unix::fs::symlink(at("precious"), at("theirs/failed")).unwrap();
-    std::os::unix::fs::symlink(at("precious"), at("own/failed")).unwrap();
-    for path in [at("theirs"), at("own/failed")] {
-        std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap();
-    }
-    for spool in ["theirs", "own"] {
-        let arguments = ["notify", "--config", at("idlewise.toml").to_str().unwrap(), "--spool"].map(String::from);
-        let output = idlewise(&arguments.each_ref().map(|one| &**one)).arg(at(spool)).output().unwrap();
-        assert!(output.status.code() == Some(1) && stderr(&output).contains("user"), "{spool}: {}", stderr(&output));
-    }
-    assert_eq!(fs::read_dir(at("precious")).unwrap().count(), 25);
-}
-
-#[test]
 fn root_of_two_disks_that_cannot_be_told_apart_one_is_refused_aloud() {
     let Some(bench) = Bench::new(16 * MIB, &[], true) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -445,67 +314,4 @@ fn root_a_name_that_two_disks_had_is_not_acknowledged() {
     assert!(output.status.success() && stdout(&output).contains("is forgotten"), "{}", stderr(&output));
     let output = order(&["acknowledge", &place]);
     assert!(output.status.success() && stdout(&output).contains("0 bad blocks"), "{}", stderr(&output));
-}
-
-/// A folder that is full for a moment costs nobody a message.
-#[test]
-fn root_what_could_not_be_told_is_told_later() {
-    let Some(bad) = Bench::new(16 * MIB, std::slice::from_ref(&(5000..5002)), true) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let [config, states, told] = ["idlewise.toml", "states", "told"].map(|name| folder.path().join(name));
-    let scrub = ["scrub", bad.path(), "--quiet", "--request-size", "1MiB", "--idle-wait", "1ms", "--state-dir"];
-    assert_eq!(run(&[&scrub[..], &[states.to_str().unwrap()]].concat()).status.code(), Some(3));
-    let text = format!(
-        "[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n[notify]\ncommand = [\"/bin/cp\", \"/dev/stdin\", \"{}\"]\n",
-        bad.path(),
-        told.display()
-    );
-    fs::write(&config, text).unwrap();
-    // As good as no room: no folder can be made there.
-    fs::write(states.join("outbox"), "").unwrap();
-    let mut daemon = Daemon::start(&config, &states, &folder.path().join("said"));
-    daemon.until("said", |said| said.contains("nobody can be told"));
-    std::thread::sleep(Duration::from_secs(1));
-    assert_eq!(daemon.said().matches("nobody can be told").count(), 1, "{}", daemon.said());
-    fs::remove_file(states.join("outbox")).unwrap();
-    daemon.until("told", |_| fs::read_to_string(&told).is_ok_and(|text| text.contains("cannot be read")));
-    daemon.end();
-}
-
-/// A scrub that fails before it begins, though a whole pass lies behind it: that is told once, and it does not go on for being tried again.
-#[test]
-fn root_a_scrub_that_fails_at_its_start_goes_on_once_it_does() {
-    let Some(disk) = Bench::new(16 * MIB, &[], true) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let [config, states, told] = ["idlewise.toml", "states", "told"].map(|name| folder.path().join(name));
-    let scrub = ["scrub", disk.path(), "--quiet", "--request-size", "1MiB", "--idle-wait", "1ms", "--state-dir"];
-    assert_eq!(run(&[&scrub[..], &[states.to_str().unwrap()]].concat()).status.code(), Some(0));
-    let text = format!(
-        "[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n[notify]\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {}\"]\n",
-        disk.path(),
-        told.display()
-    );
-    fs::write(&config, text).unwrap();
-    // No scrub begins while somebody else is at its checkpoint.
-    let is_checkpoint = |name: &str| name.ends_with(".json");
-    let names = fs::read_dir(&states).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let lock = names.filter(|name| is_checkpoint(name)).map(|name| name.replace(".json", ".lock")).next().unwrap();
-    let hold = idlewise_linux::scrub::StateFolder::choose(Some(states.clone())).hold(&lock).unwrap().unwrap();
-    let mut daemon = Daemon::start(&config, &states, &folder.path().join("said"));
-    let socket = states.with_extension("sock");
-    let start = || assert!(run(&["start", disk.path(), "--socket", socket.to_str().unwrap()]).status.success());
-    daemon.until("found", |said| said.contains("verified; the next pass"));
-    for times in 1..=3 {
-        start();
-        daemon.until("failed", |said| said.matches("its scrub failed").count() == times);
-    }
-    let text = || fs::read_to_string(&told).unwrap_or_default();
-    daemon.until("told", |_| text().contains("its scrub fails"));
-    assert!(!text().contains("goes on"), "{}", text());
-    drop(hold);
-    start();
-    daemon.until("told", |_| text().contains("its scrub goes on"));
-    let told = |what: &str| text().matches(&format!("{}: {what}.", disk.path())).count();
-    assert_eq!((text().matches(": its scrub fails").count() > 0, told("its scrub goes on")), (true, 1), "{}", text());
-    daemon.end();
 }

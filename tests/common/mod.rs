@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod held;
+pub mod service;
 pub mod zfs_label;
 
 use std::path::{Path, PathBuf};

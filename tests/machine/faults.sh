@@ -76,7 +76,12 @@ step status idlewise status --state-dir /tmp/states --json
 # A self-test of the disk's own is waited for.
 touch /tmp/testing
 fault_disk testing --self-test /tmp/testing
-(sleep 6; idlewise status "$disk" --state-dir /tmp/states --json > /tmp/during; rm /tmp/testing) &
+(for _ in $(seq 60); do
+    idlewise status "$disk" --state-dir /tmp/states --json > /tmp/during 2>/dev/null
+    grep -q '"doing": "others"' /tmp/during && break
+    sleep 1
+done
+rm /tmp/testing) &
 scrub self-test "$disk"
 step self-test-during cat /tmp/during
 
@@ -88,17 +93,7 @@ fault_disk scsi-sleeper --asleep /tmp/scsi-sleeps
 scsi=$disk
 # The kernel has looked for partitions.
 touch /tmp/sata-sleeps /tmp/scsi-sleeps
-cat > /tmp/sleepers.toml <<END
-[[disk]]
-match = "$sata"
-[[disk]]
-match = "$scsi"
-[[disk]]
-match = "*"
-ignore = true
-END
-idlewise daemon --config /tmp/sleepers.toml --state-dir /tmp/sleepers --socket /tmp/control --look-every 1s 2> /tmp/sleepers.said &
-daemon=$!
+service /tmp/sleepers "$sata" "$scsi"
 for _ in $(seq 600); do
     [ "$(grep -c 'sleeps, and there is time' /tmp/sleepers.said)" = 2 ] && break
     sleep 0.1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs in the emulated machine: arrays of which a member is lost or replaced, arrays without a name of their own, and a disk with two ways.
+# Runs in the emulated machine: arrays of which a member is lost or replaced, arrays without a name of their own, and a disk with two paths.
 . /lib/steps.sh
 . /lib/layouts.sh
 
@@ -36,19 +36,12 @@ make_array md77 raid1 0 0 "$1" "$2" "$3"
 dd if=/dev/urandom of=/dev/md77 bs=1M oflag=direct 2>/dev/null
 damage md77 1 20000 1
 scrub wrong /dev/md77
-cat > /tmp/service.toml <<END
-[[disk]]
-match = "/dev/md77"
+SERVICE='[defaults]
 mean_slowdown = "1s"
 max_slowdown = "10s"
-[[disk]]
-match = "*"
-ignore = true
 [notify]
-command = ["/bin/sh", "-c", "cat >> /tmp/told"]
-END
-idlewise daemon --config /tmp/service.toml --state-dir /tmp/states --socket /tmp/control --look-every 1s 2> /tmp/service.said &
-daemon=$!
+command = ["/bin/sh", "-c", "cat >> /tmp/told"]'
+service /tmp/states /dev/md77
 until_said() { for _ in $(seq 600); do grep -q "$1" "$2" 2>/dev/null && break; sleep 0.2; done; }
 until_said 'cannot be read, or is wrong' /tmp/told
 # A good member is lost: nothing can be compared, and what was wrong is so still.
@@ -68,6 +61,7 @@ step compared idlewise status /dev/md77 --state-dir /tmp/states --json
 kill $daemon
 wait $daemon
 step told cat /tmp/told
+step said cat /tmp/states.said
 
 # Another disk is put in, and is wrong behind what a pass has read already.
 make_disks md88 3
@@ -87,14 +81,14 @@ damage md88 2 100 1
 # shellcheck disable=SC2086
 step replaced idlewise scrub /dev/md88 $PACE
 
-# Two ways to one disk: who uses the other one is seen, and it is read once.
-ways=
+# Two paths to one disk: who uses the other one is seen.
+paths=
 for folder in /sys/block/sd*; do
-    grep -q scsi_debug "$folder/device/model" && ways="$ways /dev/${folder##*/}"
+    grep -q scsi_debug "$folder/device/model" && paths="$paths /dev/${folder##*/}"
 done
-step ways cat $(for way in $ways; do echo "/sys/block/${way#/dev/}/device/wwid"; done)
+step paths cat $(for path in $paths; do echo "/sys/block/${path#/dev/}/device/wwid"; done)
 # shellcheck disable=SC2086
-set -- $ways
+set -- $paths
 touch /tmp/reading
 while [ -e /tmp/reading ]; do dd if="$2" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; done &
 # shellcheck disable=SC2086

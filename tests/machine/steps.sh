@@ -111,3 +111,14 @@ raid1() {
     echo none > "$md/resync_start"
     echo active > "$md/array_state"
 }
+
+# service FOLDER DISK...: starts the daemon for these disks alone, with its state in the folder and what it says in FOLDER.said; its process
+# is $daemon. What $SERVICE holds is added to its configuration.
+service() {
+    folder=$1
+    shift
+    for disk in "$@" '*'; do printf '[[disk]]\nmatch = "%s"\n' "$disk"; done > "$folder.toml"
+    printf 'ignore = true\n%s\n' "$SERVICE" >> "$folder.toml"
+    idlewise daemon --config "$folder.toml" --state-dir "$folder" --socket /tmp/control --look-every 1s 2> "$folder.said" &
+    daemon=$!
+}

@@ -32,16 +32,16 @@ pub enum MonitorName {
     Diskstats,
 }
 
-/// Opens the monitor of a device's disk, and says on standard error if it is a coarse one.
+/// Opens the monitor of a device's disk by all its paths, and says on standard error if it is a coarse one.
 pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
-    let ways = device.other_ways().context("another way to the disk, which has to be watched as well")?;
+    let paths = device.other_paths().context("another path to the disk, which has to be watched as well")?;
     let own = open_one_monitor(device, name)?;
-    if ways.is_empty() {
+    if paths.is_empty() {
         return Ok(own);
     }
     let mut disks = vec![(own, vec![0])];
-    for way in &ways {
-        disks.push((open_one_monitor(way, name)?, Vec::new()));
+    for path in &paths {
+        disks.push((open_one_monitor(path, name)?, Vec::new()));
     }
     Ok(Box::new(Joined::new(disks)))
 }

@@ -125,7 +125,10 @@ fn begin(arguments: &Arguments) -> anyhow::Result<u8> {
     let Limits { mean_slowdown, max_slowdown, idle_wait } = arguments.limits;
     let mut paced = Paced::new(held, Settings { mean_slowdown, max_slowdown, idle_wait, disks })?;
     if !arguments.quiet {
-        arguments.say_what_is_not_watched();
+        // What is named is watched, or refused.
+        if arguments.device.is_empty() {
+            arguments.say_what_is_not_watched();
+        }
         arguments.say_what_is_coarse(by_signals.as_deref(), paced.coarse());
     }
     let mut child = None;
@@ -294,11 +297,12 @@ impl Arguments {
         Ok((!disks.is_empty()).then_some(disks))
     }
 
-    /// What the command does there holds nobody back, and nobody sees it.
+    /// On which disks the command is not held back, as nobody sees their requests.
     fn say_what_is_not_watched(&self) {
-        for disk in WholeDisk::all_with_hidden_ways() {
+        for disk in WholeDisk::all_with_hidden_paths() {
             say!(
-                "idlewise: {}: its requests go by hidden ways of NVMe multipath, where they are not seen: {} is not held back there",
+                "idlewise: {}: its requests go through hidden paths of NVMe multipath, which cannot be watched: {} is not held back there; start \
+                 the kernel with nvme_core.multipath=N",
                 disk.name(),
                 self.name()
             );

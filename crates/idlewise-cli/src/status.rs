@@ -197,7 +197,7 @@ fn never_scrubbed(name: &str) -> anyhow::Error {
 /// Whether an array that could not be compared for a while, and was read as one disk, has been compared as a whole since.
 fn is_over(pass: &Pass, all: &[Listed]) -> bool {
     let by_members = pass.identity.clone() + Device::BY_MEMBERS;
-    let since = |other: &Pass| other.identity == by_members && other.completed_unix_s >= Some(pass.saved_unix_s);
+    let since = |other: &Pass| other.identity == by_members && pass.is_compared_by(other);
     all.iter().filter_map(|one| one.pass.as_ref().ok()).any(since)
 }
 

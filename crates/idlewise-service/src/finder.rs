@@ -178,7 +178,7 @@ fn passes(device: &Device, states: &StateFolder) -> (Bytes, Option<Pass>, Elsewh
         return (device.size, plain, Elsewhere::of(by_members));
     }
     let size = array.map(|array| array.size).or(by_members.as_ref().map(|pass| Bytes(pass.device_bytes)));
-    let is_open = |plain: &Pass| by_members.as_ref().and_then(|pass| pass.completed_unix_s) < Some(plain.saved_unix_s);
+    let is_open = |plain: &Pass| !by_members.as_ref().is_some_and(|members| plain.is_compared_by(members));
     let elsewhere = Elsewhere::of(plain.filter(is_open));
     (size.unwrap_or(device.size), by_members, elsewhere)
 }

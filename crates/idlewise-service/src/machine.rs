@@ -79,7 +79,7 @@ pub fn twin(present: &Present, first: &Path) -> String {
     let Present { path, identity, .. } = present;
     let (path, first) = (path.display(), first.display());
     format!(
-        "{path}: cannot be told from {first}: both say that they are {identity}, as two ways to one disk do; only the first is looked after"
+        "{path}: cannot be told from {first}: both say that they are {identity}, as two paths to one disk do; only the first is looked after"
     )
 }
 

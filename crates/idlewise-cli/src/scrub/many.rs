@@ -101,18 +101,18 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
     Ok(together(ended.into_iter().map(|(_, exit)| exit)))
 }
 
-/// Without those that lead to a device that was named before, by another name or by another way to the disk.
+/// Without those that lead to a device that was named before, by another name or by another path to the disk.
 fn each_once(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let (mut seen, mut ways) = (BTreeSet::new(), BTreeMap::new());
+    let (mut seen, mut disks) = (BTreeSet::new(), BTreeMap::new());
     let first = |path: &&PathBuf| {
         if !seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())) {
             return false;
         }
-        let Some(name) = Device::name_of_all_ways(path) else { return true };
-        let read = ways.entry(name).or_insert_with(|| path.to_path_buf());
+        let Some(name) = Device::name_of_all_paths(path) else { return true };
+        let read = disks.entry(name).or_insert_with(|| path.to_path_buf());
         if *read != **path {
             let read = read.display();
-            say!("idlewise: {}: is another way to the disk that is {read}, and is read by that one", path.display());
+            say!("idlewise: {}: is another path to the disk {read}, and is scrubbed by that one", path.display());
             return false;
         }
         true

@@ -1,4 +1,4 @@
-//! Several ways to one disk: where a storage is reached by more than one cable, the kernel has a disk for each of them.
+//! Several paths to one disk (multipath): where a storage is reached by more than one cable, the kernel has a disk for each of them.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -11,19 +11,19 @@ use super::{Device, DeviceError, Named, numbers};
 const SYS: &str = "/sys";
 
 impl Place {
-    /// The disk's world-wide name, which it has by all ways. Of two disks whose makers chose the same one each is watched for both.
+    /// The disk's world-wide name, which it has by all paths. Of two disks whose makers chose the same one each is watched for both.
     fn world_wide_name(&self) -> Option<String> {
         let is_given = |name: &str| ["naa.", "eui.", "uuid."].iter().any(|begin| name.starts_with(begin));
         self.says().filter(|(kind, name)| *kind == "wwn" && is_given(name)).map(|(_, name)| name)
     }
 
-    /// Whether the kernel gets no answer by this way.
+    /// Whether the kernel gets no answer by this path.
     fn is_offline(&self) -> bool {
         fs::read_to_string(self.disk.join("device/state")).is_ok_and(|state| state.trim().ends_with("offline"))
     }
 
-    /// The other whole disks that are ways to the same one.
-    fn other_ways(&self, sys: &Path) -> Vec<(u32, u32)> {
+    /// The other whole disks that are paths to the same one.
+    fn other_paths(&self, sys: &Path) -> Vec<(u32, u32)> {
         let Some(own) = self.world_wide_name() else { return Vec::new() };
         let numbers = |name: String| numbers(&sys.join("block").join(name.replace('/', "!")));
         let is_other = |numbers: &(u32, u32)| {
@@ -36,16 +36,16 @@ impl Place {
 }
 
 impl Device {
-    /// The same disk by other ways, as a whole: requests of others that go there are seen there alone.
+    /// The same disk by its other paths, as a whole: requests of others that go there are seen there alone.
     ///
     /// # Errors
     /// If one of them cannot be opened.
-    pub fn other_ways(&self) -> Result<Vec<Self>, DeviceError> {
-        self.place.other_ways(Path::new(SYS)).into_iter().map(Self::with_numbers).collect()
+    pub fn other_paths(&self) -> Result<Vec<Self>, DeviceError> {
+        self.place.other_paths(Path::new(SYS)).into_iter().map(Self::with_numbers).collect()
     }
 
-    /// What is the same for all ways to a disk or a part of it, and for no other disk; nothing where that is not sure.
-    pub fn name_of_all_ways(path: &Path) -> Option<String> {
+    /// What is the same for all paths to a disk or a part of it, and for no other disk; nothing where that is not sure.
+    pub fn name_of_all_paths(path: &Path) -> Option<String> {
         let metadata = fs::metadata(path).ok().filter(|metadata| metadata.file_type().is_block_device())?;
         let place = Place::find(Path::new(SYS), metadata.rdev()).ok()?;
         place.world_wide_name().filter(|_| place.named() == Named::Alone).map(|_| place.identity())
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::device::sysfs::tests::fixture;
 
-    /// Ways to one disk have the same name of a manufacturer's; serial numbers that somebody typed may be alike by chance.
+    /// Paths to one disk have the same name of a manufacturer's; serial numbers that somebody typed may be alike by chance.
     #[test]
     fn only_disks_of_one_world_wide_name_are_one() {
         let disks = [
@@ -80,8 +80,8 @@ mod tests {
             let _ = fs::create_dir(sys.path().join("block"));
             std::os::unix::fs::symlink(&folder, sys.path().join("block").join(name)).unwrap();
         }
-        let ways = |minor| Place::find(sys.path(), rustix::fs::makedev(8, minor)).unwrap().other_ways(sys.path());
-        assert_eq!([0, 16, 32].map(ways), [vec![(8, 16)], vec![(8, 0)], vec![(8, 0), (8, 16)]]);
-        assert_eq!([48, 64, 80].map(ways), [vec![], vec![], vec![]]);
+        let others = |minor| Place::find(sys.path(), rustix::fs::makedev(8, minor)).unwrap().other_paths(sys.path());
+        assert_eq!([0, 16, 32].map(others), [vec![(8, 16)], vec![(8, 0)], vec![(8, 0), (8, 16)]]);
+        assert_eq!([48, 64, 80].map(others), [vec![], vec![], vec![]]);
     }
 }

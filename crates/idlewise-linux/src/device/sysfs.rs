@@ -288,7 +288,7 @@ pub fn disks(sys: &Path) -> Vec<String> {
     let disk = |folder: &PathBuf| {
         folder.join("device").exists()
             && number(&folder.join("removable")) != Some(1)
-            // Ways to a disk that the kernel itself chooses from have no files in /dev.
+            // Paths of which the kernel itself takes one (native multipath of NVMe) have no files in /dev.
             && number(&folder.join("hidden")) != Some(1)
             && number(&folder.join("size")).is_some_and(|sectors| sectors > 0)
     };

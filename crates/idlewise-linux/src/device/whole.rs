@@ -112,8 +112,8 @@ impl WholeDisk {
         u32::try_from(self.0.crowd()).unwrap_or(u32::MAX)
     }
 
-    /// Whether its requests go by hidden ways of the kernel's own (native multipath of NVMe), where nobody sees them.
-    pub fn has_hidden_ways(&self) -> bool {
+    /// Whether its requests go by hidden paths of the kernel's own (native multipath of NVMe), where nobody sees them.
+    pub fn has_hidden_paths(&self) -> bool {
         let is_head = fs::canonicalize(self.folder().join("device")).is_ok_and(|device| {
             device.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
         });
@@ -121,8 +121,8 @@ impl WholeDisk {
     }
 
     /// The disks of this machine of which that is so.
-    pub fn all_with_hidden_ways() -> Vec<Self> {
-        let of = |number| Self::with_numbers(number).ok().filter(Self::has_hidden_ways);
+    pub fn all_with_hidden_paths() -> Vec<Self> {
+        let of = |number| Self::with_numbers(number).ok().filter(Self::has_hidden_paths);
         sysfs::all(Path::new("/sys")).into_iter().filter_map(of).collect()
     }
 

@@ -46,7 +46,7 @@ impl Monitor for Joined {
     fn own(&mut self, own: Own) {
         for (monitor, begins) in &mut self.disks {
             monitor.own(match &own {
-                // By this way to a disk nothing is read.
+                // By this path to the disk nothing is read.
                 Own::Read(_) if begins.is_empty() => Own::Nothing,
                 Own::Read(range) => {
                     // Of several places of one disk the others are known as reads of this process; counted are all.

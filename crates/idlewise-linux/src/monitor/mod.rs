@@ -194,7 +194,7 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
     if device.is_file() {
         return Ok(Opened { monitor: Box::new(unwatched::Unwatched), fallback: None });
     }
-    if device.whole().has_hidden_ways() {
+    if device.whole().has_hidden_paths() {
         return Err(hidden());
     }
     if choice == Choice::Diskstats {
@@ -212,9 +212,8 @@ pub fn open(device: &Device, choice: Choice) -> Result<Opened, MonitorError> {
 
 /// Why nobody can watch a disk of native multipath.
 fn hidden() -> MonitorError {
-    const PROBLEM: &str = "its requests go by hidden ways of NVMe multipath, where they are not seen; with nvme_core.multipath=N on the kernel's \
-                           command line they are";
-    MonitorError { monitor: "every", problem: PROBLEM.into() }
+    const PROBLEM: &str = "its requests go through hidden paths of NVMe multipath, which cannot be watched; start the kernel with nvme_core.multipath=N";
+    MonitorError { monitor: "no", problem: PROBLEM.into() }
 }
 
 /// Opens a monitor that records: it tells of completions only, when it is asked, and costs little.
@@ -222,7 +221,7 @@ fn hidden() -> MonitorError {
 /// # Errors
 /// [`MonitorError`] if BPF does not work.
 pub fn recorder(device: &Device) -> Result<Box<dyn Monitor>, MonitorError> {
-    if device.whole().has_hidden_ways() {
+    if device.whole().has_hidden_paths() {
         return Err(hidden());
     }
     open_bpf(&device.whole(), Purpose::Recording)

@@ -163,7 +163,7 @@ impl Checkpoint {
     }
 
     /// What the owners of the data have said in this pass.
-    pub fn content(&self) -> Option<&ContentSoFar> {
+    pub(super) fn content(&self) -> Option<&ContentSoFar> {
         self.pass.content.as_ref()
     }
 

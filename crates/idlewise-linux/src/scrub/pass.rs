@@ -208,6 +208,11 @@ impl Pass {
         own.or_else(|| self.not_compared_before.as_ref().map(|(bytes, why)| (Bytes(*bytes), why.as_str())))
     }
 
+    /// Whether all of an array has been compared by its members since this pass over it as one disk was saved.
+    pub fn is_compared_by(&self, members: &Self) -> bool {
+        members.completed_unix_s >= Some(self.saved_unix_s)
+    }
+
     /// Runs in order, and of others what lies beside them.
     fn first_of(first: &[BadBlocks], others: &[BadBlocks]) -> Vec<BadBlocks> {
         let mut known = first.to_vec();

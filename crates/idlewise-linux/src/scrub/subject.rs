@@ -98,7 +98,7 @@ impl<'a> Subject<'a> {
     /// Why an unfinished pass of this device has to begin anew.
     pub fn has_to_begin_anew(&self, pass: &Pass) -> Option<String> {
         if pass.marks.as_ref().is_some_and(|before| self.marks.has_other_members_than(before)) {
-            return Some("the members of the array are others than then".into());
+            return Some("a member of the array is another disk than when it began".into());
         }
         // What is new lies behind, where only the sequential order is not disturbed by it.
         let disturbed = pass.order == self.order && self.order.name != Name::SEQUENTIAL;

@@ -1,0 +1,196 @@
+//! Errors on members of arrays, of md and of device-mapper, and members that are lost or replaced: in an emulated machine.
+
+#[path = "common/machine.rs"]
+mod machine;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use machine::{Step, bad, steps};
+
+/// Where the first copy of a sector lies that is at this place of a member, in the arrays of arrays.sh (md(4)): chunks are of 128 sectors.
+fn first_copy(array: &str, member: u64, sector: u64) -> u64 {
+    const CHUNK: u64 = 128;
+    const HALF: u64 = 12_288;
+    let (row, within) = (sector / CHUNK, sector % CHUNK);
+    match array {
+        // Two copies beside each other, on three members.
+        "md102" => (row * 3 + member) / 2 * 2 / 3 * CHUNK + within,
+        // One in either half.
+        "md103" => sector % HALF,
+        // One in the next row.
+        "md104" => row / 2 * 2 * CHUNK + within,
+        _ => sector,
+    }
+}
+
+/// Where md knows what is right (the first of three mirrors where the two others agree with it or one of them does; the data of RAID 6 where only
+/// a parity is wrong), and nothing else is wrong in what md goes through at once, it makes the members fit; the rest is left.
+fn repaired_where_it_is_known(array: &str, injected: &[Vec<u64>], repair: &Step, after: &Step) {
+    const UNIT: u64 = 128;
+    let wrong = |sector: u64| injected.iter().filter(move |one| one[1] == sector).map(|one| one[0]).collect::<Vec<_>>();
+    let is_known = |sector: u64| match (array, &wrong(sector)[..]) {
+        ("md12", [member]) => *member != 0,
+        ("md6", [member]) => {
+            let p = 4 - sector / UNIT % 5;
+            [p, (p + 1) % 5].contains(member)
+        }
+        _ => false,
+    };
+    let sectors: BTreeSet<u64> = injected.iter().map(|one| one[1]).collect();
+    let unknown: BTreeSet<u64> =
+        sectors.iter().filter(|sector| !is_known(**sector)).map(|sector| sector / UNIT).collect();
+    let (left, cured): (BTreeSet<u64>, BTreeSet<u64>) =
+        sectors.iter().partition(|sector| unknown.contains(&(*sector / UNIT)));
+    let result = repair.json();
+    let with = |fate: &str| -> BTreeSet<u64> {
+        let runs = result["blocks"].as_array().unwrap().iter().filter(|run| run["result"] == fate);
+        runs.flat_map(|run| {
+            run["lba"].as_u64().unwrap()..run["lba"].as_u64().unwrap() + run["blocks"].as_u64().unwrap()
+        })
+        .collect()
+    };
+    assert_eq!((with("repaired"), with("undecided")), (cured.clone(), left.clone()), "{array}: {result}");
+    assert!(array == "md11" || cured.len() >= 3, "{array}: {cured:?}");
+    let found: BTreeSet<u64> = after.bad().into_iter().flat_map(|(lba, blocks)| lba..lba + blocks).collect();
+    assert_eq!(found, left, "{array}: {after:?}");
+}
+
+/// Errors are put behind the backs of arrays of each layout while they are written to: each is found at its place, no other is invented, and
+/// md's own check counts as many. A table of it is printed.
+#[test]
+fn every_error_on_members_of_arrays_is_found() {
+    let Some(steps) = steps("arrays.sh") else { return };
+    every_error_is_found(
+        &steps,
+        &[
+            ("md11", "RAID 1, 2 members", 128),
+            ("md12", "RAID 1, 3 members", 128),
+            ("md4", "RAID 4, 3 members", 8),
+            ("md5", "RAID 5, 4 members", 8),
+            ("md6", "RAID 6, 5 members", 8),
+            ("md101", "RAID 10 near 2, 4 members", 128),
+            ("md102", "RAID 10 near 2, 3 members", 128),
+            ("md103", "RAID 10 far 2, 3 members", 128),
+            ("md104", "RAID 10 offset 2, 3 members", 128),
+        ],
+    );
+}
+
+/// Members of an array that are lost or replaced, arrays that have no names of their own, and a disk with two paths to it.
+#[test]
+fn members_and_paths_are_told_from_each_other() {
+    let Some(steps) = steps("members.sh") else { return };
+    let identity = |name: &str| steps[name].json()["identity"].clone();
+    assert_ne!(identity("md55"), identity("md66"));
+    // Without a member nothing is compared, and what differs stays known.
+    let [wrong, replaced, foreground] = ["wrong", "replaced", "foreground"].map(|name| steps[name].json());
+    assert_eq!((bad(&wrong), steps["wrong"].exit), (vec![(20_000, 1)], 3), "{wrong}");
+    let (lacking, told) = (&steps["lacking"].output, &steps["told"].output);
+    assert!(lacking.contains("idlewise_unreadable_blocks{device=\"md77\",kind=\"differs\"} 1"), "{lacking}");
+    assert!(told.contains("12.0 MiB were not compared: it lacks members"), "{told}");
+    assert!(told.contains("1 block cannot be read, or is wrong") && !told.contains("any more"), "{told}");
+    assert_eq!(told.matches("was compared with them").count(), 1, "{told}");
+    let (back, compared) = (steps["back"].output.trim().parse::<u64>().unwrap(), steps["compared"].json());
+    // What was read of the array as one disk is over.
+    assert_eq!(compared.as_array().unwrap().len(), 1, "{compared}");
+    assert!(compared[0]["completed_unix_s"].as_u64() >= Some(back), "{compared}");
+    // A pass is known by that of its members: it ran when it was wanted, and not again.
+    let said = &steps["said"].output;
+    let times = |what: &str| said.matches(what).count();
+    assert_eq!((times("is being verified"), times("verified; the next pass") >= 1), (2, true), "{said}");
+    // What was read of a disk that is gone says nothing of the one in its place.
+    let begun = steps["begun"].json()[0]["verified_bytes"].as_u64().unwrap();
+    assert!(begun > 1 << 20, "{begun}");
+    assert_eq!((replaced["resumed_at_bytes"].as_u64(), bad(&replaced)), (Some(0), vec![(100, 1)]), "{replaced}");
+    assert!(steps["replaced"].errors.contains("a member of the array is another disk"));
+    // Whoever reads by the other path is seen.
+    let mut paths = steps["paths"].output.lines();
+    assert_eq!(paths.next(), paths.next());
+    assert!(foreground["measured"]["foreground_requests"].as_u64() > Some(100), "{foreground}");
+}
+
+/// The same on those of device-mapper, which LVM's are; and what keeps checksums itself needs nobody to judge for it.
+#[test]
+fn every_error_on_members_of_mapped_arrays_is_found() {
+    let Some(steps) = steps("mapped.sh") else { return };
+    every_error_is_found(
+        &steps,
+        &[
+            ("dm1", "RAID 1 of device-mapper, 2 members", 128),
+            ("dm5", "RAID 5 of device-mapper, 4 members", 8),
+            ("dm6", "RAID 6 of device-mapper, 5 members", 8),
+            ("dm10", "RAID 10 of device-mapper, 4 members", 128),
+        ],
+    );
+    // dm-integrity: what differs from its checksum is not read.
+    let [clean, found] = ["integrity-clean", "integrity-found"].map(|name| steps[name].json());
+    assert_eq!((&clean["state"], bad(&clean)), (&"complete".into(), vec![]), "{clean}");
+    assert_eq!(bad(&found), [(1000, 1), (1003, 1), (9001, 1)], "{found}");
+    assert!(found["errors"].as_array().unwrap().iter().all(|run| run["kind"] == "protection"), "{found}");
+    // Nor by dm-verity, in blocks of 4 KiB.
+    let [clean, found] = ["verity-clean", "verity-found"].map(|name| steps[name].json());
+    assert_eq!((&clean["state"], bad(&clean)), (&"complete".into(), vec![]), "{clean}");
+    assert_eq!(bad(&found), [(10, 1), (100, 1)], "{found}");
+}
+
+/// Of each array by its name, with a few words and by how many sectors its own check counts.
+fn every_error_is_found(steps: &BTreeMap<String, Step>, arrays: &[(&str, &str, u64)]) {
+    println!("| array | errors | bytes | sectors | misdirected | lost | torn | found | invented | transient |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for &(array, about, page) in arrays {
+        let step = |name: &str| &steps[&format!("{array}-{name}")];
+        let clean = step("clean").json();
+        assert_eq!(
+            (&clean["state"], &clean["errors"]),
+            (&"complete".into(), &serde_json::json!([])),
+            "{array}: {clean}"
+        );
+        assert_eq!(clean["content"]["unjudged_bytes"], 0, "{array}: {clean}");
+        let lines = step("injected").output.lines();
+        let injected: Vec<Vec<u64>> =
+            lines.map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
+        let result = step("found").json();
+        assert_eq!(result["state"], "complete", "{array}: {result}");
+        let found: BTreeSet<u64> = bad(&result).into_iter().flat_map(|(lba, blocks)| lba..lba + blocks).collect();
+        let expected: BTreeSet<u64> = injected.iter().map(|one| first_copy(array, one[0], one[1])).collect();
+        let kinds = result["errors"].as_array().unwrap().iter().all(|run| run["kind"] == "differs");
+        assert!(kinds && step("found").exit == 3, "{array}: {result}");
+        assert_eq!(found, expected, "{array}: {result}");
+        // Nothing but the member that is wrong is named where that can be told: of three mirrors, and by two parities.
+        let disks: Vec<&str> = step("disks").output.split_whitespace().collect();
+        if ["md12", "md6", "dm6"].contains(&array) {
+            for run in result["errors"].as_array().unwrap() {
+                let (lba, blocks) = (run["lba"].as_u64().unwrap(), run["blocks"].as_u64().unwrap());
+                let wrong = injected.iter().filter(|one| (lba..lba + blocks).contains(&one[1])).map(|one| one[0]);
+                let wrong: BTreeSet<_> =
+                    wrong.map(|member| disks[member as usize].trim_start_matches("/dev/")).collect();
+                let held = run["holds"].to_string();
+                assert!(
+                    wrong.len() > 1 || wrong.iter().all(|name| held.contains(&format!("member {name}, by"))),
+                    "{array}: {run}"
+                );
+            }
+        }
+        if let Some(repair) = steps.get(&format!("{array}-repair")) {
+            repaired_where_it_is_known(array, &injected, repair, &steps[&format!("{array}-after")]);
+            assert_eq!(step("limits").output.split_whitespace().collect::<Vec<_>>(), ["0", "max", "idle"], "{array}");
+        }
+        let pages: BTreeSet<u64> = injected.iter().map(|one| first_copy(array, one[0], one[1]) / page).collect();
+        let counted: u64 = step("counted").output.trim().parse().unwrap();
+        if page == 8 || ["md11", "dm1"].contains(&array) {
+            assert_eq!(counted, page * pages.len() as u64, "{array}: md counts other mismatches");
+        }
+        let of = |kind: u64| injected.iter().filter(|one| one[2] == kind).count();
+        println!(
+            "| {about} | {} | {} | {} | {} | {} | {} | {} | 0 | {} |",
+            injected.len(),
+            of(0),
+            of(1),
+            of(2),
+            of(3),
+            of(4),
+            found.len(),
+            result["content"]["transient"],
+        );
+    }
+}
