@@ -22,6 +22,7 @@ __all__ = [
     "baselines",
     "compare",
     "explore",
+    "first_arrival",
     "formats",
     "frontier",
     "policies",
@@ -73,6 +74,7 @@ class Trace:
         by_file: bool,
         whole: bool,
         memory_limit: Size | None,
+        slice: tuple[str, int, int, int, int] | None,
         kept: object,
     ) -> Trace: ...
     @staticmethod
@@ -485,6 +487,9 @@ def policies() -> list[tuple[str, str]]:
 
 def formats() -> list[tuple[str, str]]:
     """Names of the formats that are read, and what they are."""
+
+def first_arrival(lines: bytes) -> tuple[str, int] | None:
+    """The format of these lines of a file and the first arrival in them, if its rows can be read one without the other."""
 
 def fleet_page(table: str, within: Time) -> str:
     """A page about the table of a fleet, which is JSON."""

@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import _native
+from . import _native, _remote
 from ._errors import IdlewiseError
 
-_MAGIC = frozenset("*?[")
+#: Longer ones are no records.
+_LONGEST_LINE = 64 << 10
 
 
 def scan(
@@ -25,13 +26,14 @@ def scan(
     by_file: bool = False,
     whole: bool = False,
     memory_limit: str | int | None = None,
+    storage_options: dict[str, Any] | None = None,
 ) -> _native.Trace:
     """Open a trace. Nothing is read before it is asked for.
 
     Parameters
     ----------
     source
-        A path, a glob, a URL that fsspec knows, an open binary file, a list of these that are one trace together, or a table:
+        A path, a glob, a URL that fsspec knows such as ``s3://traces/*.csv``, an open binary file, a list of these that are one trace together, or a table:
         anything with ``__arrow_c_stream__``, such as a polars or pandas frame, a pyarrow table or a DuckDB relation.
     columns
         Of a text file the layout of its columns, as in ``idlewise --columns``. Of a table a dict of names: what ``arrival``,
@@ -48,6 +50,8 @@ def scan(
         Read everything before anything is given, and sort it.
     memory_limit
         Most memory for requests that must be read whole.
+    storage_options
+        Of URLs: what fsspec's file system is told, such as credentials.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def scan(
         return _native.Trace._of_table(source, volumes=wanted, columns=columns, unit=unit)
     if unit is not None:
         raise IdlewiseError("unit= is for tables; a file's format says in what unit its times are")
-    kept = _Kept()
+    kept = _Kept(storage_options)
     found = [path for one in _several(source) for path in kept.paths(one)]
     if not found:
         raise IdlewiseError("there is nothing to read: the list is empty")
@@ -80,6 +84,32 @@ def scan(
         by_file=by_file,
         whole=whole,
         memory_limit=memory_limit,
+        slice=None,
+        kept=kept,
+    )
+
+
+def scan_slice(path: str, slice: tuple[str, int, int, int, int], *, skip_bad: bool = False, storage_options: Any = None) -> _native.Trace:
+    """Open a slice of a file: of this format the lines that begin in these bytes, and of what they hold the requests that arrive then."""
+    name, begin, end, first_ns, until_ns = slice
+    kept = None
+    given = path
+    if _remote.is_url(path):
+        # The last line may end behind them, and of the first is known that it is one by what is before it.
+        kept, first = _Kept(storage_options), max(0, begin - 1)
+        last = min(end + _LONGEST_LINE, _remote.size(path, storage_options) or 0)
+        given = kept.copy(path, first, last)
+        begin, end = begin - first, end - first
+    return _native.Trace._of_files(
+        [given],
+        path,
+        volumes=[],
+        columns=None,
+        skip_bad=skip_bad,
+        by_file=False,
+        whole=False,
+        memory_limit=None,
+        slice=(name, begin, end, first_ns, until_ns),
         kept=kept,
     )
 
@@ -97,8 +127,9 @@ def _several(source: Any) -> Iterable[Any]:
 class _Kept:
     """Paths, and the temporary files behind them."""
 
-    def __init__(self) -> None:
+    def __init__(self, storage_options: Any = None) -> None:
         self.names: list[str] = []
+        self._options = storage_options
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def paths(self, one: Any) -> list[str]:
@@ -107,36 +138,31 @@ class _Kept:
         path = os.fspath(one)
         if isinstance(path, bytes):
             path = os.fsdecode(path)
-        if "://" in path:
-            return self._remote(path)
+        if _remote.is_url(path):
+            return [self.copy(url) for url in _remote.find(path, self._options)]
         paths = [path]
-        if _MAGIC & set(path) and not os.path.exists(path):
+        if _remote.has_magic(path) and not os.path.exists(path):
             paths = sorted(glob.glob(path, recursive=True))
             if not paths:
                 raise FileNotFoundError(f"no file fits {path!r}")
         self.names += paths
         return paths
 
-    def _remote(self, url: str) -> list[str]:
-        try:
-            import fsspec  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            raise ImportError(f"reading {url!r} needs the package fsspec") from None
-        files = fsspec.open_files(url, "rb")
-        if not files:
-            raise FileNotFoundError(f"no file fits {url!r}")
-        copies = []
-        for file in files:
-            with file as opened:
-                copies.append(self._copy(opened, file.path))
-        return copies
+    def copy(self, url: str, begin: int = 0, end: int | None = None) -> str:
+        """A file's bytes, all of them or these."""
+        path = self._place(url)
+        _remote.copy(url, self._options, begin, end, path)
+        return path
 
     def _copy(self, opened: Any, name: str) -> str:
         """The reader seeks, and finds the format by content: it needs a file of its own."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="idlewise-")
-        path = os.path.join(self._folder.name, f"{len(self.names)}-{os.path.basename(name)}")
-        self.names.append(name)
+        path = self._place(name)
         with open(path, "wb") as copy:
             shutil.copyfileobj(opened, copy, 1 << 20)
         return path
+
+    def _place(self, name: str) -> str:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="idlewise-")
+        self.names.append(name)
+        return os.path.join(self._folder.name, f"{len(self.names)}-{os.path.basename(name)}")

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import signal
 import sys
 import threading
@@ -80,29 +81,38 @@ def children():
             yield int(number)
 
 
-def test_workers_that_are_killed_change_nothing(files, expected, tmp_path):
+@pytest.mark.parametrize("seed", range(int(os.environ.get("IDLEWISE_KILLS", "2"))))
+def test_workers_that_are_killed_change_nothing(files, expected, tmp_path, seed):
+    pick = random.Random(seed)
     killed = []
     over = threading.Event()
 
     def kill():
+        wait = pick.uniform(0, 0.4)
         while not over.is_set() and len(killed) < 2:
-            for worker in list(children())[:1]:
+            workers = list(children())
+            if workers and wait > 0:
+                over.wait(wait)
+                wait = 0
+                continue
+            for worker in pick.sample(workers, min(1, len(workers))):
                 try:
                     os.kill(worker, signal.SIGKILL)
                 except ProcessLookupError:
                     # It has ended meanwhile.
                     continue
                 killed.append(worker)
-            time.sleep(0.3 if killed else 0.01)
+                wait = pick.uniform(0.1, 0.5)
+            time.sleep(0.005)
 
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        assert fleet.analyze(files, out=tmp_path, workers=2, **GOAL).rows == expected
+        assert fleet.analyze(files, out=tmp_path, workers=2, **GOAL).rows == expected, f"seed {seed}"
     finally:
         over.set()
         killer.join()
-    assert killed
+    assert killed, f"seed {seed}"
 
 
 def test_a_bad_file_is_told(files, expected, tmp_path):
@@ -144,10 +154,25 @@ def test_files_whose_names_are_no_text_are_read(files, tmp_path):
     assert len(more.errors) == 1 and sum(row["requests"] for row in more.rows) == 12_000
 
 
-def test_spark_gives_the_same(files, expected, tmp_path, monkeypatch):
-    pytest.importorskip("pyspark")
+@pytest.fixture(params=["spark", "sail"])
+def session(request, monkeypatch):
+    """A session of Spark on this machine, which needs Java, or of Sail by Spark's protocol."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    engine = fleet.Spark()
+    if request.param == "spark":
+        # The client alone has no Spark.
+        pytest.importorskip("py4j")
+        yield None
+        return
+    server = pytest.importorskip("pysail.spark").SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    host, port = server.listening_address
+    builder = pytest.importorskip("pyspark.sql").SparkSession.builder
+    yield builder.remote(f"sc://{host}:{port}").getOrCreate()
+    server.stop()
+
+
+def test_spark_gives_the_same(files, expected, tmp_path, session):
+    engine = fleet.Spark(session)
     assert fleet.analyze(files, out=tmp_path, engine=engine, **GOAL).rows == expected
     bad = tmp_path / "bad.csv"
     bad.write_text("128166372000000000,host9,0,Read,0,4096,40000\nnonsense\n")

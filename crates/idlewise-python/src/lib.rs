@@ -67,7 +67,7 @@ mod _native {
     #[pymodule_export]
     use super::tuning::{baselines, frontier, tune, tune_each};
     #[pymodule_export]
-    use super::{formats, policies};
+    use super::{first_arrival, formats, policies};
     use pyo3::prelude::*;
 
     #[pymodule_init]
@@ -101,6 +101,12 @@ fn policies() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn formats() -> Vec<(&'static str, &'static str)> {
     idlewise::trace::formats::FORMATS.iter().map(|format| (format.name, format.about)).collect()
+}
+
+/// The format of these lines of a file and the first arrival in them, if its rows can be read one without the other.
+#[pyfunction]
+fn first_arrival(lines: &[u8]) -> Option<(&'static str, u64)> {
+    idlewise::trace::Slice::first_arrival(lines).map(|(format, arrival)| (format, arrival.0))
 }
 
 /// Runs the command; `program` starts it once more.

@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use idlewise::Bytes;
-use idlewise::trace::{Columns, CsvLayout, Provenance, ReadOptions, Reader, TraceError, volumes};
+use idlewise::trace::{Columns, CsvLayout, Provenance, ReadOptions, Reader, Slice, TraceError, Volumes, volumes};
 use pyo3::prelude::*;
 
 use crate::capsule;
@@ -36,6 +36,7 @@ pub struct Reading {
     pub by_file: bool,
     pub whole: bool,
     pub memory_limit: Option<Bytes>,
+    pub slice: Option<Slice>,
 }
 
 /// What a whole reading has shown.
@@ -63,7 +64,13 @@ impl Requests {
         mut begin: impl FnMut(&Provenance) -> Result<T, Error>,
         mut take: impl FnMut(&mut T, &Columns) -> Result<(), Error>,
     ) -> Result<(T, Provenance), Error> {
-        match &self.source {
+        let mut begin = |provenance: &Provenance| Ok((begin(provenance)?, 0, Volumes::default()));
+        let mut take = |(taken, requests, names): &mut (T, u64, Volumes), columns: &Columns| {
+            *requests += columns.len() as u64;
+            names.clone_from(&columns.volumes);
+            take(taken, columns)
+        };
+        let ((taken, requests, names), provenance) = match &self.source {
             Source::Files(paths) => match self.read(paths, self.reading.whole, watch, &mut begin, &mut take) {
                 Err(Error::Trace(TraceError::OutOfOrder(_))) => self.read(paths, true, watch, &mut begin, &mut take),
                 read => read,
@@ -74,7 +81,10 @@ impl Requests {
                 take(&mut taken, &trace.columns)?;
                 Ok((taken, trace.provenance.clone()))
             }
-        }
+        }?;
+        let volumes = names.iter().map(ToString::to_string).filter(|name| self.wants(name)).collect();
+        self.seen.get_or_init(|| Seen { provenance: provenance.clone(), requests, volumes });
+        Ok((taken, provenance))
     }
 
     fn read<T>(
@@ -86,7 +96,7 @@ impl Requests {
         take: &mut impl FnMut(&mut T, &Columns) -> Result<(), Error>,
     ) -> Result<(T, Provenance), Error> {
         let share = |done| watch.share(done);
-        let Reading { volumes, columns, skip_bad, by_file, memory_limit, .. } = &self.reading;
+        let Reading { volumes, columns, skip_bad, by_file, memory_limit, slice, .. } = &self.reading;
         let options = ReadOptions {
             skip_bad: *skip_bad,
             volumes,
@@ -95,6 +105,7 @@ impl Requests {
             by_file: *by_file,
             memory_limit: *memory_limit,
             progress: Some(&share),
+            slice: slice.as_ref(),
             ..ReadOptions::default()
         };
         let mut reader = Reader::open(paths, &options)?;

@@ -6,7 +6,8 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::ArrowError;
-use idlewise::trace::{Columns, CsvLayout, Provenance};
+use idlewise::Nanos;
+use idlewise::trace::{Columns, CsvLayout, Provenance, Slice};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -50,24 +51,18 @@ impl Trace {
         }
         let inner = self.inner.clone();
         running::run(py, None, move |watch| {
-            let count = |(requests, names): &mut (u64, Vec<String>), columns: &Columns| {
-                *requests += columns.len() as u64;
-                *names = columns.volumes.iter().map(|name| name.to_string()).collect();
-                Ok(())
-            };
-            let ((requests, names), provenance) = inner.each(watch, |_| Ok((0, Vec::new())), count)?;
-            let wanted = |name: &String| inner.wants(name);
-            let seen = Seen { provenance, requests, volumes: names.into_iter().filter(wanted).collect() };
-            Ok(inner.seen.get_or_init(|| seen).clone())
+            inner.each(watch, |_| Ok(()), |(), _: &Columns| Ok(()))?;
+            Ok(inner.seen.get().expect("all of it was read").clone())
         })
     }
 }
 
 #[pymethods]
 impl Trace {
-    /// Of files; `kept` lives as long as the trace.
+    /// Of files; `kept` lives as long as the trace. Of them only a slice is read, where one is given: its format, from which byte to
+    /// which, and from which time to which.
     #[staticmethod]
-    #[pyo3(signature = (paths, name, *, volumes, columns, skip_bad, by_file, whole, memory_limit, kept))]
+    #[pyo3(signature = (paths, name, *, volumes, columns, skip_bad, by_file, whole, memory_limit, slice, kept))]
     #[allow(clippy::too_many_arguments, reason = "they are the options of `scan`")]
     fn _of_files(
         paths: Vec<PathBuf>,
@@ -78,12 +73,18 @@ impl Trace {
         by_file: bool,
         whole: bool,
         memory_limit: Option<Size>,
+        slice: Option<(String, u64, u64, u64, u64)>,
         kept: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let layout = columns.map(str::parse::<CsvLayout>).transpose();
         let columns = layout.map_err(|error| Error::Value(format!("columns: {error}")))?;
         let memory_limit = memory_limit.map(|limit| limit.0);
-        let reading = Reading { volumes, columns, skip_bad, by_file, whole, memory_limit };
+        let of_format = |(format, begin, end, from, until): (String, u64, u64, u64, u64)| {
+            Slice::new(&format, begin..end, Nanos(from)..Nanos(until))
+                .ok_or_else(|| Error::Value(format!("of the format {format:?} no part of a file can be read")))
+        };
+        let slice = slice.map(of_format).transpose()?;
+        let reading = Reading { volumes, columns, skip_bad, by_file, whole, memory_limit, slice };
         // A name that is no text is shown as well as it can be.
         let name = name.to_string_lossy().into_owned();
         let inner = Requests { name, source: Source::Files(paths), reading, seen: OnceLock::new() };
@@ -131,6 +132,7 @@ impl Trace {
             bad_samples,
             unmatched,
             passed_over,
+            outside,
         } = self.seen(py)?.provenance;
         to_python(
             py,
@@ -145,6 +147,7 @@ impl Trace {
                 "without_completion": unmatched.without_completion,
                 "completions_without_arrival": unmatched.without_arrival,
                 "passed_over": passed_over,
+                "outside": outside,
             }),
         )
     }

@@ -10,7 +10,6 @@ Examples
 from __future__ import annotations
 
 import functools
-import glob
 import html
 import json
 import os
@@ -24,6 +23,7 @@ from .._errors import IdlewiseError
 from .._types import DiskLike, Progress, Size, Time
 from ._engines import Dask, Engine, Processes, Spark, engine as _engine
 from ._folder import folder as _folder
+from ._splits import are_whole, find
 from ._steps import GROUPS, Job, Reduced, Row, reduce, splits, tune
 
 __all__ = ["Dask", "Engine", "Fleet", "Processes", "Spark", "analyze"]
@@ -105,7 +105,8 @@ def analyze(
     Parameters
     ----------
     paths
-        Files and globs.
+        Files, globs, and URLs that fsspec knows such as ``s3://traces/*.csv``. Large text files are cut into slices that are read side by
+        side.
     mean_slowdown, max_slowdown, finish_within, capacity, any_moment
         As in ``tune``. The plans are meant to be run, so they keep their goal at any moment unless told otherwise.
     disk
@@ -123,30 +124,36 @@ def analyze(
     progress
         Called with the share done.
     read
-        How files are read: other options of ``scan``, such as ``columns``.
+        How files are read: other options of ``scan``, such as ``columns``, or ``storage_options`` of URLs.
 
     Returns
     -------
     Fleet
     """
-    files = _files(paths)
+    files = find(paths, read.get("storage_options"))
     if not files:
         raise IdlewiseError("there is nothing to read: no file was given")
     goal = {"mean_slowdown": mean_slowdown, "max_slowdown": max_slowdown, "finish_within": finish_within}
     goal |= {"capacity": capacity, "any_moment": any_moment}
     model = _native.Partial(disk=disk).idle().disk
     run = _engine(engine, workers)
-    with tempfile.TemporaryDirectory(prefix="idlewise-fleet-") as temporary:
+    # After an error, tasks of an engine may still write there.
+    with tempfile.TemporaryDirectory(prefix="idlewise-fleet-", ignore_cleanup_errors=True) as temporary:
         job = Job(os.path.abspath(out or temporary), model.to_toml(), read, goal, skip_bad_files)
         for name in ("parts", "rows"):
             _folder(job.out, name)
         todo = splits(job, files)
-        reduced: list[Reduced] = []
-        for one in run.run(functools.partial(reduce, job), todo):
-            reduced.append(one)
-            _tell(progress, 0.5 * len(reduced) / len(todo))
-        errors = {one.split.path: one.error for one in reduced if one.error is not None}
-        parts = sorted((one.split.key, one.checksum) for one in reduced if one.error is None)
+        reduced: dict[str, list[Reduced]] = {}
+        for at, done in enumerate(run.run(functools.partial(reduce, job), todo)):
+            reduced.setdefault(done.split.path, []).append(done)
+            _tell(progress, 0.5 * (at + 1) / len(todo))
+        # So far out of order that slices miss some of their requests.
+        missed = [path for path, several in reduced.items() if not _is_whole(several)]
+        if missed:
+            for done in run.run(functools.partial(reduce, job), splits(job, missed, whole=True)):
+                reduced[done.split.path] = [done]
+        errors = {path: one.error for path, several in reduced.items() for one in several if one.error is not None}
+        parts = sorted((one.split.key, one.checksum) for path, several in reduced.items() if path not in errors for one in several)
         rows: list[Row] = []
         for at, some in enumerate(run.run(functools.partial(tune, job, parts), range(GROUPS))):
             rows += some
@@ -158,15 +165,10 @@ def analyze(
     return Fleet(rows, errors)
 
 
-def _files(paths: Any) -> list[str]:
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    files: list[str] = []
-    for path in (str(os.fspath(one)) for one in several):
-        found = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
-        if not found:
-            raise FileNotFoundError(f"no file fits {path!r}")
-        files += found
-    return files
+def _is_whole(reduced: list[Reduced]) -> bool:
+    """Whether a file's splits have all of it, as far as they could be read."""
+    counts = [one.counts for one in reduced if one.counts is not None]
+    return any(one.error is not None for one in reduced) or are_whole(counts)
 
 
 def _tell(progress: Progress | None, share: float) -> None:

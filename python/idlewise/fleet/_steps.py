@@ -1,7 +1,7 @@
 """The two steps of a fleet's job. Each task depends only on what it is given and on files that earlier tasks have finished, and leaves
 a finished file or none: an engine may run it anywhere that sees the folder, at any time, and again.
 
-    files ── reduce, a task a file ──► parts of idle times, by group of volumes ── tune, a task a group ──► rows, one a volume
+    files ── reduce, a task a split ──► parts of idle times, by group of volumes ── tune, a task a group ──► rows, one a volume
 
 What was done is taken again only where it is whole, and was made of the same files, in the same way, by the same version.
 """
@@ -12,21 +12,21 @@ import hashlib
 import json
 import os
 import pathlib
-import stat
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import _native
 from .._errors import IdlewiseError
-from .._scan import scan
+from .._remote import is_url
 from ._folder import within
+from ._splits import Counts, Split, cut, reduce_split, state
 
 #: Volumes are put together in so many groups: one group's idle times must fit a worker's memory.
 GROUPS = 64
 
-#: Tells the parts of a file, once they are all there.
+#: Tells the parts of a split, once they are all there.
 DONE = "done.json"
 
 Row = dict[str, Any]
@@ -49,88 +49,81 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Split:
-    """A file, and what it is known by: its parts are not those of another file, model or version."""
-
-    path: str
-    key: str
-
-
-@dataclass(frozen=True)
 class Reduced:
-    """What became of a file."""
+    """What became of a split."""
 
     split: Split
     #: Of what tells its parts, with their checksums.
     checksum: str = ""
+    #: Of a slice.
+    counts: Counts | None = None
     error: str | None = None
 
 
-def splits(job: Job, paths: Iterable[str]) -> list[Split]:
-    """A split a file. What has changed since an earlier run is read again."""
-    made = [_native.__version__, job.disk, job.read]
-    return [Split(path, _key([path, _state(path), *made])) for path in sorted({os.path.abspath(path) for path in paths})]
-
-
-def _state(path: str) -> list[Any]:
-    """What is another after each change of a file, or of any file in a folder."""
-    found = os.stat(path)
-    if stat.S_ISDIR(found.st_mode):
-        with os.scandir(path) as entries:
-            return [[name, _state(os.path.join(path, name))] for name in sorted(one.name for one in entries if one.is_file())]
-    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+def splits(job: Job, paths: Iterable[str], whole: bool = False) -> list[Split]:
+    """A split a file, or a slice of a large one unless they are to be read as a whole. What has changed since an earlier run is read
+    again."""
+    read = {name: value for name, value in job.read.items() if name != "storage_options"}
+    found = []
+    for path in paths:
+        made = [path, state(path, job.read.get("storage_options")), _native.__version__, job.disk, read]
+        slices = [] if whole else cut(path, job.read)
+        found += [Split(path, _key([*made, asdict(one)]), one) for one in slices] or [Split(path, _key(made))]
+    return found
 
 
 def reduce(job: Job, split: Split) -> Reduced:
-    """Reduce a file to the parts of its volumes, in a file a group."""
-    of_file = within(job.out, "parts", split.key)
-    told = _told(of_file)
+    """Reduce a split to the parts of its volumes, in a file a group."""
+    of_split = within(job.out, "parts", split.key)
+    told = _told(of_split)
     if told is None:
         try:
-            part = _native.Partial(disk=_native.Disk.parse(job.disk))
-            part.push(scan(split.path, **job.read))
+            part, counts = reduce_split(split, job.read, _native.Disk.parse(job.disk))
         except (IdlewiseError, OSError) as error:
+            # A copy was read, which has another name.
+            told_as = IdlewiseError(f"{split.path}: {error}") if is_url(split.path) else error
             if not job.skip_bad_files:
-                raise
-            return Reduced(split, error=str(error))
-        told = _write_parts(of_file, split, part)
-    return Reduced(split, _checksum(told))
+                raise told_as from error
+            return Reduced(split, error=str(told_as))
+        told = _write_parts(of_split, split, part, counts)
+    counts = json.loads(told).get("counts")
+    return Reduced(split, _checksum(told), Counts(**counts) if counts else None)
 
 
-def _told(of_file: pathlib.Path) -> bytes | None:
-    """What tells the parts of a file, if each of them is as it was written."""
+def _told(of_split: pathlib.Path) -> bytes | None:
+    """What tells the parts of a split, if each of them is as it was written."""
     try:
-        told = (of_file / DONE).read_bytes()
+        told = (of_split / DONE).read_bytes()
         parts = json.loads(told)["parts"]
-        whole = all(_part(of_file, name, parts) is not None for name in parts)
+        whole = all(_part(of_split, name, parts) is not None for name in parts)
         return told if whole else None
     except (FileNotFoundError, LookupError, TypeError, ValueError):
         return None
 
 
-def _write_parts(of_file: pathlib.Path, split: Split, part: _native.Partial) -> bytes:
+def _write_parts(of_split: pathlib.Path, split: Split, part: _native.Partial, counts: Counts | None) -> bytes:
     groups: dict[int, list[bytes]] = {}
     for volume in part.volumes:
         groups.setdefault(group(volume), []).append(part[volume].to_bytes())
     parts = {}
     for number, some in groups.items():
         data = b"".join(some)
-        _native.replace_file(of_file / str(number), data)
+        _native.replace_file(of_split / str(number), data)
         parts[str(number)] = {"bytes": len(data), "sha256": _checksum(data)}
-    told = json.dumps({"path": split.path, "parts": parts}).encode()
-    # The last: without it the file is read again.
-    _native.replace_file(of_file / DONE, told)
+    told = json.dumps({"path": split.path, "parts": parts, "counts": asdict(counts) if counts else None}).encode()
+    # The last: without it the split is read again.
+    _native.replace_file(of_split / DONE, told)
     return told
 
 
-def _part(of_file: pathlib.Path, name: str, parts: dict[str, Any]) -> bytes | None:
+def _part(of_split: pathlib.Path, name: str, parts: dict[str, Any]) -> bytes | None:
     """One of these parts, if it is as it was written."""
-    data = (of_file / name).read_bytes()
+    data = (of_split / name).read_bytes()
     return data if {"bytes": len(data), "sha256": _checksum(data)} == parts[name] else None
 
 
 def tune(job: Job, reduced: list[tuple[str, str]], number: int) -> list[Row]:
-    """Put the parts of a group of volumes together, and make a row of each. Of each file there is its key and its checksum."""
+    """Put the parts of a group of volumes together, and make a row of each. Of each split there is its key and its checksum."""
     file = within(job.out, "rows") / f"{_key([_native.__version__, job.goal, reduced])}-{number}.json"
     rows = _rows(file)
     if rows is not None:
@@ -157,19 +150,19 @@ def _rows(file: pathlib.Path) -> list[Row] | None:
         return None
 
 
-def _part_of_group(of_file: pathlib.Path, checksum: str, number: str) -> bytes:
-    """The parts of a file for a group, which may be none."""
+def _part_of_group(of_split: pathlib.Path, checksum: str, number: str) -> bytes:
+    """The parts of a split for a group, which may be none."""
     try:
-        told = (of_file / DONE).read_bytes()
+        told = (of_split / DONE).read_bytes()
         if _checksum(told) == checksum:
             parts = json.loads(told)["parts"]
-            data = _part(of_file, number, parts) if number in parts else b""
+            data = _part(of_split, number, parts) if number in parts else b""
             if data is not None:
                 return data
     except FileNotFoundError:
         pass
     # They were whole when the other step ended.
-    raise IdlewiseError(f"{of_file}: changed while the job ran; run it again")
+    raise IdlewiseError(f"{of_split}: changed while the job ran; run it again")
 
 
 def group(volume: str) -> int:

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use rayon::prelude::*;
 
-use super::formats::{FORMATS, Parser, Rows};
+use super::formats::{FORMATS, Format, Parser, Rows};
 use super::inputs::Input;
 use super::window::Window;
 use super::{Bad, Columns, CsvLayout, TraceError, Volumes};
@@ -65,14 +65,18 @@ impl<'a> Recipe<'a> {
             let resolution = layout.resolution();
             return Some(Self { name: "columns", resolution, events: false, rows_stand_alone: false, parser });
         }
-        let format = FORMATS.iter().find(|format| (format.detect)(head))?;
-        Some(Self {
+        FORMATS.iter().find(|format| (format.detect)(head)).map(Self::of_format)
+    }
+
+    /// As this format says.
+    pub fn of_format(format: &Format) -> Self {
+        Self {
             name: format.name,
             resolution: format.resolution,
             events: format.rows == Rows::Events,
             rows_stand_alone: format.rows == Rows::Alone,
             parser: Box::new(format.parser),
-        })
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compression::{Compressed, MEMORY, Volume, decompressed};
 use super::spool::{Part, Spool};
-use super::{TraceError, archive, folder};
+use super::{Slice, TraceError, archive, folder};
 
 /// How much of the content the detection sees.
 pub const HEAD: usize = 64 << 10;
@@ -81,6 +81,7 @@ pub struct Looks<'a> {
 pub fn open_all<'a>(
     paths: &[PathBuf],
     looks: Looks,
+    slice: Option<&Slice>,
     progress: Option<ShareDone<'a>>,
 ) -> Result<Inputs<'a>, TraceError> {
     let mut files = Vec::new();
@@ -104,8 +105,20 @@ pub fn open_all<'a>(
                 continue;
             };
             let part = Part::of_file(&file).map_err(|error| io_error(path, error))?;
-            (part, Box::new(file))
+            match slice {
+                None => (part, Box::new(file)),
+                Some(slice) => {
+                    let lines = part.map(|part| part.lines(&slice.bytes)).transpose();
+                    let lines = lines.map_err(|error| io_error(path, error))?.ok_or_else(|| {
+                        io_error(path, io::Error::other("a part can be read only of a plain file"))
+                    })?;
+                    (Some(lines.clone()), Box::new(lines))
+                }
+            }
         };
+        let begin = slice.map_or(0, |slice| slice.bytes.start);
+        // Lines are counted from there.
+        let name = if begin > 0 { format!("{name} from byte {begin} on") } else { name };
         let counted = Counted { read, meter: meter.clone() };
         inputs.open(name, counted, file, looks, &Outer::default()).map_err(|error| io_error(path, error))?;
     }

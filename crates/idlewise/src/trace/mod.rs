@@ -36,6 +36,8 @@ mod provenance;
 #[cfg(feature = "files")]
 mod reader;
 #[cfg(feature = "files")]
+mod slice;
+#[cfg(feature = "files")]
 mod spool;
 #[cfg(feature = "files")]
 pub mod stats;
@@ -60,4 +62,6 @@ pub use inputs::{ShareDone, expand};
 pub use provenance::{Provenance, Trace, Unmatched};
 #[cfg(feature = "files")]
 pub use reader::{ReadOptions, Reader, open, parse_bytes};
+#[cfg(feature = "files")]
+pub use slice::Slice;
 pub use volumes::Volumes;

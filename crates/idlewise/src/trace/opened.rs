@@ -33,7 +33,11 @@ pub fn open<'a>(
         let resolution = parquet.resolution();
         return Ok(Opened { format: "parquet", resolution, events: false, batches: Box::new(parquet) });
     }
-    let recipe = Recipe::of(&head, options.columns).ok_or_else(|| unknown(input.name.clone()))?;
+    let recipe = match options.slice {
+        // The middle of a file may not show its format.
+        Some(slice) => Recipe::of_format(slice.format),
+        None => Recipe::of(&head, options.columns).ok_or_else(|| unknown(input.name.clone()))?,
+    };
     drop(head);
     let (format, resolution, events) = (recipe.name, recipe.resolution, recipe.events);
     let batches = Box::new(Decoder::new(input, recipe, options.skip_bad, inputs));

@@ -60,6 +60,8 @@ pub struct Provenance {
     pub unmatched: Unmatched,
     /// Files of a folder or an archive that are no traces, if any.
     pub passed_over: Option<String>,
+    /// Requests that were read and left out, as a part of a file was asked for and they arrive at other times.
+    pub outside: u64,
 }
 
 /// Requests that are not whole in the trace.

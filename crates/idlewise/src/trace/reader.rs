@@ -11,7 +11,7 @@ use super::opened::{self, Opened};
 use super::ordered::{Merged, Ordered, Room};
 use super::spool::Spool;
 use super::store::ParquetBatches;
-use super::{Columns, CsvLayout, Provenance, Trace, TraceError, Volumes, volumes};
+use super::{Columns, CsvLayout, Provenance, Slice, Trace, TraceError, Volumes, volumes};
 use crate::{Bytes, Nanos};
 
 /// How to read a trace.
@@ -29,6 +29,8 @@ pub struct ReadOptions<'a> {
     pub by_file: bool,
     /// Let each input begin at time zero, whatever its clock says.
     pub aligned: bool,
+    /// Read only this part of each file.
+    pub slice: Option<&'a Slice>,
     /// Most bytes of temporary files: members of archives, and Parquet that is compressed or comes from standard input.
     pub spool_limit: Option<Bytes>,
     /// Most bytes of memory for requests where all of an input is read before anything is given.
@@ -46,6 +48,7 @@ pub struct Reader<'a> {
     /// The volumes so far: each keeps its index from batch to batch.
     volumes: Volumes,
     patterns: &'a [String],
+    slice: Option<&'a Slice>,
     /// Which volumes fit a pattern.
     wanted: Vec<bool>,
     provenance: Provenance,
@@ -71,7 +74,7 @@ impl<'a> Reader<'a> {
     /// [`TraceError`] names the file.
     pub fn open(paths: &[PathBuf], options: &ReadOptions<'a>) -> Result<Self, TraceError> {
         let name = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        Self::of_inputs(name, options, |looks| inputs::open_all(paths, looks, options.progress))
+        Self::of_inputs(name, options, |looks| inputs::open_all(paths, looks, options.slice, options.progress))
     }
 
     /// Reads from memory; `name` is what errors call it.
@@ -118,6 +121,7 @@ impl<'a> Reader<'a> {
             matcher: events.then(Matcher::default),
             volumes: Volumes::default(),
             patterns: options.volumes,
+            slice: options.slice,
             wanted: Vec::new(),
             provenance,
             step: 0,
@@ -144,6 +148,11 @@ impl<'a> Reader<'a> {
                 }
             };
             self.settle_volumes(&mut columns)?;
+            if let Some(Slice { arrivals, .. }) = self.slice {
+                let read = columns.len();
+                columns.retain(|request| arrivals.contains(&request.arrival));
+                self.provenance.outside += (read - columns.len()) as u64;
+            }
             if !self.began && !columns.is_empty() {
                 self.began = true;
                 self.provenance.origin = columns.arrival[0];
@@ -160,7 +169,6 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// Gives volumes the indices that they had in batches before, and leaves out those not asked for.
     /// Hands over all requests that are left, batch by batch as [`Self::next`] gives them, with how the trace has been read until then.
     /// Meanwhile a thread reads the next ones.
     ///
@@ -202,6 +210,7 @@ impl<'a> Reader<'a> {
         Ok(next.map(|columns| (columns, self.provenance())))
     }
 
+    /// Gives volumes the indices that they had in batches before, and leaves out those not asked for.
     fn settle_volumes(&mut self, columns: &mut Columns) -> Result<(), TraceError> {
         let numbered = columns.number_volumes_as(&mut self.volumes);
         numbered.ok_or_else(|| TraceError::TooManyVolumes(self.name.clone()))?;

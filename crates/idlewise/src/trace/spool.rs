@@ -2,7 +2,8 @@
 
 use std::cell::{Cell, OnceCell};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -71,6 +72,18 @@ impl Part {
     /// Bytes that are left.
     pub fn left(&self) -> u64 {
         self.end - self.at
+    }
+
+    /// The lines that begin in these bytes.
+    pub fn lines(&self, bytes: &Range<u64>) -> io::Result<Self> {
+        let line = |byte: u64| {
+            let Some(before) = byte.checked_sub(1) else { return Ok(self.at) };
+            let mut rest = io::BufReader::new(self.from(before));
+            let skipped = rest.skip_until(b'\n')?;
+            Ok::<_, io::Error>(self.from(before).at + skipped as u64)
+        };
+        let (at, end) = (line(bytes.start)?, line(bytes.end)?);
+        Ok(Self { at, end: end.max(at), ..self.clone() })
     }
 
     /// Up to so many bytes.
