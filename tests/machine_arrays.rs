@@ -103,10 +103,20 @@ fn members_and_paths_are_told_from_each_other() {
     assert!(begun > 1 << 20, "{begun}");
     assert_eq!((replaced["resumed_at_bytes"].as_u64(), bad(&replaced)), (Some(0), vec![(100, 1)]), "{replaced}");
     assert!(steps["replaced"].errors.contains("a member of the array is another disk"));
+    // Nor does what was read where a volume lay.
+    let [moved, meanwhile] = ["moved", "meanwhile"].map(|name| steps[name].json());
+    assert_eq!((moved["resumed_at_bytes"].as_u64(), bad(&moved)), (Some(0), vec![(100, 2)]), "{moved}");
+    assert!(steps["moved"].errors.contains("it lies on other disks than when it began"));
+    assert_eq!(meanwhile["state"], "interrupted", "{meanwhile}");
+    assert!(meanwhile["failure"].as_str().unwrap().contains("the volume was moved to other disks"), "{meanwhile}");
     // Whoever reads by the other path is seen.
     let mut paths = steps["paths"].output.lines();
     assert_eq!(paths.next(), paths.next());
     assert!(foreground["measured"]["foreground_requests"].as_u64() > Some(100), "{foreground}");
+    // Also where it came later, but for what went there before it was looked for.
+    let (later, reads) = (steps["later"].json(), steps["reads"].exit as u64);
+    let seen = later["measured"]["foreground_requests"].as_u64().unwrap();
+    assert!(seen > 100 && 2 * seen > reads, "{seen} of {reads}: {later}");
 }
 
 /// The same on those of device-mapper, which LVM's are; and what keeps checksums itself needs nobody to judge for it.

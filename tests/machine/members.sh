@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs in the emulated machine: arrays of which a member is lost or replaced, arrays without a name of their own, and a disk with two paths.
+# Runs in the emulated machine: arrays of which a member is lost or replaced, arrays without a name of their own, a volume that is moved, and
+# disks with several paths.
 . /lib/steps.sh
 . /lib/layouts.sh
 
@@ -81,6 +82,35 @@ damage md88 2 100 1
 # shellcheck disable=SC2086
 step replaced idlewise scrub /dev/md88 $PACE
 
+# A volume is moved to another disk, which is wrong where a pass has read the first one: between two runs, and while one is at it.
+fault_disk there --bad 100-101
+there=$disk
+make_disks here 1
+# shellcheck disable=SC2086
+set -- $disks
+sectors=$(cat "/sys/block/${1#/dev/}/size")
+lies_on() {
+    dmsetup suspend moved
+    dmsetup reload moved --table "0 $sectors linear $1 0"
+    dmsetup resume moved
+}
+dmsetup create moved --uuid LVM-abcdef --table "0 $sectors linear $1 0"
+volume=$(readlink -f /dev/mapper/moved)
+# shellcheck disable=SC2086
+until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
+lies_on "$there"
+# shellcheck disable=SC2086
+step moved idlewise scrub "$volume" $PACE
+lies_on "$1"
+# shellcheck disable=SC2086
+idlewise scrub "$volume" $PACE --restart --max-rate 2MB/s > /tmp/meanwhile 2>/tmp/meanwhile.err &
+scrub=$!
+sleep 3
+lies_on "$there"
+wait $scrub
+step meanwhile cat /tmp/meanwhile
+dmsetup remove moved
+
 # Two paths to one disk: who uses the other one is seen.
 paths=
 for folder in /sys/block/sd*; do
@@ -94,4 +124,21 @@ while [ -e /tmp/reading ]; do dd if="$2" of=/dev/null bs=4k count=1 iflag=direct
 # shellcheck disable=SC2086
 step foreground idlewise scrub "$1" $PACE --max-rate 8MB/s --restart
 rm /tmp/reading
-wait
+wait $!
+# A path that comes while a scrub runs.
+echo -1 > /sys/bus/pseudo/drivers/scsi_debug/add_host
+sleep 1
+# shellcheck disable=SC2086
+idlewise scrub "$1" $PACE --max-rate 4MB/s --restart > /tmp/later &
+scrub=$!
+sleep 2
+echo 1 > /sys/bus/pseudo/drivers/scsi_debug/add_host
+for _ in $(seq 50); do [ -b "$2" ] && break; sleep 0.1; done
+touch /tmp/reading
+while [ -e /tmp/reading ]; do dd if="$2" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null && echo >> /tmp/reads; sleep 0.01; done &
+reading=$!
+wait $scrub
+rm /tmp/reading
+wait $reading
+step later cat /tmp/later
+tell reads "$(wc -l < /tmp/reads)"

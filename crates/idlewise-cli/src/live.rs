@@ -12,7 +12,7 @@ use idlewise::Bytes;
 use idlewise_linux::device::verify::{self, Chosen};
 use idlewise_linux::device::{Device, DeviceError};
 use idlewise_linux::files::told_by_kernel;
-use idlewise_linux::monitor::{self, Choice, Joined, Monitor};
+use idlewise_linux::monitor::{self, AllPaths, Choice, Monitor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -34,16 +34,11 @@ pub enum MonitorName {
 
 /// Opens the monitor of a device's disk by all its paths, and says on standard error if it is a coarse one.
 pub fn open_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {
-    let paths = device.other_paths().context("another path to the disk, which has to be watched as well")?;
-    let own = open_one_monitor(device, name)?;
-    if paths.is_empty() {
-        return Ok(own);
+    if !device.may_have_other_paths() {
+        return open_one_monitor(device, name);
     }
-    let mut disks = vec![(own, vec![0])];
-    for path in &paths {
-        disks.push((open_one_monitor(path, name)?, Vec::new()));
-    }
-    Ok(Box::new(Joined::new(disks)))
+    let open = move |path: &Device| open_one_monitor(path, name).map_err(|error| error.to_string());
+    Ok(Box::new(AllPaths::new(device, Box::new(open))?))
 }
 
 fn open_one_monitor(device: &Device, name: MonitorName) -> anyhow::Result<Box<dyn Monitor>> {

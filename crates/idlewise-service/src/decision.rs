@@ -96,7 +96,7 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
     let deadline = Deadline {
         every_s: wish.verify_every.as_secs_f64(),
         last: facts.last,
-        known_since: known.since_unix_s,
+        known_since: known_since(known, facts.now.unix_s),
         spread: spread(identity),
     };
     let Moment { unix_s: now, minute } = facts.now;
@@ -129,6 +129,13 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
         },
     };
     (next, outlook)
+}
+
+/// Since when a disk that has no whole pass is there: where it had one, and nobody knows whether it is another disk since then, as after
+/// the machine was started again, the next one is due as if it were the same.
+fn known_since(known: &Known, now: f64) -> f64 {
+    let done = known.passes.iter().map(|done| done.completed_unix_s as f64).filter(|done| *done <= now);
+    done.fold(known.since_unix_s, f64::max)
 }
 
 /// When a pass begins that goes on only in windows: as one of them opens, so that its end does not cut the pass in two. There is to be time
@@ -191,6 +198,7 @@ mod tests {
 
     use super::*;
     use crate::Config;
+    use crate::record::{Cost, Done};
 
     const DAY: f64 = 86_400.0;
 
@@ -247,6 +255,27 @@ mod tests {
         let new = Known { since_unix_s: 101.0 * DAY, ..Known::default() };
         let (begins, outlook) = next("x", &wish(), &new, &Facts { last: None, ..facts(101.0) });
         assert_eq!((begins, outlook.standing), (Next::Run(1e-3), Standing::Unknown));
+    }
+
+    /// After a restart nobody knows whether a disk without a name of its own is the same; that alone makes nothing overdue.
+    #[test]
+    fn a_disk_that_may_be_another_one_is_due_as_if_it_were_the_same() {
+        let done = |day: f64| Done {
+            started_unix_s: 0,
+            completed_unix_s: (day * DAY) as u64,
+            due_unix_s: 0.0,
+            device_bytes: 1,
+            bad_blocks: 0,
+            cost: Cost::default(),
+        };
+        let long_known = Known { since_unix_s: 0.0, passes: vec![done(80.0), done(100.0)], ..known() };
+        let at = |day: f64| next("x", &spends(), &long_known, &Facts { last: None, ..facts(day) });
+        let (rest, outlook) = at(101.0);
+        assert_eq!((rest, outlook.deadline), (Next::Rest(outlook.begins), 114.0 * DAY));
+        assert_eq!((outlook.standing, at(outlook.begins / DAY + 0.1).0), (Standing::InTime, Next::Run(1e-3)));
+        assert_eq!(at(115.0).1.standing, Standing::Overdue);
+        // What was done at a time that is still to come says nothing.
+        assert_eq!(at(90.0).1.deadline, 94.0 * DAY);
     }
 
     #[test]

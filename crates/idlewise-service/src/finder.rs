@@ -157,7 +157,12 @@ fn ask(path: &Path, states: &StateFolder) -> Receiver<Found> {
 
 /// What is known of a device by its checkpoints: an array is scrubbed by its members where those can be compared.
 fn passes(device: &Device, states: &StateFolder) -> (Bytes, Option<Pass>, Elsewhere) {
-    let plain = states.pass(device).ok().flatten();
+    let mut plain = states.pass(device).ok().flatten();
+    if let Some(pass) = &mut plain {
+        // Where a volume lies now no pass has read.
+        let moved = pass.marks.as_ref().is_some_and(|then| device.marks.lies_elsewhere_than(then));
+        pass.completed_unix_s = pass.completed_unix_s.filter(|_| !moved);
+    }
     let array = match Array::of(device) {
         Ok(None) => return (device.size, plain, Elsewhere::default()),
         // Of one that lacks a member now, its pass before is known all the same.

@@ -42,7 +42,8 @@ impl Way {
     pub fn claims(&self, device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
         let members = self.array.iter().flat_map(|array| &array.members);
         let mut disks: BTreeMap<_, _> = members.map(|member| (member.device.disk_numbers(), &member.device)).collect();
-        let paths = if Device::name_of_all_paths(&device.path).is_some() { device.other_paths()? } else { Vec::new() };
+        let paths =
+            if Device::name_of_all_paths(&device.path).is_some() { device.other_paths().open()? } else { Vec::new() };
         disks.extend(paths.iter().map(|path| (path.disk_numbers(), path)));
         disks.into_values().map(|device| Ok(Claim::of(device, states)?)).collect()
     }

@@ -1,5 +1,8 @@
 //! How a disk is recognised again, and how it is not taken for another.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::sysfs::Place;
@@ -32,6 +35,9 @@ pub struct Marks {
     /// The same of the members of an array that is scrubbed by them, with their identities; version 8 did not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Which>,
+    /// The same of the disks and partitions that a volume lies on; version 8 did not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<Which>,
 }
 
 /// How certain it is that no other disk has the same identity.
@@ -48,7 +54,22 @@ pub enum Named {
 impl Marks {
     pub(super) fn of(place: &Place, diskseq: Option<u64>) -> Self {
         let partition_uuid = place.partition_uuid();
-        Self { start_bytes: place.start().0, partition_uuid, boot_id: boot_id(), diskseq, members: Vec::new() }
+        let below = place.below(Path::new("/sys"));
+        Self { start_bytes: place.start().0, partition_uuid, boot_id: boot_id(), diskseq, members: Vec::new(), below }
+    }
+
+    /// Whether something that the volume lay on `before` is not below it any more: what was read there says nothing of where its data are
+    /// now. What has been added since then holds nothing that was there, or a copy that is being made.
+    pub fn lies_elsewhere_than(&self, before: &Self) -> bool {
+        let since_then = self.boot_id == before.boot_id;
+        let is_still_there = |then: &Which| match then.for_now {
+            // The volume's own name says enough where its disks have none that lasts.
+            true if !since_then => true,
+            true => self.below.contains(then),
+            // It may have several paths, some of which have gone.
+            false => self.below.iter().any(|now| now.identity == then.identity),
+        };
+        !before.below.iter().all(is_still_there)
     }
 
     /// Whether a member of the array was another disk `before`: what was read of that says nothing of this one.
@@ -138,6 +159,31 @@ impl Place {
         if by_maker { Named::Alone } else { Named::ByChoice }
     }
 
+    /// What a volume lies on at last, in order; nothing of what is no volume.
+    fn below(&self, sys: &Path) -> Vec<Which> {
+        let (mut below, mut look) = (Vec::new(), self.slaves());
+        // None is looked at twice, however they lie on each other.
+        let mut seen = BTreeSet::new();
+        while let Some(number) = look.pop() {
+            let Some(place) =
+                Some(number).filter(|&number| seen.insert(number)).and_then(|number| Self::find(sys, number).ok())
+            else {
+                continue;
+            };
+            match place.slaves() {
+                parts if parts.is_empty() => below.push(place.which(place.diskseq())),
+                parts => look.extend(parts),
+            }
+        }
+        below.sort_by(|a, b| (&a.identity, a.diskseq).cmp(&(&b.identity, b.diskseq)));
+        below
+    }
+
+    /// Which disk it is, as one of those that something is made of.
+    pub fn which(&self, diskseq: Option<u64>) -> Which {
+        Which { identity: self.identity(), diskseq, for_now: self.named() == Named::ForNow }
+    }
+
     /// The file of a loop device, with where it begins there and how long it is if that is not all.
     fn backing_file(&self) -> Option<String> {
         let file = self.line("loop/backing_file")?;
@@ -192,6 +238,45 @@ mod tests {
         assert_eq!(identity("/a", "512", "0"), "loop-/a@512+all");
         assert_eq!(identity("/a", "0", "4096"), "loop-/a@0+4096");
         assert_eq!([identity("/a ", "0", "0"), identity("/a\n", "0", "0")], ["loop-/a ", "loop-/a\n"]);
+    }
+
+    /// A volume on a volume on a partition and a disk, both of which it has twice.
+    #[test]
+    fn a_volume_knows_what_it_lies_on_at_last() {
+        let sys = fixture(&[
+            ("block/sda/dev", "8:0"),
+            ("block/sda/wwid", "naa.5000c5001"),
+            ("block/sda/diskseq", "3"),
+            ("block/sda/sda2/dev", "8:2"),
+            ("block/sda/sda2/start", "2048"),
+            ("block/sda/sda2/partition", "2"),
+            ("block/vdb/dev", "254:16"),
+            ("block/dm-0/dev", "253:0"),
+            ("block/dm-1/dev", "253:1"),
+        ]);
+        let link = |to: &str, from: &str| {
+            std::fs::create_dir_all(sys.path().join(from).parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(sys.path().join(to), sys.path().join(from)).unwrap();
+        };
+        let devices = [("sda", "8:0"), ("sda/sda2", "8:2"), ("vdb", "254:16"), ("dm-0", "253:0"), ("dm-1", "253:1")];
+        devices.iter().for_each(|(name, number)| link(&format!("block/{name}"), &format!("dev/block/{number}")));
+        for (over, below) in
+            [("dm-0", "dm-1"), ("dm-0", "vdb"), ("dm-1", "sda/sda2"), ("dm-1", "vdb"), ("dm-1", "dm-0")]
+        {
+            let name = below.rsplit('/').next().unwrap();
+            link(&format!("block/{below}"), &format!("block/{over}/slaves/{name}"));
+        }
+        let below = |major, minor| {
+            let place = Place::find(sys.path(), rustix::fs::makedev(major, minor)).unwrap();
+            place
+                .below(sys.path())
+                .into_iter()
+                .map(|which| (which.identity, which.diskseq, which.for_now))
+                .collect::<Vec<_>>()
+        };
+        let part = ("wwn-naa.5000c5001-part2".to_string(), Some(3), false);
+        assert_eq!(below(253, 0), [("name-vdb".into(), None, true), part]);
+        assert_eq!((below(8, 2), below(254, 16)), (vec![], vec![]));
     }
 
     /// Where there is no /proc, nobody knows whether the machine has been restarted.

@@ -32,6 +32,7 @@ pub use identity::{Marks, Named, Which};
 pub use kind::Kind;
 pub use member::Member;
 use node::Node;
+pub use paths::OtherPaths;
 pub(crate) use stack::shares_disk;
 pub(crate) use sysfs::numbers;
 use verify::Fault;
@@ -238,14 +239,18 @@ impl Device {
     pub fn by_members<'a>(self, size: Bytes, members: impl Iterator<Item = &'a Self>) -> Self {
         let identity = self.identity.clone() + Self::BY_MEMBERS;
         let members = members.map(Self::which).collect();
-        let marks = Marks { members, ..self.marks.clone() };
+        let marks = Marks { members, below: Vec::new(), ..self.marks.clone() };
         Self { identity, size, marks, by_members: true, ..self }
     }
 
     /// Which disk it is, as a member of an array.
     pub fn which(&self) -> Which {
-        let (identity, diskseq) = (self.identity.clone(), self.marks.diskseq);
-        Which { identity, diskseq, for_now: self.named == Named::ForNow }
+        self.place.which(self.marks.diskseq)
+    }
+
+    /// Whether the volume lies on other disks now than when it was opened.
+    pub fn lies_elsewhere(&self) -> bool {
+        Marks::of(&self.place, None).lies_elsewhere_than(&self.marks)
     }
 
     /// The identity of the device itself, also of an array that is scrubbed by its members.

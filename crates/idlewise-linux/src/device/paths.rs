@@ -1,8 +1,8 @@
 //! Several paths to one disk (multipath): where a storage is reached by more than one cable, the kernel has a disk for each of them.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use super::sysfs::{self, Place};
 use super::{Device, DeviceError, Named, numbers};
@@ -22,26 +22,72 @@ impl Place {
         fs::read_to_string(self.disk.join("device/state")).is_ok_and(|state| state.trim().ends_with("offline"))
     }
 
-    /// The other whole disks that are paths to the same one.
-    fn other_paths(&self, sys: &Path) -> Vec<(u32, u32)> {
+    /// The other whole disks that are paths to the same one, whether the kernel gets an answer by them or not.
+    fn other_paths(&self, sys: &Path) -> Vec<Self> {
         let Some(own) = self.world_wide_name() else { return Vec::new() };
         let numbers = |name: String| numbers(&sys.join("block").join(name.replace('/', "!")));
-        let is_other = |numbers: &(u32, u32)| {
-            let place = Place::find(sys, rustix::fs::makedev(numbers.0, numbers.1)).ok();
-            let place = place.filter(|place| place.disk_numbers() != self.disk_numbers() && !place.is_offline());
-            place.and_then(|place| place.world_wide_name()).is_some_and(|name| name == own)
+        let place = |(major, minor)| Self::find(sys, rustix::fs::makedev(major, minor)).ok();
+        let is_other = |place: &Self| {
+            place.disk_numbers() != self.disk_numbers() && place.world_wide_name().is_some_and(|name| name == own)
         };
-        sysfs::disks(sys).into_iter().filter_map(numbers).filter(is_other).collect()
+        sysfs::disks(sys).into_iter().filter_map(numbers).filter_map(place).filter(is_other).collect()
+    }
+}
+
+/// The other paths to a disk, which come and go: a cable is mended, a controller starts anew.
+pub struct OtherPaths {
+    place: Place,
+    sys: PathBuf,
+    /// The disks of this machine by what the kernel numbers each new one with.
+    disks: Vec<u64>,
+    /// Looks until what has come says which disk it is.
+    unsettled: u8,
+    paths: Vec<Place>,
+}
+
+impl OtherPaths {
+    /// A disk that has just come may not yet say which one it is.
+    const UNSETTLED: u8 = 10;
+
+    fn of(place: &Place, sys: &Path) -> Self {
+        let (place, sys) = (place.whole(), sys.to_path_buf());
+        Self { place, sys, disks: Vec::new(), unsettled: 1, paths: Vec::new() }
+    }
+
+    /// Those that there are now, opened.
+    ///
+    /// # Errors
+    /// If one of them cannot be.
+    pub fn open(mut self) -> Result<Vec<Device>, DeviceError> {
+        self.now().into_iter().map(Device::with_numbers).collect()
+    }
+
+    /// The numbers of those disks that are paths to it now. As long as no disk comes or goes, a look costs next to nothing.
+    pub fn now(&mut self) -> Vec<(u32, u32)> {
+        let entries = fs::read_dir(self.sys.join("block")).into_iter().flatten().flatten();
+        let mut disks: Vec<u64> = entries.map(|entry| entry.ino()).collect();
+        disks.sort_unstable();
+        if disks != self.disks {
+            self.unsettled = if self.disks.is_empty() { 1 } else { Self::UNSETTLED };
+            self.disks = disks;
+        }
+        if self.unsettled > 0 {
+            self.unsettled -= 1;
+            self.paths = self.place.other_paths(&self.sys);
+        }
+        self.paths.iter().filter(|path| !path.is_offline()).map(Place::disk_numbers).collect()
     }
 }
 
 impl Device {
-    /// The same disk by its other paths, as a whole: requests of others that go there are seen there alone.
-    ///
-    /// # Errors
-    /// If one of them cannot be opened.
-    pub fn other_paths(&self) -> Result<Vec<Self>, DeviceError> {
-        self.place.other_paths(Path::new(SYS)).into_iter().map(Self::with_numbers).collect()
+    /// The other paths to the disk: requests of others that go there are seen there alone.
+    pub fn other_paths(&self) -> OtherPaths {
+        OtherPaths::of(&self.place, Path::new(SYS))
+    }
+
+    /// Whether it says by which name it is known by all paths.
+    pub fn may_have_other_paths(&self) -> bool {
+        self.place.world_wide_name().is_some()
     }
 
     /// What is the same for all paths to a disk or a part of it, and for no other disk; nothing where that is not sure.
@@ -80,8 +126,29 @@ mod tests {
             let _ = fs::create_dir(sys.path().join("block"));
             std::os::unix::fs::symlink(&folder, sys.path().join("block").join(name)).unwrap();
         }
-        let others = |minor| Place::find(sys.path(), rustix::fs::makedev(8, minor)).unwrap().other_paths(sys.path());
+        let paths = |minor| {
+            let place = Place::find(sys.path(), rustix::fs::makedev(8, minor)).unwrap();
+            OtherPaths::of(&place, sys.path())
+        };
+        let others = |minor| paths(minor).now();
         assert_eq!([0, 16, 32].map(others), [vec![(8, 16)], vec![(8, 0)], vec![(8, 0), (8, 16)]]);
         assert_eq!([48, 64, 80].map(others), [vec![], vec![], vec![]]);
+
+        // They come and go.
+        let mut meanwhile = paths(0);
+        assert_eq!(meanwhile.now(), [(8, 16)]);
+        let state = sys.path().join("devices/pci0/block/sdc/device/state");
+        fs::write(&state, "running").unwrap();
+        assert_eq!(meanwhile.now(), [(8, 16), (8, 32)]);
+        let entry = sys.path().join("block/sdb");
+        let place = fs::read_link(&entry).unwrap();
+        fs::remove_file(&entry).unwrap();
+        assert_eq!(meanwhile.now(), [(8, 32)]);
+        let wwid = place.join("wwid");
+        fs::write(&wwid, "").unwrap();
+        std::os::unix::fs::symlink(&place, &entry).unwrap();
+        assert_eq!(meanwhile.now(), [(8, 32)]);
+        fs::write(&wwid, "naa.5000c5001").unwrap();
+        assert_eq!(meanwhile.now(), [(8, 16), (8, 32)]);
     }
 }

@@ -188,6 +188,12 @@ impl Place {
         parts.chain(backing.map(|backing| backing.map(|backing| backing.number))).collect()
     }
 
+    /// Numbers of the disks, partitions or volumes that it is made of.
+    pub fn slaves(&self) -> Vec<u64> {
+        let parts = entries(&self.disk.join("slaves")).filter_map(|part| numbers(&part));
+        parts.map(|(major, minor)| rustix::fs::makedev(major, minor)).collect()
+    }
+
     /// What it lies on as a loop device is let go of by everyone else: nobody has mounted or claimed it, nor what that lies on.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::{Event, Monitor, MonitorError, Own};
 
 /// The monitors of the disks, each with what is read of it: how much further on than the place that is announced, for each read.
 pub struct Joined {
-    disks: Vec<(Box<dyn Monitor>, Vec<u64>)>,
+    pub(super) disks: Vec<(Box<dyn Monitor>, Vec<u64>)>,
 }
 
 impl Joined {

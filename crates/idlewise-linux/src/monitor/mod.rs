@@ -8,6 +8,7 @@
 //!
 //! [`open`] tries them in this order and says why it fell back.
 
+mod all_paths;
 #[cfg(feature = "bpf")]
 pub(crate) mod bpf;
 mod counters;
@@ -26,6 +27,7 @@ use idlewise::{Bytes, Nanos};
 
 use crate::device::{Device, WholeDisk};
 
+pub use all_paths::AllPaths;
 pub use joined::Joined;
 pub(crate) use shares::WRITTEN_BY;
 pub use shares::{Counter, Moved};

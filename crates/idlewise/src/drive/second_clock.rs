@@ -152,7 +152,7 @@ impl SecondClock {
         if others == 0 {
             self.displacement.served(interval, service);
         }
-        let undisturbed = Nanos(self.undisturbed.max(arrival).0 + service.since(added).0);
+        let undisturbed = Nanos(self.undisturbed.max(arrival).0.saturating_add(service.since(added).0));
         let slowdown = at.since(undisturbed);
         self.intervals.request(arrival, undisturbed);
         if self.intervals.so_far().intervals.len() > 2 * REMEMBERED {

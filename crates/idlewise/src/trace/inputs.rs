@@ -109,9 +109,9 @@ pub fn open_all<'a>(
                 None => (part, Box::new(file)),
                 Some(slice) => {
                     let lines = part.map(|part| part.lines(&slice.bytes)).transpose();
-                    let lines = lines.map_err(|error| io_error(path, error))?.ok_or_else(|| {
-                        io_error(path, io::Error::other("a part can be read only of a plain file"))
-                    })?;
+                    let lines = lines
+                        .map_err(|error| io_error(path, error))?
+                        .ok_or_else(|| io_error(path, io::Error::other("a part can be read only of a plain file")))?;
                     (Some(lines.clone()), Box::new(lines))
                 }
             }

@@ -225,7 +225,7 @@ fn another_disk_of_that_name_begins_anew() {
         partition_uuid: uuid.map(Into::into),
         boot_id: boot.into(),
         diskseq,
-        members: Vec::new(),
+        ..Marks::default()
     };
     let here = marks(4096, Some("u"), "b", Some(27));
     use Named::{Alone, ByChoice, ForNow};
@@ -293,6 +293,44 @@ fn an_array_with_another_member_begins_anew() {
         assert_eq!(checkpoint.verified() > Bytes(0), resumed, "{now:?}");
         assert_eq!(matches!(checkpoint.begun(), Begun::AnewBecause(_)), !resumed, "{now:?}");
         assert_eq!(checkpoint.pass.known_errors().len(), 1, "{now:?}");
+    }
+}
+
+/// What was read where a volume lay says nothing of where it lies now.
+#[test]
+fn a_volume_that_was_moved_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let which = |name: &&str| Which {
+        identity: name.split('#').next().unwrap().to_string(),
+        diskseq: name.split('#').nth(1).map(|number| number.parse().unwrap()),
+        for_now: name.starts_with("name-"),
+    };
+    let marks = |boot_id: &str, below: &[&str]| Marks {
+        boot_id: boot_id.into(),
+        below: below.iter().map(which).collect(),
+        ..Marks::default()
+    };
+    for (before, now, resumed) in [
+        (marks("b", &["wwn-1#1"]), marks("b", &["wwn-1#1"]), true),
+        (marks("b", &["wwn-1#1"]), marks("c", &["wwn-1#9"]), true),
+        (marks("b", &["wwn-1#1"]), marks("b", &["wwn-2#2"]), false),
+        // It has become larger, or is being copied; when that is over, it lies elsewhere.
+        (marks("b", &["wwn-1#1"]), marks("b", &["wwn-1#1", "wwn-2#2"]), true),
+        (marks("b", &["wwn-1#1", "wwn-2#2"]), marks("b", &["wwn-2#2"]), false),
+        // One of two paths to a disk is gone.
+        (marks("b", &["wwn-1#1", "wwn-1#2"]), marks("b", &["wwn-1#2"]), true),
+        // Another disk has a name that is not its own.
+        (marks("b", &["name-vda#1"]), marks("b", &["name-vda#4"]), false),
+        (marks("b", &["name-vda#1"]), marks("c", &["name-vdb#4"]), true),
+        // Nothing was known of it.
+        (marks("b", &[]), marks("b", &["wwn-1#1"]), true),
+    ] {
+        let mut checkpoint = open(folder.path(), &Subject { marks: &before, ..subject() }, true).unwrap();
+        let (place, left, state) = (Place::after(8192), Left::default(), State::Interrupted);
+        checkpoint.save(&place, &left, &[], state, &Progress::default()).unwrap();
+        drop(checkpoint);
+        let checkpoint = open(folder.path(), &Subject { marks: &now, ..subject() }, false).unwrap();
+        assert_eq!(checkpoint.verified() > Bytes(0), resumed, "{before:?} {now:?}");
     }
 }
 

@@ -167,9 +167,11 @@ impl<'r, 'a> Run<'r, 'a> {
             self.failure = Some(format!("the device grew from {was} to {is}: what is new has not been read yet"));
             state = State::Interrupted;
         }
-        if state == State::Complete && geometry(self.lane.device) != self.geometry {
-            let why = "the array was reshaped meanwhile, and its data lie elsewhere now: the next run begins at the beginning";
-            self.failure = Some(why.into());
+        let reshaped = geometry(self.lane.device) != self.geometry;
+        if state == State::Complete && (reshaped || self.lane.device.lies_elsewhere()) {
+            let what = if reshaped { "the array was reshaped" } else { "the volume was moved to other disks" };
+            let why = format!("{what} meanwhile, and its data lie elsewhere now: the next run begins at the beginning");
+            self.failure = Some(why);
             self.settled = Settled::default();
             state = State::Interrupted;
         }
