@@ -50,3 +50,17 @@ def made(tmp_path_factory):
 @pytest.fixture(scope="session")
 def idle(made):
     return iw.scan(made).idle()
+
+
+@pytest.fixture(scope="session")
+def store():
+    """A server of S3's protocol, with a bucket; and what tells a client of it."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    s3fs = pytest.importorskip("s3fs")
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"key": "nobody", "secret": "knows", "client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
+    files = s3fs.S3FileSystem(**options)
+    files.mkdir("traces")
+    yield files, options
+    server.stop()

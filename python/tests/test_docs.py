@@ -10,8 +10,11 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("document", ["docs/python.md", "python/README.md"])
-def test_documents_run(document, made, tmp_path, monkeypatch):
+def test_documents_run(document, made, store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    files, options = store
+    monkeypatch.setenv("AWS_ENDPOINT_URL", options["client_kwargs"]["endpoint_url"])
+    files.put(str(made), "traces/2026-11/two.csv", ACL="public-read")
     for folder in ["traces", "msr"]:
         (tmp_path / folder).mkdir()
     (tmp_path / "traces/two.csv").write_bytes(made.read_bytes())

@@ -124,20 +124,6 @@ def test_compressed_files_and_other_layouts_are_read_as_a_whole(tmp_path, small)
     assert engine.tasks == [1, 64, 1, 64]
 
 
-@pytest.fixture(scope="module")
-def store():
-    """A server of S3's protocol, with a bucket; and what tells a client of it."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    s3fs = pytest.importorskip("s3fs")
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"key": "nobody", "secret": "knows", "client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
-    files = s3fs.S3FileSystem(**options)
-    files.mkdir("traces")
-    yield files, options
-    server.stop()
-
-
 def test_an_object_store_gives_the_same(store, tmp_path, small):
     files, options = store
     local = [tmp_path / "0.csv", tmp_path / "1.csv.gz"]

@@ -28,7 +28,7 @@ pub struct Arguments {
     #[command(subcommand)]
     plans: Option<Plans>,
 
-    /// Files of traces, or patterns such as 'traces/*.csv.gz'
+    /// Files of traces, patterns such as 'traces/*.csv.gz', or URLs such as 's3://traces/*.csv' (with the packages fsspec and s3fs)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 

@@ -26,7 +26,10 @@ from ._splits import Counts, Split, cut, reduce_split, state
 #: Volumes are put together in so many groups: one group's idle times must fit a worker's memory.
 GROUPS = 64
 
-#: Tells the parts of a split, once they are all there.
+#: The parts of a split, one group of volumes after the other.
+PARTS = "parts"
+
+#: Tells where each group's parts are, once they are all there.
 DONE = "done.json"
 
 Row = dict[str, Any]
@@ -73,21 +76,26 @@ def splits(job: Job, paths: Iterable[str], whole: bool = False) -> list[Split]:
 
 
 def reduce(job: Job, split: Split) -> Reduced:
-    """Reduce a split to the parts of its volumes, in a file a group."""
+    """Reduce a split to the parts of its volumes, by group."""
     of_split = within(job.out, "parts", split.key)
     told = _told(of_split)
     if told is None:
         try:
             part, counts = reduce_split(split, job.read, _native.Disk.parse(job.disk))
         except (IdlewiseError, OSError) as error:
-            # A copy was read, which has another name.
-            told_as = IdlewiseError(f"{split.path}: {error}") if is_url(split.path) else error
-            if not job.skip_bad_files:
-                raise told_as from error
-            return Reduced(split, error=str(told_as))
+            if job.skip_bad_files:
+                return Reduced(split, error=_named(split.path, error))
+            if is_url(split.path):
+                raise IdlewiseError(_named(split.path, error)) from error
+            raise
         told = _write_parts(of_split, split, part, counts)
     counts = json.loads(told).get("counts")
     return Reduced(split, _checksum(told), Counts(**counts) if counts else None)
+
+
+def _named(path: str, error: Exception) -> str:
+    """What was wrong with a file. Of a URL a copy was read, which has another name."""
+    return f"{path}: {error}" if is_url(path) else str(error)
 
 
 def _told(of_split: pathlib.Path) -> bytes | None:
@@ -102,14 +110,17 @@ def _told(of_split: pathlib.Path) -> bytes | None:
 
 
 def _write_parts(of_split: pathlib.Path, split: Split, part: _native.Partial, counts: Counts | None) -> bytes:
-    groups: dict[int, list[bytes]] = {}
+    groups: dict[int, list[str]] = {}
     for volume in part.volumes:
-        groups.setdefault(group(volume), []).append(part[volume].to_bytes())
+        groups.setdefault(group(volume), []).append(volume)
+    # In one file: each takes until the disk has it.
+    whole = bytearray()
     parts = {}
-    for number, some in groups.items():
-        data = b"".join(some)
-        _native.replace_file(of_split / str(number), data)
-        parts[str(number)] = {"bytes": len(data), "sha256": _checksum(data)}
+    for number, volumes in groups.items():
+        data = b"".join(part[volume].to_bytes() for volume in volumes)
+        parts[str(number)] = {"begin": len(whole), "bytes": len(data), "sha256": _checksum(data)}
+        whole += data
+    _native.replace_file(of_split / PARTS, bytes(whole))
     told = json.dumps({"path": split.path, "parts": parts, "counts": asdict(counts) if counts else None}).encode()
     # The last: without it the split is read again.
     _native.replace_file(of_split / DONE, told)
@@ -118,8 +129,11 @@ def _write_parts(of_split: pathlib.Path, split: Split, part: _native.Partial, co
 
 def _part(of_split: pathlib.Path, name: str, parts: dict[str, Any]) -> bytes | None:
     """One of these parts, if it is as it was written."""
-    data = (of_split / name).read_bytes()
-    return data if {"bytes": len(data), "sha256": _checksum(data)} == parts[name] else None
+    begin, length, checksum = (parts[name][key] for key in ("begin", "bytes", "sha256"))
+    with open(of_split / PARTS, "rb") as file:
+        file.seek(begin)
+        data = file.read(length)
+    return data if _checksum(data) == checksum else None
 
 
 def tune(job: Job, reduced: list[tuple[str, str]], number: int) -> list[Row]:
