@@ -76,6 +76,14 @@ def test_requests_without_a_response_wait_for_those_in_the_slice_before(tmp_path
     assert engine.tasks[0] > 2
 
 
+def test_requests_of_one_time_are_not_cut(tmp_path, small):
+    path = tmp_path / "t.csv"
+    path.write_text("".join(f"128166372000000000,host{k % 2},0,Read,{k * 4096},4096,40000\n" for k in range(3000)) + rows(1, begin=128166373000000000))
+    engine = Tells()
+    assert fleet.analyze(path, engine=engine, **GOAL).rows == expected(path)
+    assert engine.tasks[0] > 2 and len(engine.tasks) == 2
+
+
 def test_what_is_far_out_of_order_is_read_as_a_whole(tmp_path, small):
     path = tmp_path / "t.csv"
     lines = rows(3).splitlines(keepends=True)

@@ -103,12 +103,14 @@ def cut(path: str, read: dict[str, Any]) -> list[Slice]:
     head = _native.first_arrival(_bytes(path, options, 0, LOOK))
     if head is None:
         return []
-    cuts = [(0, 0)]
+    # Each slice has at least the request at its beginning.
+    cuts, latest = [(0, 0)], head[1]
     for begin in range(SLICE, size - 2 * MARGIN, SLICE):
         _, _, lines = _bytes(path, options, begin, begin + LOOK).partition(b"\n")
         found = _native.first_arrival(lines)
-        if found is not None and found[0] == head[0] and found[1] > cuts[-1][1]:
-            cuts.append((begin, found[1]))
+        if found is not None and found[0] == head[0] and found[1] > latest:
+            latest = found[1]
+            cuts.append((begin, latest))
     if len(cuts) == 1:
         return []
     ends = [*cuts[1:], (size, NEVER)]

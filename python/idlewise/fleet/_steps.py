@@ -113,18 +113,24 @@ def _write_parts(of_split: pathlib.Path, split: Split, part: _native.Partial, co
     groups: dict[int, list[str]] = {}
     for volume in part.volumes:
         groups.setdefault(group(volume), []).append(volume)
-    # In one file: each takes until the disk has it.
     whole = bytearray()
     parts = {}
     for number, volumes in groups.items():
         data = b"".join(part[volume].to_bytes() for volume in volumes)
         parts[str(number)] = {"begin": len(whole), "bytes": len(data), "sha256": _checksum(data)}
         whole += data
-    _native.replace_file(of_split / PARTS, bytes(whole))
+    _write(of_split / PARTS, whole)
     told = json.dumps({"path": split.path, "parts": parts, "counts": asdict(counts) if counts else None}).encode()
     # The last: without it the split is read again.
-    _native.replace_file(of_split / DONE, told)
+    _write(of_split / DONE, told)
     return told
+
+
+def _write(path: pathlib.Path, data: bytes | bytearray) -> None:
+    """Put a file in its place. Nobody waits until the disk has it: what is lost with the machine's power is found by its checksum."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_bytes(data)
+    os.replace(new, path)
 
 
 def _part(of_split: pathlib.Path, name: str, parts: dict[str, Any]) -> bytes | None:

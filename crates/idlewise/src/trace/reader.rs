@@ -148,7 +148,11 @@ impl<'a> Reader<'a> {
                 }
             };
             self.settle_volumes(&mut columns)?;
-            if let Some(Slice { arrivals, .. }) = self.slice {
+            // Most batches are within the slice, and are in order.
+            let ends = [columns.arrival.first(), columns.arrival.last()];
+            if let Some(Slice { arrivals, .. }) = self.slice
+                && !ends.into_iter().flatten().all(|arrival| arrivals.contains(arrival))
+            {
                 let read = columns.len();
                 columns.retain(|request| arrivals.contains(&request.arrival));
                 self.provenance.outside += (read - columns.len()) as u64;
