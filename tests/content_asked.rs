@@ -7,6 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -217,8 +218,17 @@ fn root_what_is_mounted_later_is_asked_from_then_on() {
     let (code, unmounted) = told(scrub(&[]));
     assert_eq!((code, status()), (Some(0), Some(0)), "{unmounted}");
     assert_eq!(unmounted["content"]["unmounted_bytes"], unmounted["verified_bytes"], "{unmounted}");
+    let sectors_read = || {
+        let stat = Path::new("/sys/block").join(Path::new(device).file_name().unwrap()).join("stat");
+        std::fs::read_to_string(stat).unwrap().split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
+    };
+    let before = sectors_read();
     let late = scrub(&["--max-rate", "20MB/s"]);
-    std::thread::sleep(Duration::from_millis(500));
+    let began = Instant::now();
+    while sectors_read() - before < (4 * MIB) / 512 {
+        assert!(began.elapsed() < Duration::from_secs(60), "it reads nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let mounted = Mounted::new(&[device], &folder);
     let (code, seen) = told(late);
     assert_eq!((found(&seen, "checksum"), code), (BTreeSet::from([place]), Some(3)), "{seen}");
