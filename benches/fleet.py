@@ -1,4 +1,5 @@
-"""A fleet's table from one large file: this package on all cores and on Dask, and plain scripts that make the statistics alone, in turns.
+"""A fleet's table from one large file: this package on all cores and on Dask, and plain scripts that make the statistics alone, one
+after the other.
 
 Usage: benches/fleet.py [ROWS...], 20,000,000 and 200,000,000 rows of 1,000 volumes unless given. It needs pandas, polars, pyarrow, distributed
 and dask[dataframe], for Spark's SQL pysail and pyspark-client, and a package that was built for release. Each job runs in processes of its own,
@@ -85,7 +86,6 @@ def of_dask(path):
     with distributed.LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
         with distributed.Client(cluster):
             frame = dask.dataframe.read_csv(path, header=None, names=NAMES, usecols=["timestamp", "host", "disk", "response"])
-            # Behind a shift they are floating-point numbers, which hold no such large ones exactly.
             groups = frame.groupby(["host", "disk"])
             found = groups.apply(statistics, meta={"count": "f8", "mean": "f8", "std": "f8"}).compute()
     return {f"{host}_{disk}": int(row["count"]) for (host, disk), row in found.iterrows()}, None

@@ -9,15 +9,9 @@ import pytest
 import idlewise as iw
 from idlewise import fleet
 from idlewise.fleet import _splits
+from test_fleet_folder import Here
 
 GOAL = {"mean_slowdown": "2ms", "max_slowdown": "60ms"}
-
-
-class Here:
-    """Runs tasks in this process."""
-
-    def run(self, task, of):
-        return map(task, of)
 
 
 class Tells(Here):
