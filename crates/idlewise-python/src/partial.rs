@@ -75,19 +75,19 @@ fn joined(parts: impl IntoIterator<Item = Arc<Part>>) -> Result<Vec<Part>, Error
 /// The parts of a trace, counted from `origin` on the source's clock; its own zero is its first arrival.
 fn of_trace(trace: &Requests, model: &DiskModel, origin: Nanos, watch: &Watch) -> Result<Vec<Part>, Error> {
     let read = |zero: &dyn Fn(&Provenance) -> Nanos| {
-        let begin = |provenance: &Provenance| Ok((zero(provenance), Vec::new()));
-        let take = |(zero, parts): &mut (Nanos, Vec<Arc<Part>>), requests: &Columns| {
+        let begin = |provenance: &Provenance| {
+            let zero = zero(provenance);
+            Ok((zero, Reducer::new(model, Nanos::ZERO)?.from(zero.since(origin))))
+        };
+        let take = |(zero, reducer): &mut (Nanos, Reducer), requests: &Columns| {
             if *zero < origin {
                 return Err(Error::Value(format!("a request arrives before origin_ns, {}", origin.0)));
             }
-            let mut requests = requests.clone();
-            requests.arrival.iter_mut().for_each(|at| *at = *at + zero.since(origin));
-            parts.extend(Part::of_requests(&requests, model)?.into_iter().map(Arc::new));
-            Ok(())
+            Ok(reducer.requests(requests)?)
         };
         trace.each(watch, begin, take)
     };
-    let ((_, parts), provenance) = match &trace.source {
+    let ((_, reducer), provenance) = match &trace.source {
         // Where a table's clock begins is known only once it is read.
         Source::Table(..) => {
             let (_, provenance) = trace.each(watch, |_| Ok(()), |(), _| Ok(()))?;
@@ -96,7 +96,7 @@ fn of_trace(trace: &Requests, model: &DiskModel, origin: Nanos, watch: &Watch) -
         Source::Files(_) | Source::Memory(_) => read(&|provenance| provenance.origin)?,
     };
     Reducer::check(provenance.resolution)?;
-    joined(in_order(parts)?)
+    Ok(reducer.parts())
 }
 
 /// What another process makes a partial from.
@@ -128,12 +128,12 @@ impl Partial {
             None => {
                 let mut ordered = Ordered::from(capsule::batches(requests)?, Layout::new(columns, unit)?, origin);
                 running::run(py, None, move |watch| {
-                    let mut all = Vec::new();
+                    let mut reducer = Reducer::new(&model, Nanos::ZERO)?;
                     while let Some(requests) = ordered.next()? {
                         watch.go_on();
-                        all.extend(Part::of_requests(&requests, &model)?.into_iter().map(Arc::new));
+                        reducer.requests(&requests)?;
                     }
-                    joined(in_order(all)?)
+                    Ok(reducer.parts())
                 })?
             }
         };
@@ -168,9 +168,11 @@ impl Partial {
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut bytes = Vec::new();
         for part in self.parts() {
-            let part = part.to_bytes();
-            bytes.extend((part.len() as u64).to_le_bytes());
-            bytes.extend(part);
+            let begin = bytes.len();
+            bytes.extend([0; 8]);
+            part.write_to(&mut bytes);
+            let length = (bytes.len() - begin - 8) as u64;
+            bytes[begin..begin + 8].copy_from_slice(&length.to_le_bytes());
         }
         PyBytes::new(py, &bytes)
     }

@@ -17,6 +17,8 @@ const TOO_COARSE: Nanos = Nanos::from_secs(1);
 pub struct Reducer<'a> {
     model: &'a DiskModel,
     keep: Keep,
+    /// Added to each arrival.
+    ahead: Nanos,
     random: Pcg64Mcg,
     disks: Vec<IdlenessBuilder>,
     served: Vec<Served>,
@@ -43,12 +45,26 @@ impl<'a> Reducer<'a> {
     pub fn new(model: &'a DiskModel, resolution: Nanos) -> Result<Self, IdleError> {
         Self::check(resolution)?;
         let (keep, random) = (Keep::default(), Pcg64Mcg::seed_from_u64(2008));
-        Ok(Self { model, keep, random, disks: Vec::new(), served: Vec::new(), requests: 0, modelled: 0 })
+        Ok(Self {
+            model,
+            keep,
+            ahead: Nanos::ZERO,
+            random,
+            disks: Vec::new(),
+            served: Vec::new(),
+            requests: 0,
+            modelled: 0,
+        })
     }
 
     /// The same, which keeps this of each request.
     pub fn keeping(self, keep: Keep) -> Self {
         Self { keep, ..self }
+    }
+
+    /// The same, whose clock shows this when that of the requests shows zero.
+    pub fn from(self, ahead: Nanos) -> Self {
+        Self { ahead, ..self }
     }
 
     /// Whether times of this resolution tell of idle intervals; a trace may show only at its end how coarse its clock is.
@@ -68,7 +84,8 @@ impl<'a> Reducer<'a> {
             self.disks.push(IdlenessBuilder::new(name));
             self.served.push(Served::default());
         }
-        for request in requests.requests() {
+        for mut request in requests.requests() {
+            request.arrival = Nanos(request.arrival.0.saturating_add(self.ahead.0));
             let volume = usize::from(request.volume);
             let completion = match request.response {
                 Some(response) => Nanos(request.arrival.0.saturating_add(response.0)),

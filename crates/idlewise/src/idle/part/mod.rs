@@ -2,10 +2,8 @@
 
 mod bytes;
 
-use super::{IdleError, Idleness, Interval, Reducer};
+use super::{Idleness, Interval};
 use crate::Nanos;
-use crate::disk::DiskModel;
-use crate::trace::Columns;
 
 /// The busy and idle times of one disk in a part of its trace, with what the next part must know of it. Times are on the source's
 /// clock, the same for all parts.
@@ -46,16 +44,6 @@ pub enum PartError {
 }
 
 impl Part {
-    /// The parts of all volumes of these requests, which are in order of arrival.
-    ///
-    /// # Errors
-    /// As [`Reducer::requests`].
-    pub fn of_requests(requests: &Columns, model: &DiskModel) -> Result<Vec<Self>, IdleError> {
-        let mut reducer = Reducer::new(model, Nanos::ZERO)?;
-        reducer.requests(requests)?;
-        Ok(reducer.parts())
-    }
-
     pub(super) fn new(disk: Idleness, busy_since: Nanos, last: Nanos, modelled: u64) -> Self {
         Self { disk, busy_since, last, modelled }
     }
@@ -192,7 +180,9 @@ mod tests {
 
     use super::*;
     use crate::Bytes;
-    use crate::trace::Request;
+    use crate::disk::DiskModel;
+    use crate::idle::Reducer;
+    use crate::trace::{Columns, Request};
 
     /// Requests at these distances from each other, of so many blocks, and answered after so long where that is recorded.
     fn columns(rows: &[(u64, u32, u64)], recorded: bool) -> Columns {
@@ -215,6 +205,20 @@ mod tests {
         sorted(reducer.finish(Nanos::ZERO))
     }
 
+    /// The parts of all volumes of these requests.
+    fn reduced(columns: &Columns) -> Vec<Part> {
+        let model = DiskModel::ultrastar_15k450();
+        let mut reducer = Reducer::new(&model, Nanos::ZERO).unwrap();
+        reducer.requests(columns).unwrap();
+        reducer.parts()
+    }
+
+    fn bytes_of(part: &Part) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        part.write_to(&mut bytes);
+        bytes
+    }
+
     fn sorted(mut disks: Vec<Idleness>) -> Vec<Idleness> {
         disks.sort_by(|a, b| a.volume.cmp(&b.volume));
         disks
@@ -230,7 +234,6 @@ mod tests {
             parts.insert(0, rest.split_off(border));
         }
         parts.insert(0, rest);
-        let reduced = |part: &Columns| Part::of_requests(part, &DiskModel::ultrastar_15k450()).unwrap();
         parts.iter().map(reduced).collect()
     }
 
@@ -264,7 +267,7 @@ mod tests {
                 }
             }
             for part in parts.iter_mut().flatten() {
-                *part = Part::from_bytes(&part.to_bytes()).unwrap();
+                *part = Part::from_bytes(&bytes_of(part)).unwrap();
             }
             let all = parts.into_iter().reduce(joined).unwrap();
             prop_assert_eq!(sorted(Part::finish(all)), whole(&columns));
@@ -275,7 +278,7 @@ mod tests {
     #[test]
     fn damaged_bytes_do_no_harm() {
         let part = cut(&columns(&[(5, 3, 1), (50, 3, 1), (90_000_000, 3, 1)], true), &[])[0][0].clone();
-        let whole = part.to_bytes();
+        let whole = bytes_of(&part);
         assert!((0..whole.len()).all(|end| Part::from_bytes(&whole[..end]).is_none()));
         let mut sound = 0;
         for at in 0..8 * whole.len() {
@@ -307,7 +310,7 @@ mod tests {
         let mut huge = cut(&columns(&[(5, 3, 1)], true), &[])[0][0].clone();
         huge.disk.requests = 1 << 63;
         huge.disk.requests_per_hour[0].1 = 1 << 63;
-        let read = Part::from_bytes(&huge.to_bytes()).expect("its numbers agree");
+        let read = Part::from_bytes(&bytes_of(&huge)).expect("its numbers agree");
         let mut both = read.clone();
         assert_eq!(both.append(&read), Err(PartError::TooMany("a".into())));
         assert_eq!(both, read);
@@ -316,13 +319,12 @@ mod tests {
     #[test]
     fn what_is_recorded_only_in_part_is_put_together_where_the_disk_was_idle_between() {
         let [recorded, modelled] = [true, false].map(|recorded| columns(&[(5, 3, 1_000), (0, 3, 900)], recorded));
-        let model = DiskModel::ultrastar_15k450();
-        let [first, close] = [&recorded, &modelled].map(|part| Part::of_requests(part, &model).unwrap().remove(0));
+        let [first, close] = [&recorded, &modelled].map(|part| reduced(part).remove(0));
         let refused = first.clone().append(&close);
         assert!(matches!(refused, Err(PartError::PartlyRecorded(_))), "{refused:?}");
         let far = columns(&[(50_000, 3, 0)], false);
         let mut both = first;
-        both.append(&Part::of_requests(&far, &model).unwrap()[0]).unwrap();
+        both.append(&reduced(&far)[0]).unwrap();
         let mut all = recorded.clone();
         all.append(far).unwrap();
         assert_eq!(Part::finish(vec![both]), whole(&all));
