@@ -6,7 +6,8 @@
 #                OPTIONS=--resume goes on with one that was interrupted, OPTIONS="--together 3" plays on all disks at the same time
 # make commands   tar, rsync and fio beside foreground loads on a file system, held back in several ways, in about 70 minutes:
 #                docs/commands.md; OPTIONS="--fs xfs --resume" adds another file system, "--seconds 10" takes a shorter time
-# make acceleration TRACE=...   a whole trace replayed on the emulated disk, against its representatives; takes as long as the trace
+# make acceleration   whole traces replayed on emulated disks, against their plans, in about eighty minutes: docs/acceleration.md;
+#                TRACE=... takes that trace, OPTIONS=--resume goes on with one that was interrupted
 # make deadlines   docs/deadlines.md, from real traces: whether disks are verified in time
 # make month   a month of the service on 40 disks in the emulated machine, with a clock that is sped up, in about half an hour: what it holds
 # make deny    licences, sources and known faults of everything that is depended on

@@ -1,137 +1,147 @@
-//! What a plan is worth on a disk (SIGMETRICS 2015, figure 5, all three steps): a whole trace replayed on an emulated disk, against
-//! its representatives.
+//! What a plan is worth on a disk (SIGMETRICS 2015, section 6, all three steps): whole traces replayed on emulated disks, against their
+//! plans: `make acceleration`.
+
+mod page;
+mod steps;
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use idlewise::report::percent;
-use idlewise::sample::{Extractor, SamplingPlan, TraceInterval, mean_response, relative_error};
-use idlewise::trace::{Columns, ReadOptions, Request, Trace, open};
-use idlewise::{Bytes, Nanos};
-use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
-use serde_json::Value;
+use idlewise::Bytes;
+use idlewise_testbed::lab::found::Found;
+use idlewise_testbed::lab::{markdown, stop_flag};
+use idlewise_testbed::{Timing, Tool};
 
-/// Replay a trace on an emulated 15,000 rpm disk, once whole and once by its representatives, and compare mean response times. Needs
-/// root and FUSE, and as long as the trace.
+use steps::{Compared, Run};
+
+const REPORT: &str = "docs/acceleration.md";
+/// Real times are too short for the emulation.
+const SLOWER: u64 = 20;
+const DISKS: [(&str, Timing); 2] =
+    [("hard disk", Timing::HardDisk { queue: 1 }), ("solid-state drive", Timing::Flash { slower: SLOWER })];
+/// Those of the shared traces that are busy for minutes and over in an hour, the longest first.
+const TRACES: [(&str, &str); 9] = [
+    ("phone, music", "nexus5/log131_music.txt.xz"),
+    ("phone, called", "nexus5/log146_callIn.txt.xz"),
+    ("phone, calling", "nexus5/log147_callout.txt.xz"),
+    ("MySQL server", "blkreplay_linux-mysql.load.gz"),
+    ("MS SQL server", "blkreplay_windows-mssql.load.gz"),
+    ("phone, download", "nexus5/log156_download.txt.xz"),
+    ("phone, Facebook", "nexus5/log191_facebook.txt.xz"),
+    ("phone, Twitter", "nexus5/log186_twitter.txt.xz"),
+    ("phone, e-mail", "nexus5/log111_email.txt.xz"),
+];
+
+/// Replay traces on emulated disks, each once whole and once by the intervals of its plan, and compare mean response times. Traces with
+/// response times are replayed in open and in closed loop. Needs root and FUSE, and as long as the longest trace.
 #[derive(Parser)]
 struct Arguments {
-    /// The trace
-    trace: PathBuf,
+    /// The traces [default: some of those in the folder IDLEWISE_TRACES]
+    traces: Vec<PathBuf>,
 
-    /// Only this volume of it
-    #[arg(long)]
-    volume: Option<String>,
+    /// Only disks whose names have this
+    #[arg(long, default_value = "")]
+    disk: String,
 
-    /// Closed loop; the trace must have response times
-    #[arg(long)]
-    closed: bool,
-
-    /// Size of the disk; places beyond are wrapped around
+    /// Size of the disks; places beyond are wrapped around
     #[arg(long, default_value = "64GiB")]
     size: Bytes,
 
-    /// Size of its cache, for the warm-up; it has none, but the host's read-ahead is on it
+    /// Size of their cache, for the warm-up; they have none, but the host's read-ahead is on them
     #[arg(long, default_value = "32MiB")]
     device_cache: Bytes,
 
-    /// Seed of the clustering
+    /// Seed of the lot
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// The whole replay, as `idlewise replay --out` wrote it: it is not done again
-    #[arg(long, value_name = "FILE.parquet")]
-    played: Option<PathBuf>,
+    /// So many replays at a time: each has a disk of its own
+    #[arg(long, default_value_t = 16)]
+    together: usize,
+
+    /// Go on with the runs of one that was interrupted
+    #[arg(long)]
+    resume: bool,
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    let folder = tempfile::tempdir()?;
-    let [plan_path, played_path] =
-        ["plan", "played.parquet"].map(|name| folder.path().join(name).display().to_string());
-    let trace = arguments.trace.display().to_string();
-    let volume: Vec<&str> = arguments.volume.iter().flat_map(|volume| ["--volume", volume]).collect();
-    let control: &[&str] = if arguments.closed { &["--closed"] } else { &[] };
+fn main() {
+    if let Err(error) = run(&Arguments::parse()) {
+        eprintln!("acceleration: {error:#}");
+        std::process::exit(1);
+    }
+}
 
-    let (tool, seed) = (Tool::beside_us()?, arguments.seed.to_string());
-    let step_1 = tool.json(&[&["sample", &trace, "-o", &plan_path, "--seed", &seed][..], &volume].concat())?;
-    let plan = SamplingPlan::from_toml(&std::fs::read_to_string(&plan_path)?)?;
-    let played = match &arguments.played {
-        Some(path) => path.display().to_string(),
-        None => {
-            let disk = emulated(arguments.size)?;
-            let device = disk.path().display().to_string();
-            tool.json(&[&["replay", &trace, &device, "--out", &played_path][..], &volume, control].concat())?;
-            played_path
-        }
-    };
-    let intervals = as_played(&arguments, &plan, Path::new(&played))?;
-    let truth = mean_response(&intervals).context("the replay has response times")?;
-    let mean = |index: u64| TraceInterval::find(&intervals, index)?.mean_response();
-    let parts = plan.parts();
-    let step_2 = plan.estimate(&parts.iter().map(|part| mean(part.index)).collect::<Vec<_>>());
-    let step_2_half = step_2.and_then(|estimate| estimate.half_width_s);
-    let step_2 = step_2.map(|estimate| estimate.mean_response_s);
-
-    let disk = emulated(arguments.size)?;
-    let (device, cache) = (disk.path().display().to_string(), arguments.device_cache.exact());
-    let options = ["--device-cache", &cache, "--trace", &trace];
-    let step_3 = tool.json(&[&["replay", &plan_path, &device][..], &options, control].concat())?;
-    let weighted = step_3["weighted_response_s"].as_f64();
-    table(&serde_json::json!({
-        "trace": trace,
-        "k": parts.len(),
-        "share_of_time": step_1["share_of_time"],
-        "step_1_error": step_1["error"],
-        "true_mean_response_s": truth,
-        "step_2_estimate_s": step_2,
-        "step_2_half_width_s": step_2_half,
-        "step_2_error": relative_error(step_2, Some(truth)),
-        "step_3_estimate_s": weighted,
-        "step_3_half_width_s": step_3["half_width_s"],
-        "step_3_error": relative_error(weighted, Some(truth)),
-        "elapsed_s": step_3["plan"]["elapsed_s"],
-        "speed_up": step_3["plan"]["speed_up"],
-    }));
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let folder = PathBuf::from("experiments");
+    std::fs::create_dir_all(&folder)?;
+    let (tool, stop) = (Tool::beside_us()?, stop_flag()?);
+    let Arguments { size, device_cache, seed, .. } = *arguments;
+    let setting = format!("{}: disks of {size} with {device_cache} of cache, seed {seed}", tool.version()?);
+    let found = Found::open(&folder.join("acceleration.jsonl"), &setting, arguments.resume)?;
+    let mut runs = runs(arguments, &tool)?;
+    let all = runs.clone();
+    runs.retain(|run| !found.rows.iter().any(|row: &Compared| row.is_of(run)));
+    let at_once = arguments.together.clamp(1, runs.len().max(1));
+    println!("{} runs, {at_once} at a time, each as long as its trace. Seed {seed}.", runs.len());
+    let found = Mutex::new(found);
+    each(&runs, at_once, &stop, |run| {
+        let row = run.compare(&tool, arguments)?;
+        println!("    {}", row.line());
+        found.lock().expect("nobody panicked").add(row)
+    })?;
+    let mut rows = found.into_inner().expect("nobody panicked").rows;
+    rows.sort_by_key(|row| all.iter().position(|run| row.is_of(run)));
+    std::fs::write(REPORT, markdown(&page::page(&rows, arguments)?))?;
+    println!("\nThe disks are emulated. Tables: {REPORT}");
     Ok(())
 }
 
-fn emulated(size: Bytes) -> anyhow::Result<EmulatedDisk> {
-    EmulatedDisk::new(&Options { size, timing: Timing::HardDisk { queue: 1 }, ..Options::default() })
-}
-
-/// The intervals of the trace with the response times of its replay, on the trace's own clock.
-fn as_played(arguments: &Arguments, plan: &SamplingPlan, played: &Path) -> anyhow::Result<Vec<TraceInterval>> {
-    let read = |path: &Path, volumes: &[String]| -> anyhow::Result<Trace> {
-        Ok(open(&[path.to_path_buf()], &ReadOptions { volumes, ..ReadOptions::default() })?)
-    };
-    let mut trace = read(&arguments.trace, arguments.volume.as_slice())?;
-    let played = read(played, &[])?;
-    let (all, there) = (trace.columns.len(), played.columns.len());
-    ensure!(all == there, "the replay has {there} requests, the trace {all}");
-    trace.columns = with_responses(&trace.columns, &played.columns);
-    let mut extractor = Extractor::new(plan.interval);
-    extractor.requests(&trace.columns);
-    Ok(extractor.finish())
-}
-
-fn with_responses(requests: &Columns, played: &Columns) -> Columns {
-    let mut columns = requests.with_volumes_of();
-    for (request, played) in requests.requests().zip(played.requests()) {
-        columns.push(Request { response: played.service(), ..request });
+/// Every trace on every disk, in open loop and, where it has response times, in closed loop.
+fn runs(arguments: &Arguments, tool: &Tool) -> anyhow::Result<Vec<Run>> {
+    let named = |path: &PathBuf| (path.display().to_string(), path.clone());
+    let mut traces: Vec<_> = arguments.traces.iter().map(named).collect();
+    if traces.is_empty() {
+        let folder = std::env::var_os("IDLEWISE_TRACES").context("name a trace, or the folder IDLEWISE_TRACES")?;
+        let in_folder = |(name, file): (&str, &str)| (name.to_string(), Path::new(&folder).join(file));
+        traces = TRACES.into_iter().map(in_folder).collect();
     }
-    columns
+    let mut runs = Vec::new();
+    for (name, path) in traces {
+        let known = tool.json(&["trace", "info", path.to_str().context("the path is text")?])?;
+        let loops: &[bool] = if known["has_response_times"] == true { &[false, true] } else { &[false] };
+        for (disk, timing) in DISKS.into_iter().filter(|(name, _)| name.contains(&arguments.disk)) {
+            let run = |&closed| Run { name: name.clone(), path: path.clone(), disk, timing, closed };
+            runs.extend(loops.iter().map(run));
+        }
+    }
+    ensure!(!runs.is_empty(), "no disk is called '{}'", arguments.disk);
+    Ok(runs)
 }
 
-fn table(report: &Value) {
-    let time = |field: &str| report[field].as_f64().map_or("-".into(), |s| Nanos((s * 1e9) as u64).to_string());
-    let share = |field: &str| report[field].as_f64().map_or("-".into(), percent);
-    println!("{} on an emulated disk", report["trace"].as_str().unwrap_or_default());
-    println!("mean response time of the whole trace   {}", time("true_mean_response_s"));
-    println!("representatives                         {}, {} of the time", report["k"], share("share_of_time"));
-    println!("step 1, by the trace's own times        error {}", share("step_1_error"));
-    println!("step 2, by the whole replay             {}, error {}", time("step_2_estimate_s"), share("step_2_error"));
-    println!("step 3, replayed alone                  {}, error {}", time("step_3_estimate_s"), share("step_3_error"));
-    let speed_up = report["speed_up"].as_f64().unwrap_or_default();
-    println!("                                        in {}, {speed_up:.1} times faster", time("elapsed_s"));
+/// So many at a time, in their order; none is begun any more once one has failed.
+fn each(
+    runs: &[Run],
+    at_once: usize,
+    stop: &AtomicBool,
+    work: impl Fn(&Run) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            ensure!(!stop.load(Ordering::Relaxed), "interrupted");
+            work(run)
+                .with_context(|| format!("{} on a {}", run.name, run.disk))
+                .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    thread::scope(|threads| {
+        let threads: Vec<_> = (0..at_once).map(|_| threads.spawn(some)).collect();
+        let ended = threads.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.collect::<Vec<anyhow::Result<()>>>().into_iter().collect()
+    })
 }
