@@ -1,15 +1,21 @@
-//! What was read and not compared yet, when a disk hangs and the machine is reset.
+//! What was read and not compared yet, when a disk hangs and the machine is reset; what a disk gives back only at last.
 
+#[path = "common/btrfs.rs"]
+mod btrfs;
 mod common;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::bench::{Emulated, Mounted, system};
+use btrfs::{Bench, KINDS, addresses, damage, fill, found};
+use common::bench::{Emulated, MIB, Mounted, system};
 use common::held::{signal, until};
 use common::{idlewise, run};
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -79,4 +85,50 @@ fn root_no_error_is_lost_when_the_disk_stands_still() {
     let found: u64 = result["errors"].as_array().unwrap().iter().map(of).sum();
     assert!(result["resumed_at_bytes"].as_u64() > Some(0), "{result}");
     assert_eq!((&result["state"], found), (&"complete".into(), wrong * (PAGE as u64 / 512)), "{result}");
+}
+
+/// A disk is away for a moment. What of it could not be read is read when all else is done, and is compared then like all else.
+#[test]
+fn root_what_can_be_read_only_at_last_is_compared_then() {
+    const SEED: u64 = 26;
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    println!("seed {SEED}");
+    let mut random = Pcg64::seed_from_u64(SEED);
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 1, 32 * MIB, &mut random);
+    system("mount", &["-o", "remount,ro", folder.to_str().unwrap()]);
+    let sectors = addresses(&folder.join("file0"));
+    // Three sectors in the middle of it; the disk goes in front of them.
+    let [gone, first, second, third] = [4_096, 4_099, 4_103, 4_110].map(|at| bench.places(sectors[at])[0].1);
+    let file = File::options().read(true).write(true).open(&bench.files[0]).unwrap();
+    let whole = file.metadata().unwrap().len();
+    for (at, place) in [first, second, third].into_iter().enumerate() {
+        damage(&file, place, KINDS[at], gone, &mut random);
+    }
+    let mut tail = vec![0; (whole - gone) as usize];
+    file.read_exact_at(&mut tail, gone).unwrap();
+    let states = bench.folder.path().join("states");
+    let arguments = ["scrub", bench.loops[0].path(), "--order", "sequential", "--request-size", "64KiB"];
+    let others =
+        ["--idle-wait", "1ms", "--max-rate", "50MB/s", "--quiet", "--json", "--state-dir", states.to_str().unwrap()];
+    let name = Path::new(bench.loops[0].path()).file_name().unwrap();
+    let stat = Path::new("/sys/block").join(name).join("stat");
+    let read = || -> u64 {
+        let stat = fs::read_to_string(&stat).unwrap();
+        stat.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap() * 512
+    };
+    let before = read();
+    let running = idlewise(&[&arguments[..], &others].concat()).stdout(Stdio::piped()).spawn().unwrap();
+    file.set_len(gone).unwrap();
+    until("where it is gone", || read() - before >= gone);
+    std::thread::sleep(Duration::from_millis(300));
+    // What is there again is what was there.
+    file.write_all_at(&tail, gone).unwrap();
+    let output = running.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["state"], "complete", "{result}");
+    assert_eq!(found(&result, "checksum"), [first, second, third].into(), "{result}");
+    let kinds = |kind: &str| result["errors"].as_array().unwrap().iter().any(|run| run["kind"] == kind);
+    assert!(kinds("recovered") && !kinds("io"), "{result}");
 }

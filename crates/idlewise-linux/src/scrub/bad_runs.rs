@@ -81,8 +81,17 @@ impl BadRuns {
         self.bound();
     }
 
-    /// Adds the blocks of a stretch that are not known.
-    pub fn record_all(&mut self, begin: u64, end: u64, kind: &str) {
+    /// Adds the blocks of a stretch that can be read and hold something else than they should. That some could be read only later is
+    /// the lesser news.
+    pub fn wrong(&mut self, begin: u64, end: u64, kind: &str) {
+        let recovered = self.within(begin, end).filter(|run| run.kind == BadBlocks::RECOVERED);
+        let recovered: Vec<_> = recovered.map(|run| run.lba).collect();
+        for lba in recovered {
+            let run = self.remove(lba);
+            for (from, to) in [(run.lba, begin), (end, run.end())] {
+                self.insert(from, to.saturating_sub(from), &run.kind);
+            }
+        }
         self.add(begin, end, kind);
         self.bound();
     }
@@ -256,7 +265,6 @@ mod tests {
         assert_eq!(told(&runs), [(10, 2, scattered()), (19, 1, scattered())]);
     }
 
-    /// However many there are, their list stays short, and no unreadable block is left out of it.
     /// Of wrong ones it is kept that they are wrong: who can read them has not compared them.
     #[test]
     fn too_many_wrong_runs_stay_wrong() {
@@ -270,6 +278,7 @@ mod tests {
         }
     }
 
+    /// However many there are, their list stays short, and no unreadable block is left out of it.
     #[test]
     fn too_many_runs_become_stretches_of_scattered_ones() {
         let mut runs = BadRuns::default();

@@ -242,9 +242,20 @@ impl Narrowing {
         self.pending.push(extent);
     }
 
+    /// A stretch that could be read at last is to be read once more, after all others: nobody has judged it yet.
+    pub fn judge_at_last(&mut self, extent: Extent) {
+        match self.pending.first_mut().filter(|first| first.offset <= extent.end() && extent.offset <= first.end()) {
+            Some(first) => {
+                let (begin, end) = (first.offset.0.min(extent.offset.0), first.end().0.max(extent.end().0));
+                *first = read(&(begin, end));
+            }
+            None => self.pending.insert(0, extent),
+        }
+    }
+
     /// A stretch can be read, and holds something else than it should.
     pub fn wrong(&mut self, extent: Extent, kind: &str) {
-        self.bad.record_all(extent.offset.0 / self.block, extent.end().0.div_ceil(self.block), kind);
+        self.bad.wrong(extent.offset.0 / self.block, extent.end().0.div_ceil(self.block), kind);
     }
 
     /// Whether no stretch is being narrowed down.

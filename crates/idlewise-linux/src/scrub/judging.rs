@@ -161,6 +161,15 @@ impl Judging {
         Extent { length: Bytes(whole - extent.offset.0), ..extent }
     }
 
+    /// A stretch with all that must be read around it so that it can be judged; none where nobody judges.
+    pub fn units(&self, extent: Extent) -> Option<Extent> {
+        let begin = extent.offset.0;
+        let part = self.edges.iter().find(|(part, _)| part.contains(&begin));
+        let begin = part.map_or(begin, |(part, unit)| part.start + (begin - part.start) / unit * unit);
+        let whole = Extent { offset: Bytes(begin), length: Bytes(extent.end().0 - begin) };
+        self.judges.then(|| self.whole(whole))
+    }
+
     /// Whether the place was read and differed.
     pub fn suspects(&self, place: Bytes) -> bool {
         self.suspects.contains_key(&place.0)

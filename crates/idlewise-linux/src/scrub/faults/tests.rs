@@ -21,6 +21,32 @@ fn what_can_be_read_after_all_is_told_apart() {
     assert_eq!(recovered(30, 1), [well(4, 4), run(8, 2), well(20, 1)]);
 }
 
+#[test]
+fn what_can_be_read_after_all_is_judged_at_last() {
+    let blocks = |lba: u64, blocks: u64| Extent { offset: Bytes(512 * lba), length: Bytes(512 * blocks) };
+    let bad = [BadBlocks { lba: 4, blocks: 20, kind: "io".into() }];
+    let mut narrowing = Narrowing::new(512, Bytes(1 << 30), &bad, &Left::default());
+    narrowing.recovered(blocks(4, 20));
+    // From its end to its beginning, in stretches that overlap; and one apart.
+    for extent in [blocks(16, 8), blocks(8, 8), blocks(0, 12), blocks(40, 8)] {
+        narrowing.judge_at_last(extent);
+    }
+    let mut order = Vec::new();
+    while let Some(extent) = narrowing.next(Bytes(1 << 20)) {
+        order.push(extent);
+    }
+    order.sort_by_key(|extent| extent.offset);
+    assert_eq!(order, [blocks(0, 24), blocks(40, 8)]);
+    // That a block is wrong says more than that it was hard to read.
+    narrowing.wrong(blocks(8, 8), "checksum");
+    let run = |lba, blocks, kind: &str| BadBlocks { lba, blocks, kind: kind.into() };
+    assert_eq!(narrowing.bad(), [run(4, 4, "recovered"), run(8, 8, "checksum"), run(16, 8, "recovered")]);
+    // What cannot be read stays so.
+    let mut narrowing = Narrowing::new(512, Bytes(1 << 30), &bad, &Left::default());
+    narrowing.wrong(blocks(0, 8), "checksum");
+    assert_eq!(narrowing.bad(), [run(0, 4, "checksum"), run(4, 20, "io")]);
+}
+
 const MIB: u64 = 1 << 20;
 
 /// A device of which some blocks cannot be read, as a verifier sees it.

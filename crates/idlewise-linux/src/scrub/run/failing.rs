@@ -31,6 +31,8 @@ impl Run<'_, '_> {
             if result.is_ok() {
                 (self.last_good, self.failing) = (Some(extent), None);
                 self.narrowing.recovered(extent);
+                let judged = self.lane.judging.as_ref().and_then(|judging| judging.units(extent));
+                judged.into_iter().for_each(|units| self.narrowing.judge_at_last(units));
             } else {
                 // Whether the device is gone is asked when all are looked at.
                 self.count_failure();

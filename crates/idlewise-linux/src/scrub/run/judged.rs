@@ -30,7 +30,8 @@ impl Run<'_, '_> {
     /// A stretch with what must be read behind it to judge all of it. Beside unreadable blocks nothing is added.
     pub(super) fn whole(&self, extent: Extent) -> Extent {
         let Some(judging) = self.lane.judging.as_ref().filter(|_| self.second_look.is_none()) else { return extent };
-        let usual = self.narrowing.settled() || extent.length.0 >= UNIT || judging.suspects(extent.offset);
+        let usual =
+            self.has_looked || self.narrowing.settled() || extent.length.0 >= UNIT || judging.suspects(extent.offset);
         let readable = usual && self.alone != Some(extent);
         if readable { judging.whole(extent) } else { extent }
     }

@@ -58,6 +58,8 @@ pub struct Run<'r, 'a> {
     retries: u64,
     /// When the rest is over: what could not be read is read once more.
     second_look: Option<SecondLook>,
+    /// That is over as well: what could be read then is judged.
+    has_looked: bool,
     /// No request before: something was in the way of the last one.
     not_before: Nanos,
     /// Who else checks the disk, and when that was last looked at.
@@ -125,6 +127,7 @@ impl<'r, 'a> Run<'r, 'a> {
             hung: None,
             retries: 0,
             second_look: None,
+            has_looked: false,
             not_before: began,
             others: None,
             longest,
@@ -287,10 +290,13 @@ impl<'r, 'a> Run<'r, 'a> {
         let most = self.pacing.most(self.lane.follows());
         let size = size.min(self.narrowing.longest()).min(self.longest).min(most);
         let size = Bytes(self.in_units(size.0 / block * block).max(block));
-        if let Some(look) = &mut self.second_look {
-            return look.next(size);
-        }
         loop {
+            if let Some(look) = &mut self.second_look {
+                if let Some(extent) = look.next(size) {
+                    return Some(extent);
+                }
+                (self.second_look, self.has_looked) = (None, true);
+            }
             if let Some(extent) = self.narrowing.next(size) {
                 return Some(extent);
             }
@@ -305,10 +311,8 @@ impl<'r, 'a> Run<'r, 'a> {
                 None if self.narrowing.come_back() => {}
                 // What was read last may have to be read once more.
                 None if self.finish_judging() => {}
-                None => {
-                    let look = SecondLook::new(&self.narrowing.bad(), self.lane.device.block);
-                    return self.second_look.insert(look).next(size);
-                }
+                None if self.has_looked => return None,
+                None => self.second_look = Some(SecondLook::new(&self.narrowing.bad(), self.lane.device.block)),
             }
         }
     }
