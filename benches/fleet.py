@@ -1,12 +1,11 @@
-"""A fleet's table from one large file: this package on all cores and on Dask, and plain scripts that make the statistics alone, one
-after the other.
+"""A fleet's idle statistics from one large file: by this package on all cores and on Dask, and by plain scripts, one after the other; and
+how long this package takes with a plan for each volume as well.
 
 Usage: benches/fleet.py [ROWS...], 20,000,000 and 200,000,000 rows of 1,000 volumes unless given. It needs pandas, polars, pyarrow, distributed
 and dask[dataframe], for Spark's SQL pysail and pyspark-client, and a package that was built for release. Each job runs in processes of its own,
 which together may take as much memory as the machine has free. All must find as many idle intervals of each volume.
 
-What is printed of a job: the time, of this package also that of the statistics without the plans; the time of processors; and the memory of its
-largest process.
+What is printed of a job: the time; the time of processors; and the memory of its largest process.
 """
 
 import json
@@ -30,18 +29,15 @@ def make(path, rows):
 def _ours(path, **options):
     from idlewise import fleet
 
-    began, step = time.perf_counter(), []
-
-    def progress(share):
-        if share >= 0.5 and not step:
-            step.append(time.perf_counter() - began)
-
-    rows = fleet.analyze(path, progress=progress, **options, **GOAL).rows
-    return {row["volume"]: row["idle_intervals"] for row in rows}, step[0]
+    return {row["volume"]: row["idle_intervals"] for row in fleet.analyze(path, **options).rows}
 
 
 def ours(path):
-    return _ours(path)
+    return _ours(path, plans=False)
+
+
+def with_plans(path):
+    return _ours(path, **GOAL)
 
 
 def _on_dask(path, workers):
@@ -51,7 +47,7 @@ def _on_dask(path, workers):
 
     with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
         with distributed.Client(cluster) as client:
-            return _ours(path, engine=fleet.Dask(client))
+            return _ours(path, engine=fleet.Dask(client), plans=False)
 
 
 def on_two(path):
@@ -71,7 +67,7 @@ def of_polars(path):
     length = pl.col("length").filter(pl.col("length") > 0)
     columns = [length.len().alias("count"), length.mean().alias("mean"), length.std().alias("std"), length.quantile(0.99).alias("p99")]
     found = lengths.group_by(by).agg(*columns).collect(engine="streaming")
-    return {f"{host}_{disk}": count for host, disk, count in found.select(*by, "count").iter_rows()}, None
+    return {f"{host}_{disk}": count for host, disk, count in found.select(*by, "count").iter_rows()}
 
 
 def of_dask(path):
@@ -88,7 +84,7 @@ def of_dask(path):
             frame = dask.dataframe.read_csv(path, header=None, names=NAMES, usecols=["timestamp", "host", "disk", "response"])
             groups = frame.groupby(["host", "disk"])
             found = groups.apply(statistics, meta={"count": "f8", "mean": "f8", "std": "f8"}).compute()
-    return {f"{host}_{disk}": int(row["count"]) for (host, disk), row in found.iterrows()}, None
+    return {f"{host}_{disk}": int(row["count"]) for (host, disk), row in found.iterrows()}
 
 
 def of_spark_sql(path):
@@ -108,7 +104,7 @@ def of_spark_sql(path):
                 partition by host, disk order by timestamp rows between unbounded preceding and 1 preceding) length from requests)
         where length > 0 group by host, disk"""
     )
-    return {f"{row[0]}_{row[1]}": row[2] for row in found.collect()}, None
+    return {f"{row[0]}_{row[1]}": row[2] for row in found.collect()}
 
 
 JOBS = {
@@ -118,6 +114,7 @@ JOBS = {
     "polars": of_polars,
     "Dask's data frames": of_dask,
     "Spark's SQL (Sail)": of_spark_sql,
+    "idlewise, with plans": with_plans,
 }
 
 
@@ -140,11 +137,11 @@ def run(name, path):
 def main():
     if len(sys.argv) == 3 and sys.argv[1] in JOBS:
         began = time.perf_counter()
-        counts, step = JOBS[sys.argv[1]](sys.argv[2])
+        counts = JOBS[sys.argv[1]](sys.argv[2])
         seconds = time.perf_counter() - began
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         processors = sum(one.ru_utime + one.ru_stime for one in used)
-        print(json.dumps([seconds, step, processors, max(one.ru_maxrss for one in used), sorted(counts.items())]))
+        print(json.dumps([seconds, processors, max(one.ru_maxrss for one in used), sorted(counts.items())]))
         return
     for rows in [int(given) for given in sys.argv[1:]] or [20_000_000, 200_000_000]:
         with tempfile.TemporaryDirectory() as folder:
@@ -157,12 +154,11 @@ def main():
                 if isinstance(found, str):
                     print(f"  {name:28} {found}", flush=True)
                     continue
-                seconds, step, processors, memory, counts = found
+                seconds, processors, memory, counts = found
                 expected = expected or dict(counts)
                 same = {volume: count for volume, count in counts if count} == {volume: count for volume, count in expected.items() if count}
-                alone = f" ({step:.1f} s without plans)" if step else ""
                 wrong = "" if same else "; NOT the same intervals"
-                print(f"  {name:28} {seconds:7.1f} s{alone}, {processors:7.1f} s of processors, {memory / 1e6:5.2f} GB{wrong}", flush=True)
+                print(f"  {name:28} {seconds:7.1f} s, {processors:7.1f} s of processors, {memory / 1e6:5.2f} GB{wrong}", flush=True)
 
 
 if __name__ == "__main__":

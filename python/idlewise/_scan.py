@@ -39,7 +39,8 @@ def scan(
         Of a text file the layout of its columns, as in ``idlewise --columns``. Of a table a dict of names: what ``arrival``,
         ``offset``, ``length``, ``op`` and, if there are any, ``volume``, ``completion``, ``response`` and ``issue`` are called.
     unit
-        Of a table: the unit of times that are plain numbers, one of ``s``, ``ms``, ``us`` and ``ns``.
+        Of a table: the unit of times that are plain numbers, one of ``s``, ``ms``, ``us``, ``100ns`` (ticks of Windows' clock)
+        and ``ns``.
     volumes
         Only these volumes, or those that fit a pattern such as ``hm_*``.
     skip_bad
@@ -121,7 +122,8 @@ def _several(source: Any) -> Iterable[Any]:
         return list(source)
     except TypeError:
         kind = type(source).__name__
-        raise TypeError(f"a trace is paths, open files or a table with __arrow_c_stream__, not {kind}") from None
+        lazy = " (collect() makes a table of it)" if hasattr(source, "collect") else ""
+        raise TypeError(f"a trace is paths, open files or a table with __arrow_c_stream__, not {kind}{lazy}") from None
 
 
 class _Kept:

@@ -236,3 +236,14 @@ def test_what_does_not_fit_going_out_is_an_error():
         pl.DataFrame(trace)
     fits = pl.DataFrame(iw.scan(table(response=pa.array([0, 2**63 - 1 - 10 * MS, 0]))))
     assert fits["completion"].cast(pl.Int64).to_list() == [0, 2**63 - 1, 20 * MS]
+
+
+def test_ticks_of_windows_are_a_unit():
+    assert arrivals(pa.array([0, 100_000, 200_000]), unit="100ns") == [0, 10 * MS, 20 * MS]
+    with pytest.raises(ValueError, match="one of s, ms, us, 100ns and ns"):
+        arrivals(pa.array([0, 1, 2]), unit="ticks")
+
+
+def test_what_is_not_a_table_yet_is_told():
+    with pytest.raises(TypeError, match=r"not LazyFrame \(collect\(\) makes a table of it\)"):
+        iw.scan(pl.LazyFrame({"arrival": [0]}))

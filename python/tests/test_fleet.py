@@ -59,7 +59,13 @@ def test_any_machine_gives_the_numbers_of_one_pass(files, expected, tmp_path):
     assert fleet.analyze(files, out=tmp_path, workers=2, **GOAL).rows == expected
     gentler = fleet.analyze(files, out=tmp_path, workers=2, mean_slowdown="500us", max_slowdown="60ms")
     assert gentler.rows[0]["mean_slowdown_s"] <= 0.0005 < expected[0]["mean_slowdown_s"]
+    alone = fleet.analyze(files, out=tmp_path, workers=2, plans=False)
+    assert alone.rows == sorted(iw.scan(files).idle().by_volume().rows(), key=lambda row: row["volume"])
     assert told == {path: path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/*")}
+    with pytest.raises(iw.IdlewiseError, match="a goal is for plans"):
+        fleet.analyze(files, plans=False, **GOAL)
+    with pytest.raises(iw.IdlewiseError, match="plans"):
+        alone.report()
 
 
 def test_dask_gives_the_same(files, expected, tmp_path):

@@ -70,8 +70,10 @@ impl Layout {
             "s" => 9,
             "ms" => 6,
             "us" => 3,
+            // Ticks of Windows' clock.
+            "100ns" => 2,
             "ns" => 0,
-            other => return Err(Error::Value(format!("unit='{other}': it is one of s, ms, us and ns"))),
+            other => return Err(Error::Value(format!("unit='{other}': it is one of s, ms, us, 100ns and ns"))),
         };
         let names: Vec<(String, String)> = columns
             .map(|columns| columns.extract())

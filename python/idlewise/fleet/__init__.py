@@ -9,6 +9,7 @@ Examples
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import html
 import json
@@ -68,12 +69,19 @@ class Fleet:
         -------
         str
         """
+        if not self._is_of_plans():
+            raise IdlewiseError("the page is about plans, and this table has none: analyze makes them without plans=False")
         page = _native.fleet_page(json.dumps({"rows": self.rows, "errors": self.errors}), within)
         if path is not None:
             _native.replace_file(path, page.encode())
         return page
 
-    def _repr_html_(self) -> str:
+    def _is_of_plans(self) -> bool:
+        return not self.rows or any("full_pass_s" in row or row.get("error") for row in self.rows)
+
+    def _repr_html_(self) -> str | None:
+        if not self._is_of_plans():
+            return None
         return f'<iframe srcdoc="{html.escape(self.report())}" width="100%" height="600"></iframe>'
 
     def __repr__(self) -> str:
@@ -89,6 +97,7 @@ def analyze(
     finish_within: Time | None = None,
     capacity: Size = "10TB",
     any_moment: bool = True,
+    plans: bool = True,
     disk: DiskLike | None = None,
     out: str | os.PathLike[str] | None = None,
     engine: Any = None,
@@ -109,6 +118,8 @@ def analyze(
         side.
     mean_slowdown, max_slowdown, finish_within, capacity, any_moment
         As in ``tune``. The plans are meant to be run, so they keep their goal at any moment unless told otherwise.
+    plans
+        Without them there are the idle statistics alone, in a small part of the time.
     disk
         The model that serves requests without a response, and that simulations take.
     out
@@ -135,11 +146,16 @@ def analyze(
         raise IdlewiseError("there is nothing to read: no file was given")
     goal = {"mean_slowdown": mean_slowdown, "max_slowdown": max_slowdown, "finish_within": finish_within}
     goal |= {"capacity": capacity, "any_moment": any_moment}
+    if not plans and (goal["mean_slowdown"] or goal["max_slowdown"] or goal["finish_within"]):
+        raise IdlewiseError("a goal is for plans, and plans=False wants none")
     model = _native.Partial(disk=disk).idle().disk
     run = _engine(engine, workers)
-    # After an error, tasks of an engine may still write there.
-    with tempfile.TemporaryDirectory(prefix="idlewise-fleet-", ignore_cleanup_errors=True) as temporary:
-        job = Job(os.path.abspath(out or temporary), model.to_toml(), read, goal, skip_bad_files)
+    with contextlib.ExitStack() as ends:
+        # After an error, tasks of an engine may still write there.
+        temporary = ends.enter_context(tempfile.TemporaryDirectory(prefix="idlewise-fleet-", ignore_cleanup_errors=True))
+        if isinstance(run, Processes) and run is not engine:
+            ends.callback(run.close)
+        job = Job(os.path.abspath(out or temporary), model.to_toml(), read, goal if plans else None, skip_bad_files)
         for name in ("parts", "rows"):
             _folder(job.out, name)
         todo = splits(job, files)

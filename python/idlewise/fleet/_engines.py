@@ -32,29 +32,40 @@ class Processes:
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or os.cpu_count() or 1
+        self._pool: ProcessPoolExecutor | None = None
 
     def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
-        """The results of ``task`` of each, in any order."""
+        """The results of ``task`` of each, in any order. The workers stay for the next tasks."""
         left = list(range(len(of)))
         tries = 0
-        # Threads do not survive a fork.
-        context = multiprocessing.get_context("spawn")
         while left:
             done: list[int] = []
-            with ProcessPoolExecutor(self._workers, mp_context=context, initializer=_one_thread) as pool:
-                try:
-                    futures = {pool.submit(task, of[at]): at for at in left}
-                    for future in as_completed(futures):
-                        result = future.result()
-                        done.append(futures[future])
-                        yield result
-                except BrokenProcessPool:
-                    tries = 0 if done else tries + 1
-                    if tries == TRIES:
-                        raise
-                finally:
-                    pool.shutdown(wait=True, cancel_futures=True)
+            pool = self._pool = self._pool or self._new()
+            try:
+                futures = {pool.submit(task, of[at]): at for at in left}
+                for future in as_completed(futures):
+                    result = future.result()
+                    done.append(futures[future])
+                    yield result
+            except BrokenProcessPool:
+                self.close()
+                tries = 0 if done else tries + 1
+                if tries == TRIES:
+                    raise
+            except BaseException:
+                self.close()
+                raise
             left = [at for at in left if at not in set(done)]
+
+    def close(self) -> None:
+        """End the workers, with what they are doing."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _new(self) -> ProcessPoolExecutor:
+        # Threads do not survive a fork.
+        return ProcessPoolExecutor(self._workers, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread)
 
 
 def _one_thread() -> None:

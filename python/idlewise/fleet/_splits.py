@@ -21,7 +21,7 @@ from typing import Any
 from .. import _native, _remote
 from .._scan import scan, scan_slice
 
-#: Larger text files are cut into slices of so many bytes.
+#: Larger text files are cut into slices of at most so many bytes.
 SLICE = 256 << 20
 
 #: Read beyond either end of a slice; at most half of it.
@@ -103,9 +103,10 @@ def cut(path: str, read: dict[str, Any]) -> list[Slice]:
     head = _native.first_arrival(_bytes(path, options, 0, LOOK))
     if head is None:
         return []
-    # Each slice has at least the request at its beginning.
+    # Each slice has at least the request at its beginning, and about as much as any other.
     cuts, latest = [(0, 0)], head[1]
-    for begin in range(SLICE, size - 2 * MARGIN, SLICE):
+    each = -(-size // -(-size // SLICE))
+    for begin in range(each, size - 2 * MARGIN, each):
         _, _, lines = _bytes(path, options, begin, begin + LOOK).partition(b"\n")
         found = _native.first_arrival(lines)
         if found is not None and found[0] == head[0] and found[1] > latest:

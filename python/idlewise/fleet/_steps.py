@@ -45,8 +45,8 @@ class Job:
     disk: str
     #: How files are read: options of ``scan``.
     read: dict[str, Any]
-    #: What is asked for: options of ``tune_each``.
-    goal: dict[str, Any]
+    #: What is asked for: options of ``tune_each``; None where no plans are.
+    goal: dict[str, Any] | None
     #: Whether files that cannot be read are left out, and told.
     skip_bad_files: bool
 
@@ -194,7 +194,8 @@ def _row(job: Job, volume: str, parts: list[_native.Partial]) -> Row:
     """Statistics and plan of a volume; what is wrong with one is told in its row, and ends no job."""
     try:
         idle = _native.Idleness.merge(parts)
-        return {**idle.by_volume().rows()[0], **_native.tune_each(idle, **job.goal).rows()[0]}
+        row = idle.by_volume().rows()[0]
+        return row if job.goal is None else {**row, **_native.tune_each(idle, **job.goal).rows()[0]}
     except IdlewiseError as error:
         return {"volume": volume, "error": str(error)}
 
