@@ -315,3 +315,48 @@ fn root_a_name_that_two_disks_had_is_not_acknowledged() {
     let output = order(&["acknowledge", &place]);
     assert!(output.status.success() && stdout(&output).contains("0 bad blocks"), "{}", stderr(&output));
 }
+
+/// A disk that was put in the place of a verified one while the machine runs is verified at once, though that one was not due for days.
+#[test]
+fn root_what_was_put_in_the_place_of_a_verified_disk_is_not_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    let make = || File::create(&file).unwrap().set_len(64 * MIB).unwrap();
+    make();
+    let Some(disk) = common::bench::Loop::new(&file, &[]) else { return };
+    let (config, states) = (folder.path().join("idlewise.toml"), folder.path().join("states"));
+    let place = disk.path().to_string();
+    fs::write(&config, format!("[[disk]]\nmatch = \"{place}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n")).unwrap();
+    let scrub = ["scrub", &place, "--quiet", "--state-dir", states.to_str().unwrap()];
+    assert!(run(&[&scrub[..], &common::bench::PACE].concat()).status.success());
+    let socket = states.with_extension("sock");
+    let disk_now = || -> Value {
+        let all: Value = serde_json::from_str(&asked(&socket, "GET /v1/status").1).unwrap_or_default();
+        all["disks"][0].clone()
+    };
+    let mut daemon = Daemon::start(&config, &states, &folder.path().join("first"));
+    daemon.until("complete", |_| socket.exists() && disk_now()["state"] == "complete");
+    daemon.end();
+    fs::remove_file(&socket).unwrap();
+    // Its hours are known, as after weeks.
+    let record = states.join("schedule.state");
+    let mut kept: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    for known in kept["disks"].as_object_mut().unwrap().values_mut() {
+        assert!(!known["passes"].as_array().unwrap().is_empty(), "{known}");
+        known["week"] = vec![serde_json::json!({"weight": 3.0, "rate": 1e8, "squares": 0.0}); 168].into();
+    }
+    fs::write(&record, kept.to_string()).unwrap();
+    let mut daemon = Daemon::start(&config, &states, &folder.path().join("second"));
+    daemon.until("complete", |_| socket.exists() && disk_now()["state"] == "complete");
+    let losetup =
+        |arguments: &[&str]| std::process::Command::new("losetup").args(arguments).status().unwrap().success();
+    assert!(losetup(&["-d", &place]));
+    fs::rename(&file, folder.path().join("was")).unwrap();
+    make();
+    if !losetup(&[&place, file.to_str().unwrap()]) {
+        eprintln!("SKIPPED: somebody else has {place} by now");
+        return;
+    }
+    daemon.until("another", |said| said.contains("is another disk than the one that was called so"));
+    daemon.until("begun", |_| disk_now()["state"] == "running");
+}

@@ -111,6 +111,19 @@ wait $scrub
 step meanwhile cat /tmp/meanwhile
 dmsetup remove moved
 
+# One is moved to another place on its disk.
+half=$((sectors / 2))
+dmsetup create inside --uuid LVM-fedcba --table "0 $half linear $1 0"
+volume=$(readlink -f /dev/mapper/inside)
+# shellcheck disable=SC2086
+until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
+dmsetup suspend inside
+dmsetup reload inside --table "0 $half linear $1 $half"
+dmsetup resume inside
+# shellcheck disable=SC2086
+step inside idlewise scrub "$volume" $PACE
+dmsetup remove inside
+
 # Two paths to one disk: who uses the other one is seen.
 paths=
 for folder in /sys/block/sd*; do

@@ -25,7 +25,7 @@ use crate::web::Request;
 use crate::web::listen::{Answer, listen};
 use crate::web::page::in_words;
 use crate::worker::Worker;
-use crate::{Config, Wish};
+use crate::{Config, WhenBehind, Wish};
 
 /// The version of idlewise.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -73,6 +73,7 @@ pub struct Daemon {
     saved: Instant,
     /// When the clock was set. Until it is surely right nothing ends for it.
     clock_set: Option<Instant>,
+    began: Instant,
     /// Why nobody could be told at the last look.
     pub(crate) untold: Option<String>,
     /// Nobody else remembers anything in this folder.
@@ -118,7 +119,8 @@ impl Daemon {
             looked,
             saved: Instant::now(),
             // A machine that has just begun may not know the time yet.
-            clock_set: Some(Instant::now()),
+            began: Instant::now(),
+            clock_set: None,
             untold: None,
             _hold: hold,
         })
@@ -207,6 +209,7 @@ impl Daemon {
         if self.is_the_clock_right() {
             self.end_pauses(now.unix_s);
         }
+        let was_just_set = self.was_just_set();
         let battery = on_battery(Path::new("/sys/class/power_supply"));
         let mut has_ended = false;
         for identity in self.by_deadline(now) {
@@ -232,8 +235,10 @@ impl Daemon {
             }
             disk.reap(now.unix_s);
             let facts = disk.facts(now, battery, taken, paused);
-            let (next, outlook) = next(&identity, &wish, known, &facts);
-            let mut next = next;
+            // Nothing is spent for what it shows then, nor told.
+            let when_behind = if was_just_set { WhenBehind::Say } else { wish.when_behind };
+            let wish = Wish { when_behind, ..wish };
+            let (mut next, outlook) = next(&identity, &wish, known, &facts);
             if matches!(next, Next::Run(_))
                 && disk.worker.is_none()
                 && notes.iter().any(|note| note.identity == identity)
@@ -252,7 +257,9 @@ impl Daemon {
             let Some(disk) = self.disks.get_mut(&identity) else { continue };
             let acknowledged = self.record.disks.get(&identity).map_or(0, |known| known.acknowledged_of(&known.bad));
             disk.look_for_hangs(now.unix_s, notes.iter().any(|note| note.identity == identity));
-            disk.tell(&next, &outlook, acknowledged, now.unix_s);
+            if !was_just_set {
+                disk.tell(&next, &outlook, acknowledged, now.unix_s);
+            }
             disk.act(&next, &wish, &self.options);
             disk.last = Some((next, outlook));
         }
@@ -260,7 +267,9 @@ impl Daemon {
             self.save();
         }
         let overview = self.overview(now.unix_s);
-        self.tell_people(&overview);
+        if !was_just_set {
+            self.tell_people(&overview);
+        }
         *self.control.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overview);
     }
 
@@ -287,15 +296,22 @@ impl Daemon {
         if by.abs() > WAS_SET_S {
             say(Level::Notice, "the clock was set");
             self.clock_set = Some(Instant::now());
-            self.record.disks.values_mut().for_each(|known| known.since_unix_s += by);
+            // What another clock has told, before the machine was started again, stays.
+            let told = self.record.disks.values_mut().filter(|known| known.since_unix_s <= before);
+            told.for_each(|known| known.since_unix_s += by);
             self.disks.values_mut().for_each(|disk| disk.follow_the_clock(by));
         }
         passed
     }
 
-    /// Whether it was not set just now: one that jumps ahead often jumps back.
+    /// Whether it was set just now: one that jumps ahead often jumps back.
+    fn was_just_set(&self) -> bool {
+        self.clock_set.is_some_and(|set| set.elapsed() <= CLOCK_SETTLES)
+    }
+
+    /// Whether it was not, nor may be, as this has just begun.
     pub(crate) fn is_the_clock_right(&self) -> bool {
-        self.clock_set.is_none_or(|set| set.elapsed() > CLOCK_SETTLES)
+        self.began.elapsed() > CLOCK_SETTLES && !self.was_just_set()
     }
 
     /// Who is due first has the first choice.
@@ -330,7 +346,7 @@ impl Daemon {
 }
 
 /// How long the machine has been up, also asleep.
-fn since_boot() -> Nanos {
+pub(crate) fn since_boot() -> Nanos {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }

@@ -19,6 +19,9 @@ const WAKES: f64 = 2.0;
 const LEAST: f64 = 0.05;
 const UNKNOWN: f64 = 0.5;
 
+/// What begins within so many seconds begins now.
+const SOON: f64 = 1.0;
+
 /// What is known of a disk now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
@@ -47,7 +50,7 @@ pub struct Facts {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// Nothing until then, in seconds since 1970.
+    /// Nothing until then, in seconds since 1970: it is verified.
     Rest(f64),
     /// Nothing yet, though a pass is due.
     Wait(Reason),
@@ -72,6 +75,8 @@ pub enum Reason {
     Asleep,
     /// It has not answered since then, in seconds since 1970.
     Silent(f64),
+    /// A disk of its name was verified, and nobody knows whether it is that one. Its pass begins then, in seconds since 1970.
+    Doubtful(f64),
     /// The last scrub failed; it is tried again then, in seconds since 1970.
     Failed(f64),
 }
@@ -105,7 +110,7 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
         true => deadline.begins(ends(facts.size)),
         false => begins_in_windows(&deadline, wish, known, facts),
     };
-    let is_due = facts.left.is_some() || known.wanted_unix_s.is_some() || now >= begins;
+    let is_due = facts.left.is_some() || known.wanted_unix_s.is_some() || now + SOON >= begins;
     let rest = ends(facts.left.unwrap_or(facts.size));
     // A pass that has not begun is late only by its deadline.
     let standing = match deadline.standing(now, rest) {
@@ -118,6 +123,7 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
     let spends = wish.when_behind == WhenBehind::Spend;
     let is_open = wish.windows.is_open(minute) || spends && standing == Standing::Overdue;
     let next = match () {
+        () if !is_due && facts.last.is_none() => Next::Wait(Reason::Doubtful(begins)),
         () if !is_due => Next::Rest(begins),
         () if facts.paused.is_some() => Next::Wait(Reason::Paused(facts.paused.unwrap_or(f64::INFINITY))),
         () if !is_open => Next::Wait(Reason::Window(wish.windows.changes_after(minute).unwrap_or(0))),
@@ -135,7 +141,7 @@ pub fn next(identity: &str, wish: &Wish, known: &Known, facts: &Facts) -> (Next,
 /// the machine was started again, the next one is due as if it were the same.
 fn known_since(known: &Known, now: f64) -> f64 {
     let done = known.passes.iter().map(|done| done.completed_unix_s as f64).filter(|done| *done <= now);
-    done.fold(known.since_unix_s, f64::max)
+    done.fold(known.since_unix_s.min(now), f64::max)
 }
 
 /// When a pass begins that goes on only in windows: as one of them opens, so that its end does not cut the pass in two. There is to be time
@@ -271,11 +277,26 @@ mod tests {
         let long_known = Known { since_unix_s: 0.0, passes: vec![done(80.0), done(100.0)], ..known() };
         let at = |day: f64| next("x", &spends(), &long_known, &Facts { last: None, ..facts(day) });
         let (rest, outlook) = at(101.0);
-        assert_eq!((rest, outlook.deadline), (Next::Rest(outlook.begins), 114.0 * DAY));
+        // It is not said to be verified.
+        assert_eq!((rest, outlook.deadline), (Next::Wait(Reason::Doubtful(outlook.begins)), 114.0 * DAY));
         assert_eq!((outlook.standing, at(outlook.begins / DAY + 0.1).0), (Standing::InTime, Next::Run(1e-3)));
         assert_eq!(at(115.0).1.standing, Standing::Overdue);
         // What was done at a time that is still to come says nothing.
         assert_eq!(at(90.0).1.deadline, 94.0 * DAY);
+        // One that was first seen at such a time is known since now, and its pass is due at once.
+        let later = Known { since_unix_s: 200.0 * DAY, ..Known::default() };
+        let (begins, outlook) = next("x", &spends(), &later, &Facts { last: None, ..facts(101.0) });
+        assert_eq!((begins, outlook.deadline), (Next::Run(1e-3), 115.0 * DAY));
+    }
+
+    #[test]
+    fn what_begins_within_a_second_begins() {
+        let begins = next("x", &spends(), &known(), &facts(101.0)).1.begins;
+        let at = |unix_s: f64| {
+            let facts = facts(101.0);
+            next("x", &spends(), &known(), &Facts { now: Moment { unix_s, ..facts.now }, ..facts }).0
+        };
+        assert_eq!((at(begins - 0.5), at(begins - 2.0)), (Next::Run(1e-3), Next::Rest(begins)));
     }
 
     #[test]

@@ -422,6 +422,10 @@ fn doing(next: &Next, now: f64) -> String {
         Next::Wait(Reason::Asleep) => "sleeps, and there is time".into(),
         Next::Wait(Reason::Silent(since)) if now - since < 1.0 => "has not answered yet".into(),
         Next::Wait(Reason::Silent(since)) => format!("has not answered for {}", within(now - since)),
+        Next::Wait(Reason::Doubtful(until)) => {
+            let begins = within(until - now);
+            format!("nobody knows whether it is the disk that was verified; its next pass begins in {begins}")
+        }
         Next::Wait(Reason::Failed(until)) => format!("its scrub failed, and is tried again in {}", within(until - now)),
     }
 }

@@ -13,7 +13,7 @@ use idlewise_linux::device::{Device, Marks};
 use idlewise_linux::scrub::{BadBlocks, Pass, StateFolder};
 
 use crate::Config;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, since_boot};
 use crate::disk::Disk;
 use crate::machine::{Present, of, paths, twin};
 use crate::record::Known;
@@ -220,9 +220,19 @@ impl Daemon {
             is_here.insert(present.identity.clone(), path);
             let known = self.record.disks.entry(present.identity.clone());
             let known = known.or_insert_with(|| Known { since_unix_s: now, ..Known::default() });
-            // With a clock that was wrong it may have been seen later than now.
-            known.since_unix_s = known.since_unix_s.min(now);
+            if known.is_of_another(&present) {
+                say(
+                    Level::Notice,
+                    &format!("{}: is another disk than the one that was called so", present.path.display()),
+                );
+                *known = Known { since_unix_s: now, paused: known.paused.take(), ..Known::default() };
+                if self.disks.get(&present.identity).is_some_and(|disk| disk.worker.is_none()) {
+                    self.disks.remove(&present.identity);
+                }
+            }
+            known.correct_since(now, since_boot());
             known.seen_unix_s = now;
+            known.marks = Some(present.marks.clone());
             known.device = present.path.display().to_string();
             let disk = self.disks.entry(present.identity.clone()).or_insert_with(|| Disk::new(present.clone()));
             (disk.present, disk.pass, disk.elsewhere) = (present, pass, elsewhere);

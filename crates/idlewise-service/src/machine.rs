@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::Bytes;
-use idlewise_linux::device::Device;
+use idlewise_linux::device::{Device, Marks, Named};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -47,6 +47,10 @@ pub struct Present {
     pub path: PathBuf,
     /// Which one.
     pub identity: String,
+    /// What tells it from others that are called so.
+    pub marks: Marks,
+    /// Whether there may be any.
+    pub named: Named,
     /// Its size.
     pub size: Bytes,
     /// The mean slowdown where none is wished, in seconds.
@@ -91,8 +95,8 @@ pub fn of(path: &Path) -> Result<(Present, Device), String> {
     let device = Device::open(path).map_err(|error| error.to_string())?;
     let usual = device.kind().goal();
     let (usual_mean_s, usual_max_s) = (usual.mean_slowdown.as_secs_f64(), usual.max_slowdown.as_secs_f64());
-    let (identity, size) = (device.identity.clone(), device.size);
-    Ok((Present { path: path.into(), identity, size, usual_mean_s, usual_max_s }, device))
+    let (identity, size, marks) = (device.identity.clone(), device.size, device.marks.clone());
+    Ok((Present { path: path.into(), identity, marks, named: device.named, size, usual_mean_s, usual_max_s }, device))
 }
 
 /// What a device shares with others, of which one is read at a time: its disk, arrays and pools. To find pools, their labels are read from

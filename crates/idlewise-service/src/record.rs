@@ -6,19 +6,26 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use idlewise::Nanos;
 use idlewise::schedule::Week;
+use idlewise_linux::device::Marks;
 use idlewise_linux::replace_file;
 use idlewise_linux::scrub::BadBlocks;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::Present;
 use crate::messages::Kind;
 use crate::recent::Recent;
 
 /// Version 1 knew of no pauses and kept no passes, version 2 did not know what the hours of the last week had cost, and where a
-/// disk was, version 3 which blocks are bad and acknowledged.
-const VERSION: u32 = 4;
+/// disk was, version 3 which blocks are bad and acknowledged, version 4 which disk of its name it was.
+const VERSION: u32 = 5;
 /// So many passes of a disk are remembered.
 const PASSES: usize = 100;
+
+/// No clock that is right says less: 2020, in seconds since 1970.
+const NOT_SET: f64 = 1_577_836_800.0;
+const SETTLED: Nanos = Nanos::from_secs(86_400);
 
 /// What is remembered of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +38,9 @@ pub struct Known {
     /// Where it was then.
     #[serde(default)]
     pub device: String,
+    /// Which one of those that are called so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Marks>,
     /// Its hours.
     pub week: Week,
     /// Nothing of it is verified.
@@ -115,6 +125,22 @@ pub struct Done {
     pub bad_blocks: u64,
     /// What it cost, as far as the service has seen it.
     pub cost: Cost,
+}
+
+impl Known {
+    /// Whether it surely is of another disk than the one that is called so now.
+    pub fn is_of_another(&self, present: &Present) -> bool {
+        self.marks.as_ref().is_some_and(|before| present.marks.is_surely_other_than(before, present.named))
+    }
+
+    /// Corrects since when it is known, where a clock said so that was not set yet, or was ahead. The clock of a machine that has been up for
+    /// long is taken for right.
+    pub fn correct_since(&mut self, now: f64, up: Nanos) {
+        let was_unset = self.since_unix_s < NOT_SET && now >= NOT_SET;
+        if was_unset || self.since_unix_s > now && up >= SETTLED {
+            self.since_unix_s = now;
+        }
+    }
 }
 
 impl Paused {
@@ -300,7 +326,7 @@ mod tests {
         let old = r#"{"version":1,"disks":{"a":{"since_unix_s":1.5,"seen_unix_s":2.0,"week":[]}}}"#;
         std::fs::write(folder.path().join("schedule.state"), old).unwrap();
         assert_eq!(Record::read(folder.path()).0.disks["a"].since_unix_s, 1.5);
-        for text in ["", "{}", r#"{"version":5,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
+        for text in ["", "{}", r#"{"version":6,"disks":{}}"#, r#"{"version":1,"disks":{"a":{}}}"#] {
             std::fs::write(folder.path().join("schedule.state"), text).unwrap();
             let (record, wrong) = Record::read(folder.path());
             assert!(record.disks.is_empty() && wrong.is_some_and(|wrong| wrong.contains("schedule.state")), "{text}");

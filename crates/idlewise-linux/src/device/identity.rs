@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::mapping::{self, Stretch};
 use super::sysfs::Place;
 use crate::scrub::boot_id;
 
@@ -38,6 +39,9 @@ pub struct Marks {
     /// The same of the disks and partitions that a volume lies on; version 8 did not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<Which>,
+    /// Where on which device each part of a volume lies; version 9 did not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mapped: Vec<Stretch>,
 }
 
 /// How certain it is that no other disk has the same identity.
@@ -54,12 +58,14 @@ pub enum Named {
 impl Marks {
     pub(super) fn of(place: &Place, diskseq: Option<u64>) -> Self {
         let partition_uuid = place.partition_uuid();
-        let below = place.below(Path::new("/sys"));
-        Self { start_bytes: place.start().0, partition_uuid, boot_id: boot_id(), diskseq, members: Vec::new(), below }
+        let (sys, start_bytes) = (Path::new("/sys"), place.start().0);
+        let (below, volumes) = place.below(sys);
+        let find = |(major, minor)| Place::find(sys, rustix::fs::makedev(major, minor)).ok();
+        let mapped = mapping::stretches(volumes.iter(), find);
+        Self { start_bytes, partition_uuid, boot_id: boot_id(), diskseq, members: Vec::new(), below, mapped }
     }
 
-    /// Whether something that the volume lay on `before` is not below it any more: what was read there says nothing of where its data are
-    /// now. What has been added since then holds nothing that was there, or a copy that is being made.
+    /// Whether the volume, or a part of it, lay elsewhere `before`: what was read there says nothing of where its data are now. What has been added since then holds nothing that was there, or a copy that is being made.
     pub fn lies_elsewhere_than(&self, before: &Self) -> bool {
         let since_then = self.boot_id == before.boot_id;
         let is_still_there = |then: &Which| match then.for_now {
@@ -69,7 +75,7 @@ impl Marks {
             // It may have several paths, some of which have gone.
             false => self.below.iter().any(|now| now.identity == then.identity),
         };
-        !before.below.iter().all(is_still_there)
+        !before.below.iter().all(is_still_there) || mapping::is_moved(&self.mapped, &before.mapped, since_then)
     }
 
     /// Whether a member of the array was another disk `before`: what was read of that says nothing of this one.
@@ -79,6 +85,12 @@ impl Marks {
             now.identity != then.identity || if since_then { now.diskseq != then.diskseq } else { now.for_now }
         };
         self.members.len() != before.members.len() || self.members.iter().zip(&before.members).any(is_other)
+    }
+
+    /// Whether a device with these marks surely is another one than the one with those `before`, and not only may be.
+    pub fn is_surely_other_than(&self, before: &Self, named: Named) -> bool {
+        let named = if named == Named::ForNow { Named::ByChoice } else { named };
+        self.other_than(before, named).is_some()
     }
 
     /// Why a device with these marks is not the one with those `before`, or may not be, as it is named so.
@@ -159,9 +171,10 @@ impl Place {
         if by_maker { Named::Alone } else { Named::ByChoice }
     }
 
-    /// What a volume lies on at last, in order; nothing of what is no volume.
-    fn below(&self, sys: &Path) -> Vec<Which> {
+    /// What a volume lies on at last, in order, and the volumes, itself the first; nothing of what is no volume.
+    fn below(&self, sys: &Path) -> (Vec<Which>, Vec<Self>) {
         let (mut below, mut look) = (Vec::new(), self.slaves());
+        let mut volumes: Vec<_> = Some(self.clone()).filter(|_| !look.is_empty()).into_iter().collect();
         // None is looked at twice, however they lie on each other.
         let mut seen = BTreeSet::new();
         while let Some(number) = look.pop() {
@@ -172,11 +185,14 @@ impl Place {
             };
             match place.slaves() {
                 parts if parts.is_empty() => below.push(place.which(place.diskseq())),
-                parts => look.extend(parts),
+                parts => {
+                    look.extend(parts);
+                    volumes.push(place);
+                }
             }
         }
         below.sort_by(|a, b| (&a.identity, a.diskseq).cmp(&(&b.identity, b.diskseq)));
-        below
+        (below, volumes)
     }
 
     /// Which disk it is, as one of those that something is made of.
@@ -270,6 +286,7 @@ mod tests {
             let place = Place::find(sys.path(), rustix::fs::makedev(major, minor)).unwrap();
             place
                 .below(sys.path())
+                .0
                 .into_iter()
                 .map(|which| (which.identity, which.diskseq, which.for_now))
                 .collect::<Vec<_>>()
@@ -288,6 +305,21 @@ mod tests {
         let other =
             [Named::ForNow, Named::ByChoice, Named::Alone].map(|named| nowhere.other_than(&nowhere, named).is_some());
         assert_eq!(other, [true, false, false]);
+    }
+
+    #[test]
+    fn that_it_may_be_another_is_not_that_it_is() {
+        let before = Marks { boot_id: "b".into(), diskseq: Some(3), ..Marks::default() };
+        let swapped = Marks { diskseq: Some(4), ..before.clone() };
+        let restarted = Marks { boot_id: "c".into(), ..swapped.clone() };
+        let elsewhere = Marks { start_bytes: 512, ..restarted.clone() };
+        let surely = |now: &Marks| {
+            [Named::ForNow, Named::ByChoice, Named::Alone].map(|named| now.is_surely_other_than(&before, named))
+        };
+        assert_eq!(surely(&before), [false; 3]);
+        assert_eq!(surely(&swapped), [true, true, false]);
+        assert_eq!(surely(&restarted), [false; 3]);
+        assert_eq!(surely(&elsewhere), [true; 3]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod identity;
 mod kind;
 mod loops;
 pub(crate) mod mapper;
+mod mapping;
 mod member;
 mod node;
 pub(crate) mod occupied;

@@ -167,6 +167,17 @@ impl Checkpoint {
         self.pass.content.as_ref()
     }
 
+    /// The same for a run that asks them. What runs before it read without asking was not compared.
+    pub(super) fn compared_so_far(&self) -> Option<ContentSoFar> {
+        let read = self.verified().0;
+        let unasked = || ContentSoFar {
+            unasked_bytes: read,
+            unasked: Some("it was read with --content none".into()),
+            ..ContentSoFar::default()
+        };
+        self.content().cloned().or_else(|| (read > 0).then(unasked))
+    }
+
     /// Keeps that, from the next save on.
     pub(super) fn keep_content(&mut self, content: &ContentSoFar) {
         self.pass.content = Some(content.clone());

@@ -110,7 +110,7 @@ impl<'a> Scrubber<'a> {
     /// If no thread can be made.
     pub fn judge_by(&mut self, found: Found, skip_free: bool, checkpoint: &mut Checkpoint) -> std::io::Result<()> {
         found.without_checksums().into_iter().for_each(|extent| checkpoint.compared(extent));
-        self.lane.judging = Some(Judging::new(found, skip_free, checkpoint.content())?);
+        self.lane.judging = Some(Judging::new(found, skip_free, checkpoint.compared_so_far().as_ref())?);
         self.lane.watched.monitor.own_lookups();
         Ok(())
     }

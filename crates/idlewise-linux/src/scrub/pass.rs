@@ -164,7 +164,7 @@ impl From<Pass1> for Pass {
 
 impl Pass {
     /// Version of the layout.
-    pub(super) const VERSION: u32 = 9;
+    pub(super) const VERSION: u32 = 10;
 
     /// Bytes of the device that are settled.
     pub fn verified(&self) -> Bytes {
@@ -249,7 +249,7 @@ impl Pass {
         let Version { version } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let pass: Self = match version {
             Some(1) => serde_json::from_slice::<Pass1>(text).map(Self::from),
-            Some(2..=9) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
+            Some(2..=10) => serde_json::from_slice(text).map(|pass: Self| Self { version: Self::VERSION, ..pass }),
             Some(other) => return Err(format!("version {other}, newer than {}", Self::VERSION)),
             None => return Err("without a version".into()),
         }
@@ -321,8 +321,8 @@ mod tests {
             [line.verified().0 as f64 / 1_048_576.0; 2]
         );
         assert_eq!(pass.member_of, Some(Member::Md("md0".into())));
-        let error = Pass::parse(VALID.replace("\"version\":9", "\"version\":10").as_bytes()).unwrap_err();
-        assert!(error.contains("version 10, newer than 9"), "{error}");
+        let error = Pass::parse(VALID.replace("\"version\":9", "\"version\":11").as_bytes()).unwrap_err();
+        assert!(error.contains("version 11, newer than 10"), "{error}");
     }
 
     /// A wrong block that could not be read in this pass, or only at its end, was not compared: the next pass knows of it, whatever that one finds.

@@ -101,7 +101,7 @@ impl<'a> Subject<'a> {
             return Some("a member of the array is another disk than when it began".into());
         }
         if pass.marks.as_ref().is_some_and(|before| self.marks.lies_elsewhere_than(before)) {
-            return Some("it lies on other disks than when it began".into());
+            return Some("it lies elsewhere than when it began".into());
         }
         // What is new lies behind, where only the sequential order is not disturbed by it.
         let disturbed = pass.order == self.order && self.order.name != Name::SEQUENTIAL;

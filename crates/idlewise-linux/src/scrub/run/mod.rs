@@ -172,7 +172,7 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         let reshaped = geometry(self.lane.device) != self.geometry;
         if state == State::Complete && (reshaped || self.lane.device.lies_elsewhere()) {
-            let what = if reshaped { "the array was reshaped" } else { "the volume was moved to other disks" };
+            let what = if reshaped { "the array was reshaped" } else { "the volume was moved" };
             let why = format!("{what} meanwhile, and its data lie elsewhere now: the next run begins at the beginning");
             self.failure = Some(why);
             self.settled = Settled::default();
