@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use btrfs::{Bench, KINDS, addresses, damage, fill, found};
-use common::bench::{Emulated, MIB, Mounted, system};
+use common::bench::{Emulated, MIB, Mounted, PACE, system};
 use common::held::{signal, until};
 use common::{idlewise, run};
 use rand::SeedableRng;
@@ -131,4 +131,27 @@ fn root_what_can_be_read_only_at_last_is_compared_then() {
     assert_eq!(found(&result, "checksum"), [first, second, third].into(), "{result}");
     let kinds = |kind: &str| result["errors"].as_array().unwrap().iter().any(|run| run["kind"] == kind);
     assert!(kinds("recovered") && !kinds("io"), "{result}");
+}
+
+/// What a run read without asking for its checksums was not compared, though the next run asks.
+#[test]
+fn root_what_was_read_without_its_checksums_is_not_compared() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let states = bench.folder.path().join("states");
+    let scrub = |more: &[&str]| -> (Option<i32>, Value) {
+        let arguments = ["scrub", bench.loops[0].path(), "--quiet", "--json", "--state-dir", states.to_str().unwrap()];
+        let output = run(&[&arguments[..], &PACE, more].concat());
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+    };
+    let (code, first) = scrub(&["--content", "none", "--max-rate", "30MB/s", "--for", "3s"]);
+    let read = first["verified_bytes"].as_u64().unwrap();
+    assert!(code == Some(4) && read > 0, "{code:?} {first}");
+    let (code, second) = scrub(&[]);
+    let missed = (&second["content"]["unasked_bytes"], &second["content"]["unasked"]);
+    assert_eq!(missed, (&read.into(), &"it was read with --content none".into()), "{second}");
+    assert_eq!((code, &second["state"]), (Some(1), &"complete".into()), "{second}");
+    let (code, third) = scrub(&["--restart"]);
+    assert_eq!((code, &third["content"]["unasked_bytes"]), (Some(0), &0.into()), "{third}");
 }

@@ -66,6 +66,7 @@ struct Status {
     state: &'static str,
     doing: Option<String>,
     order: &'static str,
+    /// Read in this pass, without what `--skip-free` passed over.
     verified_bytes: u64,
     device_bytes: u64,
     block_bytes: u32,
@@ -235,6 +236,7 @@ impl Status {
         let rate = pass.run.as_ref().filter(|run| run.elapsed_s > 0.0);
         let rate = rate.map(|run| run.verified_bytes as f64 / run.elapsed_s);
         let left = pass.device_bytes.saturating_sub(verified);
+        let skipped = pass.content.as_ref().map_or(0, |content| content.skipped_bytes);
         let start = pass.marks.as_ref().map_or(0, |marks| marks.start_bytes);
         let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start, pass.content.as_ref());
         // Nobody knows how long a request that hangs will. Pauses for the goal are in the rate so far.
@@ -248,7 +250,7 @@ impl Status {
             state,
             doing: pass.run.as_ref().filter(|_| state == "running").map(|run| run.doing.clone()),
             order: pass.order.label(),
-            verified_bytes: verified,
+            verified_bytes: verified.saturating_sub(skipped),
             device_bytes: pass.device_bytes,
             block_bytes: pass.block_bytes,
             rate_bytes_per_s: rate,

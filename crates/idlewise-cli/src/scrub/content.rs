@@ -184,8 +184,7 @@ impl Content {
     pub fn lines(&self) -> Vec<String> {
         let judging: Vec<_> = self.owners.iter().filter(|owner| *owner != ALLOCATION).map(String::as_str).collect();
         let owners = judging.join(", ");
-        let [judged, free, skipped, rest] =
-            [self.judged_bytes, self.free_bytes, self.skipped_bytes, self.unjudged_bytes].map(Bytes);
+        let [judged, free, rest] = [self.judged_bytes, self.free_bytes, self.unjudged_bytes].map(Bytes);
         let mut lines = match &judging[..] {
             [Md::NAME] => {
                 vec![format!("compared on all members: {judged} of each; not compared: {rest}")]
@@ -202,13 +201,16 @@ impl Content {
         if self.unmounted_bytes > 0 {
             lines.push(format!("of this, {} were read while {owners} was not mounted", Bytes(self.unmounted_bytes)));
         }
-        if self.skipped_bytes > 0 {
-            lines.push(format!("not read, as nothing uses it: {skipped}"));
-        }
+        lines.extend(self.skipped());
         if self.transient > 0 {
             let places = if self.transient == 1 { "place was" } else { "places were" };
             lines.push(format!("{} {places} written while being compared, and right later", self.transient));
         }
         lines
+    }
+
+    /// What `--skip-free` has passed over, for people.
+    pub fn skipped(&self) -> Option<String> {
+        (self.skipped_bytes > 0).then(|| format!("not read, as nothing uses it: {}", Bytes(self.skipped_bytes)))
     }
 }

@@ -22,6 +22,7 @@ pub struct Result {
     pub state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Read in this pass, without what `--skip-free` passed over.
     pub verified_bytes: u64,
     device_bytes: u64,
     resumed_at_bytes: u64,
@@ -137,13 +138,14 @@ impl Result {
     ) -> Self {
         let Names { verifier, order, monitor } = names;
         let measured = &report.measured;
+        let skipped = report.content.as_ref().map_or(0, |content| content.skipped_bytes);
         let errors = Bad::list(&report.errors, device.block, device.start.0, report.content.as_ref());
         Self {
             device: device.path.display().to_string(),
             identity: device.identity.clone(),
             state: report.state,
             failure: report.failure.clone(),
-            verified_bytes: report.verified.0,
+            verified_bytes: report.verified.0.saturating_sub(skipped),
             device_bytes: device.size.0,
             resumed_at_bytes: resumed.0,
             block_bytes: device.block,
