@@ -78,7 +78,8 @@ impl Compared {
     pub fn line(&self) -> String {
         let Self { name, disk, sampled, replayed, .. } = self;
         let (way, whole) = (if self.closed { "closed" } else { "open" }, self.whole_s * 1e3);
-        let errors = [self.own.unwrap_or(f64::NAN), sampled.error, replayed.error].map(percent).join(", ");
+        let errors =
+            self.own.into_iter().chain([sampled.error, replayed.error]).map(percent).collect::<Vec<_>>().join(", ");
         format!("{name} on a {disk}, {way}: {whole:.2} ms, errors {errors}, {:.1} times faster", self.faster)
     }
 }
