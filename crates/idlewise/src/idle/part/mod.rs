@@ -154,7 +154,7 @@ impl Part {
         }
     }
 
-    /// The idle times of these disks, as [`Reducer::finish`] gives them of the whole trace.
+    /// The idle times of these disks, as [`Reducer::finish`](super::Reducer::finish) gives them of the whole trace.
     pub fn finish(parts: Vec<Self>) -> Vec<Idleness> {
         let recorded = parts.iter().any(|part| part.modelled < part.disk.requests);
         parts.into_iter().map(|part| Idleness { responses_recorded: recorded, ..part.disk }).collect()
