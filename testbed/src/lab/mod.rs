@@ -12,7 +12,8 @@ pub mod scrubber;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -64,6 +65,34 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, stop.clone())?;
     }
     Ok(stop)
+}
+
+/// Does the work of each, so many at a time and in their order; none is begun any more once one has failed, or it is asked to end.
+pub fn side_by_side<T: Sync>(
+    all: &[T],
+    at_once: usize,
+    stop: &AtomicBool,
+    work: impl Fn(&T) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            ensure!(!stop.load(Ordering::Relaxed), "interrupted");
+            work(one).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    thread::scope(|threads| {
+        let threads: Vec<_> = (0..at_once).map(|_| threads.spawn(some)).collect();
+        let ended = threads.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.collect::<Vec<anyhow::Result<()>>>().into_iter().collect()
+    })
+}
+
+/// The kernel's version, such as 6.12.
+pub fn kernel() -> anyhow::Result<String> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    Ok(kernel.split('.').take(2).collect::<Vec<_>>().join("."))
 }
 
 /// The device and all that is needed to measure on it.

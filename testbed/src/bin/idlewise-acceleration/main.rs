@@ -6,14 +6,12 @@ mod steps;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
 use idlewise::Bytes;
 use idlewise_testbed::lab::found::Found;
-use idlewise_testbed::lab::{markdown, stop_flag};
+use idlewise_testbed::lab::{markdown, side_by_side, stop_flag};
 use idlewise_testbed::{Timing, Tool};
 
 use steps::{Compared, Run};
@@ -88,8 +86,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let at_once = arguments.together.clamp(1, runs.len().max(1));
     println!("{} runs, {at_once} at a time, each as long as its trace. Seed {seed}.", runs.len());
     let found = Mutex::new(found);
-    each(&runs, at_once, &stop, |run| {
-        let row = run.compare(&tool, arguments)?;
+    side_by_side(&runs, at_once, &stop, |run| {
+        let row = run.compare(&tool, arguments).with_context(|| format!("{} on a {}", run.name, run.disk))?;
         println!("    {}", row.line());
         found.lock().expect("nobody panicked").add(row)
     })?;
@@ -120,28 +118,4 @@ fn runs(arguments: &Arguments, tool: &Tool) -> anyhow::Result<Vec<Run>> {
     }
     ensure!(!runs.is_empty(), "no disk is called '{}'", arguments.disk);
     Ok(runs)
-}
-
-/// So many at a time, in their order; none is begun any more once one has failed.
-fn each(
-    runs: &[Run],
-    at_once: usize,
-    stop: &AtomicBool,
-    work: impl Fn(&Run) -> anyhow::Result<()> + Sync,
-) -> anyhow::Result<()> {
-    let next = AtomicUsize::new(0);
-    let some = || {
-        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            ensure!(!stop.load(Ordering::Relaxed), "interrupted");
-            work(run)
-                .with_context(|| format!("{} on a {}", run.name, run.disk))
-                .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-        }
-        Ok(())
-    };
-    thread::scope(|threads| {
-        let threads: Vec<_> = (0..at_once).map(|_| threads.spawn(some)).collect();
-        let ended = threads.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        ended.collect::<Vec<anyhow::Result<()>>>().into_iter().collect()
-    })
 }

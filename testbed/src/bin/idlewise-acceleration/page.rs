@@ -1,14 +1,14 @@
 //! What was found, as a page.
 
 use idlewise::report::{Page, Section, Table, percent};
+use idlewise_testbed::lab::kernel;
 
 use crate::Arguments;
 use crate::steps::{Compared, Estimate};
 
 /// Everything.
 pub fn page(rows: &[Compared], arguments: &Arguments) -> anyhow::Result<Page> {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
+    let kernel = kernel()?;
     let lead = format!(
         "`idlewise sample` draws at most 50 intervals of 10 s from a trace. How near does a replay of these alone come to a replay of the \
          whole trace? Each trace is replayed on an emulated disk of {}, once whole and once by its plan (seed {}); writes are played as \

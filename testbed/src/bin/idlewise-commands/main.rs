@@ -16,7 +16,7 @@ use idlewise_testbed::lab::foreground::{Foreground, Played, Replay};
 use idlewise_testbed::lab::found::Found;
 use idlewise_testbed::lab::load::{Load, Synthetic};
 use idlewise_testbed::lab::outcome::{Mean, Run, longer_by};
-use idlewise_testbed::lab::{markdown, stop_flag};
+use idlewise_testbed::lab::{kernel, markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
 use serde::{Deserialize, Serialize};
 
@@ -241,7 +241,7 @@ fn system(words: &[&str]) -> anyhow::Result<()> {
 }
 
 fn page(tool: &Tool, arguments: &Arguments, mut rows: Vec<Row>) -> anyhow::Result<Page> {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let kernel = kernel()?;
     rows.sort_by(|a, b| a.fs.cmp(&b.fs));
     let sections = rows.chunk_by(|a, b| a.fs == b.fs).map(|rows| {
         let mut table =
@@ -263,7 +263,7 @@ fn page(tool: &Tool, arguments: &Arguments, mut rows: Vec<Row>) -> anyhow::Resul
             "Made by `make commands` with {} on Linux {}. The disk is emulated: {SIZE}, a 15,000 rpm drive's times, with a file system on it. Each \
              foreground is played for {} s, beside each command, and alone before and after.",
             tool.version()?,
-            kernel.trim(),
+            kernel,
             arguments.seconds
         ),
         sections: std::iter::once(about).chain(sections).collect(),

@@ -5,7 +5,7 @@ use idlewise::report::{Page, Section};
 use idlewise_testbed::lab::load::{CHUNK, Load, REQUEST, THINK, requests};
 use idlewise_testbed::lab::outcome::Mean;
 use idlewise_testbed::lab::scrubber::REGIONS;
-use idlewise_testbed::lab::{GOAL, Runs, Settings, WARM_UP};
+use idlewise_testbed::lab::{GOAL, Runs, Settings, WARM_UP, kernel};
 
 /// Everything as a page.
 pub fn page(sections: Vec<Section>) -> Page {
@@ -23,8 +23,7 @@ pub fn page(sections: Vec<Section>) -> Page {
 /// How it was measured.
 pub fn settings(settings: Settings, size: idlewise::Bytes, schedulers: &[String]) -> anyhow::Result<Section> {
     let Settings { synthetic: Runs { count, seconds }, replays, seed } = settings;
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
+    let kernel = kernel()?;
     let seeds = (seed..seed + count).map(|seed| seed.to_string()).collect::<Vec<_>>().join(", ");
     let thought = |load: Load| {
         let turns = (seed..seed + count).flat_map(|seed| load.turns(size, seconds, seed));

@@ -5,16 +5,15 @@ mod loads;
 mod page;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::thread;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
 use idlewise::{Bytes, Nanos};
 use idlewise_testbed::lab::device::Device;
 use idlewise_testbed::lab::found::Found;
-use idlewise_testbed::lab::{markdown, stop_flag};
+use idlewise_testbed::lab::{markdown, side_by_side, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Running, Timing, Tool};
 
 use judged::Judged;
@@ -97,19 +96,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     );
     let found = Mutex::new(Found::open(&folder.join("promise.jsonl"), &setting, arguments.resume)?);
     let trials = Trials { arguments, tool, loads, found, stop: &stop };
-    let next = AtomicUsize::new(0);
-    thread::scope(|threads| {
-        let on_disks = || {
-            while let Some(&(disk, timing)) = disks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // Nothing else is done once one has failed.
-                trials.on(disk, timing, &folder.join(disk)).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-            }
-            Ok(())
-        };
-        let threads: Vec<_> = (0..at_once).map(|_| threads.spawn(on_disks)).collect();
-        let ended = threads.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        ended.collect::<Vec<anyhow::Result<()>>>().into_iter().collect::<anyhow::Result<()>>()
-    })?;
+    side_by_side(&disks, at_once, &stop, |&(disk, timing)| trials.on(disk, timing, &folder.join(disk)))?;
     let mut rows = trials.found.into_inner().expect("nobody panicked").rows;
     let place = |row: &Judged| {
         let disk = DISKS.iter().position(|(name, _)| *name == row.disk);

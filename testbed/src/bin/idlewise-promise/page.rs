@@ -2,6 +2,7 @@
 
 use idlewise::Nanos;
 use idlewise::report::{Page, Section, Table, percent};
+use idlewise_testbed::lab::kernel;
 
 use crate::Arguments;
 use crate::judged::{Judged, or_dash};
@@ -9,8 +10,7 @@ use crate::judged::{Judged, or_dash};
 /// Everything.
 pub fn page(rows: &[Judged], arguments: &Arguments) -> anyhow::Result<Page> {
     let Arguments { seconds, observe, together, .. } = *arguments;
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
+    let kernel = kernel()?;
     let lead = format!(
         "Each load runs on an emulated disk for {seconds} s beside `idlewise scrub` with a goal, and alone before and after that. Each time \
          it is the same requests.{} The slowdown is what they took longer than alone, on average of before and after. Written by `make promise`, on Linux {kernel}.",
