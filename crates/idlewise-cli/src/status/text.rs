@@ -62,11 +62,11 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
     if let Some(NotCompared { bytes, why }) = &one.not_compared_before {
         lines.push(format!("{} of the last whole pass were not compared: {}", Bytes(*bytes), one_line(why)));
     }
-    let skipped = one.content.iter().filter_map(Content::skipped).filter(|_| !blocks);
-    lines.extend(skipped);
     if blocks {
         lines.extend(one.content.iter().flat_map(Content::lines));
         lines.extend(one.errors.iter().map(Bad::line));
+    } else {
+        lines.extend(one.content.as_ref().and_then(Content::skipped));
     }
     let more = || format!("next: `idlewise status {name}` lists them, and says what to do");
     match &one.next_step {

@@ -65,7 +65,8 @@ impl Marks {
         Self { start_bytes, partition_uuid, boot_id: boot_id(), diskseq, members: Vec::new(), below, mapped }
     }
 
-    /// Whether the volume, or a part of it, lay elsewhere `before`: what was read there says nothing of where its data are now. What has been added since then holds nothing that was there, or a copy that is being made.
+    /// Whether the volume, or a part of it, lay elsewhere `before`: what was read there says nothing of where its data are now. What has
+    /// been added since then holds nothing that was there, or a copy that is being made.
     pub fn lies_elsewhere_than(&self, before: &Self) -> bool {
         let since_then = self.boot_id == before.boot_id;
         let is_still_there = |then: &Which| match then.for_now {
