@@ -415,6 +415,9 @@ fn root_a_damaged_checkpoint_is_refused_and_restart_helps() {
     assert!(stderr(&output).contains("damaged checkpoint"), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"version\":1", "nothing is lost");
     assert_eq!(bench.scrub(&[&PACE[..], &["--restart"]].concat()).0, 0);
+    std::fs::write(&file, "{\"version\":1").unwrap();
+    let forgot = run(&["status", "--state-dir", bench.folder.path().to_str().unwrap(), bench.path(), "--forget"]);
+    assert!(stdout(&forgot).ends_with("; its checkpoint was damaged\n") && !file.exists(), "{}", stderr(&forgot));
     let odd = run(&bench.arguments(&["--request-size", "1000B", "--idle-wait", "1ms"]));
     assert_eq!(odd.status.code(), Some(64));
     assert!(stderr(&odd).contains("no multiple of its 512 byte blocks"), "{}", stderr(&odd));

@@ -55,7 +55,7 @@ pub enum CheckpointError {
         lock: String,
     },
     /// The file is no checkpoint.
-    #[error("{path}: damaged checkpoint ({problem}); --restart begins a new pass")]
+    #[error("{path}: damaged checkpoint ({problem}); scrub --restart begins a new pass, status --forget removes it")]
     Damaged {
         /// The file.
         path: String,

@@ -146,12 +146,17 @@ impl StateFolder {
         pass.map(|pass| subject.resumed(pass, &self.file(&device.identity))).transpose()
     }
 
-    /// Removes the checkpoint of a pass, as of a disk that is gone.
+    /// Removes the checkpoint of this identity, as of a disk that is gone; `device` is what it is called where a scrub is at it.
     ///
     /// # Errors
     /// [`CheckpointError::Busy`] if a scrub is at it, or what the file system says.
-    pub fn forget(&self, pass: &Pass) -> Result<(), CheckpointError> {
-        Home::open(&self.0, (file_name(&pass.identity) + ".json").into(), &pass.device)?.remove()
+    pub fn forget(&self, identity: &str, device: &str) -> Result<(), CheckpointError> {
+        Home::open(&self.0, (file_name(identity) + ".json").into(), device)?.remove()
+    }
+
+    /// Whether a checkpoint of this identity is there that cannot be read as one.
+    pub fn is_damaged(&self, identity: &str) -> bool {
+        read_file(&self.file(identity)).is_ok_and(|text| Pass::parse(&text).is_err())
     }
 
     /// A file beside the checkpoint of a device.

@@ -155,12 +155,16 @@ fn a_disk_is_forgotten_unless_it_is_scrubbed() {
     let folder = tempfile::tempdir().unwrap();
     let path = saved(folder.path(), State::Interrupted);
     let states = StateFolder::choose(Some(folder.path().into()));
-    let forget = || states.forget(&Pass::parse(&fs::read(&path).unwrap()).unwrap());
+    let forget = || states.forget(subject().identity, subject().device);
     let scrub = open(folder.path(), &subject(), false).unwrap();
     assert!(matches!(forget(), Err(CheckpointError::Busy { .. })));
     drop(scrub);
+    // What can no longer be read as well.
+    assert!(!states.is_damaged(subject().identity));
+    fs::write(&path, "{").unwrap();
+    assert!(states.is_damaged(subject().identity) && !states.is_damaged("another"));
     forget().unwrap();
-    assert!(states.list().unwrap().is_empty());
+    assert!(states.list().unwrap().is_empty() && !states.is_damaged(subject().identity));
 }
 
 #[test]
