@@ -95,6 +95,44 @@ fn root_a_scrub_of_btrfs_goes_on_where_it_was() {
     }
 }
 
+/// btrfs passes over the chunk of a swap file in use, and says nothing of it to who called it: that is not called compared.
+#[test]
+fn root_what_btrfs_passes_over_is_told() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.folder.path().join("mounted");
+    let mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let mut random = Pcg64::seed_from_u64(31);
+    fill(&folder, 4, 6 * MIB, &mut random);
+    let swap = folder.join("swap");
+    let ran = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).arg(&swap).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    File::create(&swap).unwrap();
+    let is_made = ran("chattr", &["+C"]) && ran("chmod", &["600"]) && ran("fallocate", &["-l", "6M"]);
+    if !is_made || !ran("mkswap", &["-q"]) || !ran("swapon", &[]) {
+        eprintln!("SKIPPED: a swap file on btrfs cannot be used here");
+        return;
+    }
+    // It has come into a chunk with data.
+    let of_swap = addresses(&swap)[0];
+    let sectors = (0..4).flat_map(|file| addresses(&folder.join(format!("file{file}"))));
+    let nearest = sectors.min_by_key(|sector| sector.abs_diff(of_swap)).unwrap();
+    let device = File::options().read(true).write(true).open(&bench.files[0]).unwrap();
+    let (_, place) = bench.places(nearest)[0];
+    damage(&device, place, "sector", 0, &mut random);
+    let while_used = scrub(&bench, 0, &["--idle-wait", "1ms"]);
+    assert!(ran("swapoff", &[]));
+    let after = scrub(&bench, 0, &["--idle-wait", "1ms"]);
+    let (report, exit) = while_used;
+    let skipped = report["skipped_bytes"].as_u64().unwrap();
+    assert!(skipped > 6 * MIB && skipped < 32 * MIB, "{report}");
+    assert_eq!((&report["state"], &report["wrong"], exit), (&"complete".into(), &0.into(), Some(1)), "{report}");
+    let (report, exit) = after;
+    assert_eq!((&report["skipped_bytes"], &report["wrong"], exit), (&0.into(), &1.into(), Some(3)), "{report}");
+    drop(mounted);
+}
+
 /// The kernel would rewrite parity, and count nothing: so it is not asked to.
 #[test]
 fn root_a_btrfs_with_parity_is_refused() {

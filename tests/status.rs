@@ -59,6 +59,50 @@ fn root_a_name_means_the_disk_that_it_leads_to() {
     assert_eq!(identity(&json(&["status", "--state-dir", &state, "--json"])[0]), before);
 }
 
+/// What was read of a disk says nothing of the one that has taken its place, nor of what it has grown by.
+#[test]
+fn root_another_disk_of_the_name_is_not_called_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, state) = (folder.path().join("disk"), folder.path().join("state").to_str().unwrap().to_string());
+    let Some(disk) = Loop::of_size(&file, 4 * MIB, &[]) else { return };
+    let scrub = |disk: &Loop| {
+        let output = run(&[&["scrub", disk.path(), "--quiet", "--state-dir", &state], &PACE[..]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    let status = || {
+        let output = run(&["status", "--state-dir", &state, "--json", "--older-than", "28d"]);
+        let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), all[0].clone())
+    };
+    let is = |code, state: &str, why: &str| {
+        let (found, one) = status();
+        assert_eq!((found, one["state"].as_str()), (Some(code), Some(state)), "{one}");
+        assert!(one["outdated"].as_str().unwrap_or_default().contains(why), "{one}");
+        assert_eq!(one["completed_unix_s"].is_null(), code == 5, "{one}");
+    };
+    scrub(&disk);
+    is(0, "complete", "");
+    drop(disk);
+    // One that is gone keeps what is known of it.
+    is(0, "complete", "");
+    std::fs::remove_file(&file).unwrap();
+    let Some(disk) = Loop::of_size(&file, 4 * MIB, &[]) else { return };
+    is(5, "outdated", "another disk was called so then");
+    scrub(&disk);
+    is(0, "complete", "");
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(8 * MIB).unwrap();
+    assert!(Command::new("losetup").args(["-c", disk.path()]).status().unwrap().success());
+    is(5, "outdated", "grown from 4.00 MiB to 8.00 MiB");
+    // After a restart nobody knows.
+    scrub(&disk);
+    let checkpoint = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+    let checkpoint = checkpoint.filter(|path| path.extension().is_some_and(|end| end == "json")).next().unwrap();
+    let mut pass: Value = serde_json::from_slice(&std::fs::read(&checkpoint).unwrap()).unwrap();
+    pass["marks"]["boot_id"] = "another".into();
+    std::fs::write(&checkpoint, pass.to_string()).unwrap();
+    is(0, "doubtful", "restarted since");
+}
+
 /// A scrub in a container, or under another clock, is known to run as long as it runs.
 #[test]
 fn root_scrubs_in_other_name_spaces_are_told_alive_from_killed() {

@@ -134,6 +134,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     kept.with_context(|| format!("{name}: {NOT_KEPT}"))?;
     Ok(match (so_far.standing.wrong, is_over) {
         (1.., _) => Exit::ErrorsFound,
+        // What was passed over may be wrong.
+        (0, true) if so_far.standing.skipped > Bytes(0) => Exit::CouldNotRun,
         (0, true) => Exit::Clean,
         (0, false) => Exit::Interrupted,
     })

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::device::{Device, Member};
-use idlewise_linux::scrub::{Doing, Listed, Note, Pass, RunSoFar, State, StateFolder, notes};
+use idlewise_linux::device::{Device, Devices, Member};
+use idlewise_linux::scrub::{Doing, Listed, Note, Outdated, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
 use crate::bad::{Bad, next_step};
@@ -62,8 +62,13 @@ pub struct Arguments {
 struct Status {
     device: String,
     identity: String,
-    /// `running`, `complete`, `interrupted`, `killed`, `failed`; `paused` or `waiting` where the daemon has ended the scrub until later.
+    /// `running`, `complete`, `interrupted`, `killed`, `failed`; `paused` or `waiting` where the daemon has ended the scrub until later;
+    /// `outdated` where the device that is called so now is another one, or has more or lies elsewhere than when it was read, and `doubtful`
+    /// where nobody knows whether it is the one that was read.
     state: &'static str,
+    /// Why it is outdated or doubtful.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outdated: Option<String>,
     doing: Option<String>,
     order: &'static str,
     /// Read in this pass, without what `--skip-free` passed over.
@@ -119,7 +124,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.forget {
         return forget::forget(&folders, &arguments.devices);
     }
-    let (mut all, notes) = (Vec::new(), notes(&folders));
+    let (mut all, notes, devices) = (Vec::new(), notes(&folders), Devices::present());
     let mut unreadable = false;
     let mut cannot_read = |error| {
         unreadable = true;
@@ -135,7 +140,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         let over: Vec<bool> = listed.iter().map(|one| one.pass.as_ref().is_ok_and(is_over)).collect();
         for (Listed { pass, running, stopped }, _) in listed.into_iter().zip(over).filter(|(_, over)| !over) {
             match pass {
-                Ok(pass) => all.push(Status::new(pass, (running, stopped), &notes, arguments.older_than)),
+                Ok(mut pass) => {
+                    // What its scrub reads, it knows.
+                    let outdated = pass.outdated(&devices.called(Device::itself(&pass.identity)));
+                    let outdated = outdated.filter(|_| !running);
+                    // Of the device that is there, or of all of it, there was none.
+                    pass.completed_unix_s = pass.completed_unix_s.filter(|_| !is_sure(outdated.as_ref()));
+                    let one = Status::new(pass, (running, stopped), &notes, arguments.older_than);
+                    all.push(one.but(outdated));
+                }
                 Err(error) => cannot_read(error),
             }
         }
@@ -217,7 +230,22 @@ fn exit(all: &[Status]) -> Exit {
     }
 }
 
+fn is_sure(outdated: Option<&Outdated>) -> bool {
+    outdated.is_some_and(|outdated| outdated.surely)
+}
+
 impl Status {
+    /// The same, if what is known is not true of the device that is there now.
+    fn but(self, outdated: Option<Outdated>) -> Self {
+        let state = match outdated {
+            Some(Outdated { surely: true, .. }) => "outdated",
+            // What is not over is not called verified.
+            Some(_) if self.state == "complete" => "doubtful",
+            _ => self.state,
+        };
+        Self { state, outdated: outdated.map(|outdated| outdated.why), ..self }
+    }
+
     /// Of a checkpoint, and of the note of the scrub that is at it, which is newer.
     fn new(mut pass: Pass, (running, stopped): (bool, bool), notes: &[Note], older_than: Option<Nanos>) -> Self {
         let of_pass = |note: &&Note| note.identity == pass.identity && Some(&note.process) == pass.process.as_ref();
@@ -248,6 +276,7 @@ impl Status {
         Self {
             not_compared_before: before.map(|(bytes, why)| NotCompared { bytes: bytes.0, why: why.into() }),
             state,
+            outdated: None,
             doing: pass.run.as_ref().filter(|_| state == "running").map(|run| run.doing.clone()),
             order: pass.order.label(),
             verified_bytes: verified.saturating_sub(skipped),

@@ -25,6 +25,8 @@ pub struct Report {
     all_bytes: u64,
     /// What it has counted.
     wrong: u64,
+    /// Of what is done, bytes that the owner has passed over, as btrfs does with the chunk of a swap file in use.
+    skipped_bytes: u64,
     /// What is counted: `sectors that do not match`, `errors`, or `reads that failed and checksums that do not match`.
     counts: &'static str,
     /// Time from the start to the end.
@@ -53,6 +55,7 @@ impl Report {
             done_bytes: so_far.standing.done.0,
             all_bytes: so_far.standing.all.0,
             wrong: so_far.standing.wrong,
+            skipped_bytes: so_far.standing.skipped.0,
             counts: kind.counts,
             elapsed_s: so_far.elapsed.as_secs_f64(),
             worked_s: so_far.worked.as_secs_f64(),
@@ -73,6 +76,12 @@ impl Report {
         row("state", self.state.into());
         row("done", format!("{} of {} ({})", Bytes(self.done_bytes), Bytes(self.all_bytes), percent(share)));
         row("found", format!("{} {}", self.wrong, self.counts));
+        if self.skipped_bytes > 0 {
+            row(
+                "not compared",
+                format!("{}: btrfs passed over them; the kernel's log says why", Bytes(self.skipped_bytes)),
+            );
+        }
         row("at work", format!("{} of {}, in {} turns", seconds(self.worked_s), seconds(self.elapsed_s), self.opens));
         row(
             "until quiet",

@@ -47,6 +47,11 @@ fn table(all: &[Status], names: &[String]) -> Table {
 /// What a running scrub waits for and how the last run goes or went, and which blocks are bad.
 fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(why) = &one.outdated {
+        let what =
+            if one.state == "outdated" { "is not verified as it is now" } else { "may never have been verified" };
+        lines.push(format!("{what}: {why}"));
+    }
     if let Some(run) = one.run.as_ref().filter(|_| blocks || one.doing.is_some()) {
         lines.extend(pace(one, run));
         let account = run.account.as_ref().filter(|account| pauses(one.doing.as_deref(), account));

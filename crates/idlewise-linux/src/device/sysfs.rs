@@ -159,6 +159,11 @@ impl Place {
         self.numbers[1]
     }
 
+    /// Size of the device itself; zero where it has none.
+    pub fn size(&self) -> Bytes {
+        Bytes(number(&self.device.join("size")).unwrap_or(0).saturating_mul(SECTOR))
+    }
+
     /// Of the disk: the kernel counts them as they come.
     pub fn diskseq(&self) -> Option<u64> {
         number(&self.disk.join("diskseq"))

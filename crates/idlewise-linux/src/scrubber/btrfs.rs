@@ -39,6 +39,9 @@ struct Chunks {
     cancels: u32,
     open: bool,
     wrong: u64,
+    /// Bytes of data and of tree blocks that btrfs passed over; and those of the next chunk, if it seems to have passed over that.
+    skipped: u64,
+    suspected: Option<u64>,
     /// Bytes of the device that were gone through, and the time that took.
     through: (u64, Nanos),
 }
@@ -72,7 +75,7 @@ pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
         }
     }
     let begins_anew = stretches.last().is_none_or(|last| last.start < place.done);
-    let (done, wrong) = if begins_anew { (0, 0) } else { (place.done, place.wrong) };
+    let (done, wrong, skipped) = if begins_anew { (0, 0, 0) } else { (place.done, place.wrong, place.skipped) };
     Ok(Box::new(Chunks {
         device: again,
         own,
@@ -84,6 +87,8 @@ pub fn chunks(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
         cancels: 0,
         open: false,
         wrong,
+        skipped,
+        suspected: None,
         through: (0, Nanos::ZERO),
     }))
 }
@@ -146,12 +151,31 @@ impl Chunks {
         Ok(())
     }
 
+    /// btrfs passes over a chunk that it may not hold still, as one with a swap file in use, and says nothing of it but in the kernel's log. What
+    /// has come into an empty chunk meanwhile was not passed over: so it is asked for once more.
+    fn seems_skipped(&mut self, stretch: &Range<u64>, counted: &Counted) -> io::Result<bool> {
+        let before = self.suspected.take();
+        if counted.bytes > 0 || counted.wrong > 0 {
+            return Ok(false);
+        }
+        let now = self.own.allocated_in(stretch)?;
+        if before.is_none() && now > 0 {
+            self.suspected = Some(now);
+            return Ok(true);
+        }
+        self.skipped = self.skipped.saturating_add(before.unwrap_or(0).min(now));
+        Ok(false)
+    }
+
     fn ended(&mut self, (done, counted, took): Done) -> io::Result<()> {
         (self.call, self.began) = (None, None);
         let cancelled = std::mem::take(&mut self.cancelled);
         match done {
             Ok(()) => {
                 let Some(stretch) = self.next().cloned() else { return Ok(()) };
+                if self.seems_skipped(&stretch, &counted)? {
+                    return Ok(());
+                }
                 self.through = (self.through.0 + stretch.end - stretch.start, self.through.1 + took);
                 // Each call looks at all superblocks: they count once in a pass.
                 let is_first = self.stretches.first() == Some(&stretch);
@@ -218,6 +242,7 @@ impl Scrubber for Chunks {
             all: of_those(&|_| true),
             wrong: self.wrong,
             wrong_in_place: self.wrong,
+            skipped: Bytes(self.skipped),
             is_quiet: self.call.is_none(),
             is_over: self.call.is_none() && self.next().is_none(),
         })

@@ -68,6 +68,8 @@ pub struct Standing {
     pub wrong: u64,
     /// How much of that lies before the place: where that is not known, rather too much.
     pub wrong_in_place: u64,
+    /// How much of what is done its owner has passed over, where that is known.
+    pub skipped: Bytes,
     /// Nothing of it is under way.
     pub is_quiet: bool,
     /// It has come to its end.

@@ -11,7 +11,7 @@ use crate::device::{Device, Marks};
 use crate::files::Folder;
 use crate::scrub::StateFolder;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub struct Place {
     pub done: u64,
     /// What it has counted until there.
     pub wrong: u64,
+    /// What its owner has passed over until there.
+    pub skipped: u64,
 }
 
 impl Place {
@@ -45,6 +47,7 @@ impl Place {
             of: (kind.of)(device)?,
             done: 0,
             wrong: 0,
+            skipped: 0,
         })
     }
 
@@ -76,7 +79,7 @@ impl Place {
     /// The same scrub, this far.
     #[must_use]
     pub fn at(self, standing: &Standing) -> Self {
-        Self { done: standing.place.0, wrong: standing.wrong_in_place, ..self }
+        Self { done: standing.place.0, wrong: standing.wrong_in_place, skipped: standing.skipped.0, ..self }
     }
 
     /// Keeps it.
@@ -128,10 +131,11 @@ mod tests {
             of: of.into(),
             done: 0,
             wrong: 0,
+            skipped: 0,
         };
         let [gate, steps, other] =
             [("md-gate", "a"), ("md-steps", "a"), ("md-gate", "b")].map(|(by, of)| place(by, of));
-        let kept = Place { done: 4096, wrong: 8, ..gate.clone() };
+        let kept = Place { done: 4096, wrong: 8, skipped: 512, ..gate.clone() };
         kept.keep(&device, &states).unwrap();
         assert_eq!(gate.clone().kept(&device, &states).unwrap(), kept);
         for of_another in [steps, other] {

@@ -121,6 +121,22 @@ impl OwnDevice {
         Ok((chunks.iter().map(|stretch| stretch.place.clone()).collect(), chunks.iter().any(Stretch::has_parity)))
     }
 
+    /// How many bytes of data and of tree blocks lie in one of its stretches, as they were asked for last.
+    ///
+    /// # Errors
+    /// If that cannot be asked.
+    pub fn allocated_in(&mut self, place: &Range<u64>) -> io::Result<u64> {
+        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
+        let pieces = self.0.chunks.iter().flat_map(|stretch| stretch.pieces(place));
+        let logical =
+            |piece: chunks::Piece| Some(piece.logical?..piece.logical? + (piece.place.end - piece.place.start));
+        let mut pieces: Vec<Range<u64>> = pieces.filter_map(logical).collect();
+        pieces.sort_by_key(|piece| piece.start);
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(0) };
+        let allocated = trees::allocated(&mounted, &self.0.superblock, &(first.start..last.end))?;
+        Ok(allocated.iter().map(|one| overlap(&pieces, &one.range)).sum())
+    }
+
     /// The largest number of a device of the file system that a folder is on.
     ///
     /// # Errors
@@ -137,6 +153,13 @@ impl OwnDevice {
         let Mounted { file, .. } = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
         Ok((file, self.0.superblock.device))
     }
+}
+
+/// How much of a range lies in pieces, which are in order and apart.
+fn overlap(pieces: &[Range<u64>], range: &Range<u64>) -> u64 {
+    let from = pieces.partition_point(|piece| piece.end <= range.start);
+    let within = pieces[from..].iter().take_while(|piece| piece.start < range.end);
+    within.map(|piece| piece.end.min(range.end) - piece.start.max(range.start)).sum()
 }
 
 impl Btrfs {

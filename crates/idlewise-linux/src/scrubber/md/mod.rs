@@ -205,7 +205,7 @@ impl Check {
         let Counted { place, wrong: wrong_in_place, .. } = self.counted;
         let bytes = |sectors: u64| Bytes(sectors * SECTOR);
         let (place, done, all) = (bytes(place), bytes(self.done), bytes(self.all));
-        Standing { place, done, all, wrong, wrong_in_place, is_quiet: false, is_over: false }
+        Standing { place, done, all, wrong, wrong_in_place, ..Standing::default() }
     }
 
     /// It has ended by itself: at its end, or somebody has stopped it.

@@ -151,14 +151,16 @@ impl Scrubber for Gate {
 
     fn look(&mut self) -> io::Result<Standing> {
         let seen = self.worker.seen()?;
-        let wrong = self.before.saturating_add(seen.status.wrong.saturating_sub(self.began_with));
+        let counted = self.before.saturating_add(seen.status.wrong.saturating_sub(self.began_with));
+        // Somebody may have cleared the counters, and what was counted a short time ago is not counted again.
+        let is_over = seen.is_answered && seen.is_over;
+        let wrong = if is_over { counted.max(seen.status.lost) } else { counted };
         let is_quiet = seen.is_answered && seen.status.scan != Scan::Running && (!self.open || seen.is_over);
         if is_quiet {
             self.works.store(false, Ordering::Relaxed);
         }
         let (done, all) = (Bytes(seen.status.issued), Bytes(seen.status.all));
-        let is_over = seen.is_answered && seen.is_over;
-        Ok(Standing { place: done, done, all, wrong, wrong_in_place: wrong, is_quiet, is_over })
+        Ok(Standing { place: done, done, all, wrong, wrong_in_place: wrong, is_quiet, is_over, ..Standing::default() })
     }
 
     fn stop(&mut self) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! What `zpool status` says of a pool and its scrub (zpool-status(8)).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,8 +39,11 @@ pub struct Status {
     /// So many bytes of the scrub were asked for, of how many; both rounded to three digits by ZFS. Zero where it says none.
     pub issued: u64,
     pub all: u64,
-    /// Reads that failed and blocks that did not match their checksums, on all disks since these were last cleared.
+    /// Reads that failed and blocks that did not match their checksums, since these were last cleared: on all disks or, where those are
+    /// more, of all mirrors and groups with parity, or of the pool. What no copy has right may be counted there alone.
     pub wrong: u64,
+    /// What the last scrub could not repair, by its last line and by the list of what is lost; both stay when counters are cleared.
+    pub lost: u64,
     /// Its disks.
     pub disks: Vec<PathBuf>,
 }
@@ -57,32 +61,36 @@ impl Status {
     fn parse(text: &str) -> Self {
         let mut found = Self::default();
         let mut is_config = false;
+        let (mut leaves, mut groups) = (0u64, BTreeMap::<usize, u64>::new());
         for line in text.lines() {
             let (key, value) = line.split_once(':').map_or(("", ""), |(key, value)| (key.trim(), value.trim()));
             match key {
                 "state" => found.state = value.into(),
                 "scan" => {
                     (found.scan, found.resilvers) = (Scan::parse(value), value.starts_with("resilver in progress"));
+                    found.lost = found.lost.max(unrepaired(value));
                 }
                 "config" => is_config = true,
-                "errors" => is_config = false,
-                _ if is_config => found.disk(line),
+                "errors" => {
+                    is_config = false;
+                    found.lost = found.lost.max(data_errors(value));
+                }
+                _ if is_config => match row(line) {
+                    Some((path, counted)) if path.starts_with('/') => {
+                        leaves = leaves.saturating_add(counted);
+                        found.disks.push(path.into());
+                    }
+                    Some((name, counted)) => {
+                        let sum = groups.entry(line.find(name).unwrap_or(0)).or_default();
+                        *sum = sum.saturating_add(counted);
+                    }
+                    None => {}
+                },
                 _ => found.progress(line),
             }
         }
+        found.wrong = groups.into_values().fold(leaves, u64::max);
         found
-    }
-
-    /// A row such as `/dev/sda1  ONLINE  0  0  42  (repairing)`.
-    fn disk(&mut self, line: &str) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [path, _, read, _, checksum, ..] = words[..]
-            && path.starts_with('/')
-        {
-            let number = |word: &str| word.parse::<u64>().unwrap_or(0);
-            self.wrong = self.wrong.saturating_add(number(read)).saturating_add(number(checksum));
-            self.disks.push(path.into());
-        }
     }
 
     /// A line such as `1.08G scanned at 183M/s, 477M issued at 79.5M/s, 1.08G total`, or since ZFS 2.2
@@ -111,6 +119,26 @@ impl Scan {
         ];
         known.into_iter().find(|(words, _)| text.starts_with(words)).map_or(Self::None, |(_, scan)| scan)
     }
+}
+
+/// The name in a row such as `/dev/sda1  ONLINE  0  0  42  (repairing)`, and the reads and checksums that it counts.
+fn row(line: &str) -> Option<(&str, u64)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, _, read, _, checksum, ..] = words[..] else { return None };
+    let number = |word: &str| word.parse::<u64>().unwrap_or(0);
+    Some((name, number(read).saturating_add(number(checksum))))
+}
+
+/// Of a scrub that is over, such as `scrub repaired 0B in 00:00:32 with 21 errors on Thu Nov 26 09:04:34 2026`.
+fn unrepaired(scan: &str) -> u64 {
+    let count = scan.strip_prefix("scrub repaired").and_then(|rest| rest.split_once(" with ")?.1.split_once(" errors"));
+    count.and_then(|(count, _)| count.parse().ok()).unwrap_or(0)
+}
+
+/// Of the list of what is lost: `No known data errors`, `3 data errors, use '-v' for a list`, or a sentence.
+fn data_errors(errors: &str) -> u64 {
+    let count = errors.split_whitespace().next().and_then(|word| word.parse().ok());
+    count.unwrap_or(u64::from(!errors.starts_with("No known data errors")))
 }
 
 /// Such as `79.5M`, in powers of 1024.
@@ -151,6 +179,33 @@ mod tests {
             assert_eq!((found.wrong, found.disks.len()), (45, 2), "{line}");
         }
         assert!(status("  scan: resilver in progress since Thu Nov 26 09:18:31 2026\n").resilvers);
+    }
+
+    /// Blocks that no copy has right may be counted above the disks alone.
+    #[test]
+    fn what_is_lost_is_counted_wherever_it_is_told() {
+        let of = |scan: &str, rows: &str, errors: &str| {
+            let text = format!(
+                " state: ONLINE\n  scan: scrub {scan} on Thu Nov 26 09:04:34 2026\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n{rows}\nerrors: {errors}\n"
+            );
+            let found = Status::parse(&text);
+            (found.wrong, found.lost, found.disks.len())
+        };
+        let raidz = "\ttank          ONLINE  0  0  21\n\t  raidz1-0    ONLINE  0  0  4\n\t    /dev/sda1  ONLINE  0  0  0\n\t    /dev/sdb1  ONLINE  1  0  2\n\
+                     \t  raidz1-1    ONLINE  0  0  17\n\t    /dev/sdc1  ONLINE  0  0  0\n";
+        assert_eq!(
+            of("repaired 0B in 51:50:00 with 21 errors", raidz, "3 data errors, use '-v' for a list"),
+            (21, 21, 3)
+        );
+        // Counted before and cleared since.
+        let clear = "\ttank        ONLINE  0  0  0\n\t  /dev/sda1  ONLINE  0  0  0\n";
+        assert_eq!(of("repaired 0B in 00:00:01 with 0 errors", clear, "2 data errors, use '-v' for a list"), (0, 2, 1));
+        assert_eq!(
+            of("repaired 0B in 00:00:01 with 0 errors", clear, "Permanent errors have been detected:"),
+            (0, 1, 1)
+        );
+        assert_eq!(of("repaired 4K in 00:00:01 with 0 errors", clear, "No known data errors"), (0, 0, 1));
+        assert_eq!(of("canceled with 5 errors", clear, "No known data errors"), (0, 0, 1));
     }
 
     #[test]
