@@ -11,7 +11,7 @@ use common::bench::{Bench, Loop, MIB, Mounted, PACE};
 use common::held::until;
 use common::{idlewise, run, stderr};
 use idlewise::Bytes;
-use idlewise_testbed::Options;
+use idlewise_testbed::{Options, Timing};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -128,4 +128,41 @@ fn root_blank_neighbours_are_no_mirror() {
     write(mirror.path(), &data);
     let output = run(&repair);
     assert!(stderr(&output).contains("2 blocks would be rewritten"), "{}", stderr(&output));
+}
+
+/// Most disks read a sector of 4 KiB before they put a block of 512 bytes into it: one that is bad takes nothing less than all of it.
+#[test]
+fn root_sectors_of_the_medium_are_repaired_as_a_whole() {
+    const SIZE: u64 = 16 * MIB;
+    const BAD: std::ops::Range<u64> = 8000..8016;
+    let options = Options {
+        size: Bytes(SIZE),
+        bad_blocks: [BAD].to_vec(),
+        sector: Some(Bytes(4096)),
+        timing: Timing::Instant,
+        ..Options::default()
+    };
+    let Some(bench) = Bench::of(&options) else { return };
+    let mirror = Loop::of_size(&bench.folder.path().join("mirror"), SIZE, &[]).unwrap();
+    let data: Vec<u8> = (0..SIZE).map(|at| (at * at / 512 % 251) as u8).collect();
+    let write = |device: &str, blocks: std::ops::Range<u64>| {
+        let file = File::options().write(true).open(device).unwrap();
+        let (begin, end) = (blocks.start * 512, blocks.end * 512);
+        file.write_all_at(&data[begin as usize..end as usize], begin).unwrap();
+        file.sync_all().unwrap();
+    };
+    write(mirror.path(), 0..SIZE / 512);
+    write(bench.path(), 0..BAD.start);
+    write(bench.path(), BAD.end..SIZE / 512);
+    assert_eq!(bench.scrub(&PACE).0, 3);
+    let state = bench.folder.path().to_str().unwrap();
+    let output =
+        run(&["repair", bench.path(), "--mirror", mirror.path(), "--allow-writes", "--json", "--state-dir", state]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let repaired = serde_json::json!([{ "lba": 8000, "blocks": 16, "result": "repaired" }]);
+    assert_eq!(report["blocks"], repaired, "{report}");
+    let mut now = vec![0; 16 * 512];
+    File::open(bench.path()).unwrap().read_exact_at(&mut now, BAD.start * 512).unwrap();
+    assert_eq!(now, data[BAD.start as usize * 512..BAD.end as usize * 512]);
 }

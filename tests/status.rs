@@ -95,8 +95,8 @@ fn root_another_disk_of_the_name_is_not_called_verified() {
     is(5, "outdated", "grown from 4.00 MiB to 8.00 MiB");
     // After a restart nobody knows.
     scrub(&disk);
-    let checkpoint = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
-    let checkpoint = checkpoint.filter(|path| path.extension().is_some_and(|end| end == "json")).next().unwrap();
+    let mut files = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+    let checkpoint = files.find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
     let mut pass: Value = serde_json::from_slice(&std::fs::read(&checkpoint).unwrap()).unwrap();
     pass["marks"]["boot_id"] = "another".into();
     std::fs::write(&checkpoint, pass.to_string()).unwrap();

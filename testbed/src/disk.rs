@@ -23,6 +23,9 @@ pub struct Options {
     pub size: Bytes,
     /// Ranges of 512-byte blocks that cannot be read.
     pub bad_blocks: Vec<Range<u64>>,
+    /// Size of the medium's sectors, if one that is written as a whole can be read again, and one of which a part is bad takes no less;
+    /// else bad blocks stay bad.
+    pub sector: Option<Bytes>,
     /// How long a read of them takes to fail: drives try again and again.
     pub recovery: Nanos,
     /// A 512-byte block whose reads are never answered.
@@ -66,7 +69,8 @@ impl EmulatedDisk {
         // What cannot be read counts as read.
         let read = Arc::new(Mutex::new(bad.clone()));
         let (hang, recovery) = (options.hang.map(|block| block * SECTOR), options.recovery);
-        let medium = Medium { data, bad, recovery, hang, read: Arc::clone(&read) };
+        let sector = options.sector.map(|sector| sector.0);
+        let medium = Medium { data, bad, recovery, hang, sector, read: Arc::clone(&read) };
         let server = Server::new(medium, options.size.0, options.timing.disk(options.size));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("emulated-disk".into())];

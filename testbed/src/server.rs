@@ -41,6 +41,8 @@ pub struct Medium {
     pub recovery: Nanos,
     /// A byte whose reads are never answered.
     pub hang: Option<u64>,
+    /// Size of a sector of the medium, if one that is written as a whole can be read again, and none of which a part is bad takes less.
+    pub sector: Option<u64>,
     /// Told of every stretch that was read.
     pub read: Arc<Mutex<Vec<Range<u64>>>>,
 }
@@ -71,7 +73,7 @@ impl Server {
     pub fn new(medium: Medium, size: u64, disk: Option<Box<dyn Emulated>>) -> Self {
         let (queue, jobs) = mpsc::channel();
         // It ends with the queue, when the file system is unmounted.
-        thread::spawn(move || serve(&jobs, &medium, disk));
+        thread::spawn(move || serve(&jobs, medium, disk));
         Self { size, queue }
     }
 
@@ -163,12 +165,12 @@ impl Filesystem for Server {
 }
 
 /// The disk: each request is done when its times say.
-fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, disk: Option<Box<dyn Emulated>>) {
+fn serve(jobs: &mpsc::Receiver<Job>, mut medium: Medium, disk: Option<Box<dyn Emulated>>) {
     let _ = rustix::thread::set_current_timer_slack(Some(1.try_into().expect("one is not zero")));
     let mut never_answered = Vec::new();
     let Some(mut disk) = disk else {
         while let Ok(job) = jobs.recv() {
-            answer(job, medium, &mut never_answered);
+            answer(job, &mut medium, &mut never_answered);
         }
         return;
     };
@@ -192,7 +194,7 @@ fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, disk: Option<Box<dyn Emula
                     std::hint::spin_loop();
                 }
                 if let Some(job) = disk.finish().and_then(|id| waiting.remove(&id)) {
-                    answer(job, medium, &mut never_answered);
+                    answer(job, &mut medium, &mut never_answered);
                 }
             }
             (Err(_), _) => return,
@@ -200,15 +202,15 @@ fn serve(jobs: &mpsc::Receiver<Job>, medium: &Medium, disk: Option<Box<dyn Emula
     }
 }
 
-fn answer(job: Job, medium: &Medium, never_answered: &mut Vec<ReplyData>) {
-    let Medium { data, bad, recovery, hang, read } = medium;
+fn answer(job: Job, medium: &mut Medium, never_answered: &mut Vec<ReplyData>) {
+    let Medium { data, bad, recovery, hang, sector, read } = medium;
     let (size, offset) = (job.size(), job.offset);
     match job.work {
         Work::Read { reply, .. } if hang.is_some_and(|byte| (offset..offset + size).contains(&byte)) => {
             never_answered.push(reply);
         }
         Work::Read { reply, .. } => {
-            let unreadable = bad.iter().any(|range| range.start < offset + size && offset < range.end);
+            let unreadable = meets(bad, &(offset..offset + size));
             if unreadable {
                 thread::sleep(Duration::from(*recovery));
             }
@@ -221,9 +223,34 @@ fn answer(job: Job, medium: &Medium, never_answered: &mut Vec<ReplyData>) {
                 _ => reply.error(Errno::EIO),
             }
         }
-        Work::Write { data: bytes, reply } => match data.write_all_at(&bytes, offset) {
-            Ok(()) => reply.written(size as u32),
-            Err(_) => reply.error(Errno::EIO),
-        },
+        Work::Write { data: bytes, reply } => {
+            // A part of a sector is put into what can be read of it.
+            let is_taken = sector.is_none_or(|sector| {
+                let parts = [offset..offset.next_multiple_of(sector), (offset + size) / sector * sector..offset + size];
+                let is_part = |part: &Range<u64>| part.start < part.end;
+                let around = parts.iter().filter(|part| is_part(part)).map(|part| part.start / sector * sector);
+                around.map(|begin| begin..begin + sector).all(|whole| !meets(bad, &whole))
+            });
+            match data.write_all_at(&bytes, offset) {
+                Ok(()) if is_taken => {
+                    if sector.is_some() {
+                        let written = offset..offset + size;
+                        *bad = bad.iter().flat_map(|range| without(range, &written)).collect();
+                    }
+                    reply.written(size as u32);
+                }
+                _ => reply.error(Errno::EIO),
+            }
+        }
     }
+}
+
+fn meets(bad: &[Range<u64>], stretch: &Range<u64>) -> bool {
+    bad.iter().any(|range| range.start < stretch.end && stretch.start < range.end)
+}
+
+/// What is left of a range beside a stretch.
+fn without(range: &Range<u64>, stretch: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+    let sides = [range.start..range.end.min(stretch.start), range.start.max(stretch.end)..range.end];
+    sides.into_iter().filter(|side| side.start < side.end)
 }

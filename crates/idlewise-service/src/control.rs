@@ -11,6 +11,8 @@ use crate::overview::Overview;
 use crate::web::{From, Request, Response, metrics, page};
 
 const JSON: &str = "application/json";
+/// A later time is no date: the last second of 9999, since 1970.
+const LAST: f64 = 253_402_300_799.0;
 /// The service answers an order after its look at the disks.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -114,6 +116,9 @@ impl Control {
             ("pause", _) => match serde_json::from_slice::<Until>(body) {
                 Ok(until) if until.until_unix_s.is_some_and(|until| until <= Moment::now().unix_s) => {
                     return Response::error(400, "the pause would be over: until_unix_s is not later than now");
+                }
+                Ok(until) if until.until_unix_s.is_some_and(|until| until > LAST) => {
+                    return Response::error(400, "until_unix_s is later than the year 9999; leave it out for no end");
                 }
                 Ok(until) => Order::Pause(until),
                 Err(error) => return Response::error(400, format!("the body of a pause: {error}")),

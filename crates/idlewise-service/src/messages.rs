@@ -163,9 +163,16 @@ fn wrong(disk: &Seen, now: f64) -> Vec<(Kind, u64, (String, &'static str))> {
     }
     let mean = disk.foreground_slowdown_s / disk.foreground_requests.max(1) as f64;
     let goal = disk.foreground_allowed_s / disk.foreground_requests.max(1) as f64;
-    if disk.foreground_requests >= ENOUGH && mean > ABOVE * goal.max(disk.goal_mean_slowdown_s) {
-        let [mean, goal] = [mean, goal.max(disk.goal_mean_slowdown_s)].map(|seconds| Nanos((seconds * 1e9) as u64));
-        let subject = format!("scrubs slow other requests by {mean} on average, more than their goal of {goal}");
+    let goal = goal.max(disk.goal_mean_slowdown_s);
+    // A bad day is not to be lost among months of good ones.
+    let since = [
+        ("", disk.foreground_requests, mean, goal),
+        (" in the last day", disk.last_day.requests, disk.last_day.mean_s(), goal.max(disk.most_mean_slowdown_s)),
+    ];
+    let is_above = |(_, requests, mean, goal): &(_, u64, f64, f64)| *requests >= ENOUGH && *mean > ABOVE * goal;
+    if let Some((when, _, mean, goal)) = since.into_iter().find(is_above) {
+        let [mean, goal] = [mean, goal].map(|seconds| Nanos((seconds * 1e9) as u64));
+        let subject = format!("scrubs slow other requests by {mean} on average{when}, more than their goal of {goal}");
         wrong.push((
             Kind::SlowdownAboveGoal,
             0,
@@ -234,6 +241,7 @@ pub fn due(disk: &Seen, repeat: Repeat, now: f64, told: &mut BTreeMap<Kind, Told
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Cost;
 
     fn seen(bad: u64, acknowledged: u64, standing: &'static str, state: &'static str) -> Seen {
         Seen {
@@ -321,5 +329,12 @@ mod tests {
         // What was spent was allowed.
         let spent = Seen { foreground_allowed_s: 1.5, ..slow };
         assert_eq!(kinds(&spent, &mut BTreeMap::new()), []);
+        // A day among months of requests that waited for nothing.
+        let day = Cost { requests: ENOUGH, slowdown_s: 2.0 };
+        let bad_day = Seen { foreground_requests: 1_000_000_000, foreground_slowdown_s: 2.0, last_day: day, ..spent };
+        let told = due(&bad_day, Repeat::Once, 1e9, &mut BTreeMap::new());
+        assert!(told[0].subject.contains("by 2.00 ms on average in the last day"), "{}", told[0].subject);
+        let spends = Seen { most_mean_slowdown_s: 0.003, ..bad_day };
+        assert_eq!(kinds(&spends, &mut BTreeMap::new()), []);
     }
 }

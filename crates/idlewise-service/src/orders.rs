@@ -6,6 +6,7 @@ use std::path::Path;
 use idlewise::report::printable::one_line;
 use idlewise_linux::scrub::BadBlocks;
 
+use crate::WhenBehind;
 use crate::control::Order;
 use crate::daemon::{Daemon, VERSION};
 use crate::disk::Disk;
@@ -229,6 +230,10 @@ impl Daemon {
                 .map(|rest| [rest.expected_s, rest.early_s, rest.late_s].map(|seconds| now + seconds)),
             standing: outlook.map_or("unknown", |outlook| word(outlook.standing)),
             goal_mean_slowdown_s: disk.worker.as_ref().map_or(usual, |worker| worker.mean_s),
+            most_mean_slowdown_s: match wish.when_behind {
+                WhenBehind::Spend => wish.spend_up_to.map_or(0.0, |most| most.as_secs_f64()),
+                WhenBehind::Say => 0.0,
+            },
             goal_max_slowdown_s: disk
                 .worker
                 .as_ref()

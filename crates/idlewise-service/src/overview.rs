@@ -70,6 +70,9 @@ pub struct Seen {
     pub standing: &'static str,
     /// The mean slowdown that others may suffer now, in seconds.
     pub goal_mean_slowdown_s: f64,
+    /// The most that they may suffer where its pass is late, in seconds; zero where nothing more is spent then.
+    #[serde(skip)]
+    pub most_mean_slowdown_s: f64,
     /// The largest.
     pub goal_max_slowdown_s: f64,
     /// How its scrub goes, or how the last one went.

@@ -59,7 +59,7 @@ fn main() -> anyhow::Result<()> {
         None => Timing::HardDisk { queue },
     };
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, recovery, hang, timing })?;
+    let disk = EmulatedDisk::new(&Options { size, bad_blocks: bad, recovery, hang, timing, ..Options::default() })?;
     println!("{}", disk.path().display());
     signals.forever().next();
     Ok(())

@@ -1,6 +1,7 @@
 //! Repair from a mirror that the user states: a device with the same data at the same places.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
@@ -12,8 +13,12 @@ use crate::device::{Device, DeviceError};
 use crate::memory::Buffer;
 use crate::scrub::BadBlocks;
 
+/// No sector of a disk is larger.
+const LARGEST_SECTOR: u64 = 4096;
+
 /// Rewrites unreadable blocks of `device` with what `mirror` holds there. Neither may be mounted or otherwise in use. A block
-/// that can be read again is left alone.
+/// that can be read again is left alone. Where a block alone cannot be
+/// written, the sector of the medium is of which all blocks are bad.
 ///
 /// # Errors
 /// [`RepairError`] if a device is in use, they do not match, or the log cannot be written.
@@ -29,12 +34,18 @@ pub fn from_mirror(
     let (mut held, mut is) = (Buffer::new(device.block as usize), Buffer::new(device.block as usize));
     let (held, is) = (held.bytes(device.block as usize), is.bytes(device.block as usize));
     let mut outcomes = Vec::new();
+    // Where a sector was written as a whole.
+    let mut written_to = 0;
     for (lba, at) in each(bad, device.block) {
         let read = target.read_exact_at(is, at.0);
         let fate = if read.is_ok() {
             // That it can be read again does not make it right.
             let differs = source.read_exact_at(held, at.0).is_ok() && is != held;
-            if differs { Fate::Undecided } else { Fate::Readable }
+            match differs {
+                true => Fate::Undecided,
+                false if lba < written_to => Fate::Repaired,
+                false => Fate::Readable,
+            }
         } else if !read.is_err_and(|error| is_unreadable(&error)) {
             Fate::LeftAlone
         } else if source.read_exact_at(held, at.0).is_err() {
@@ -43,13 +54,43 @@ pub fn from_mirror(
             let by = mirror.path.display().to_string();
             log.say("will-write", lba, 1, &by)?;
             let written = target.write_all_at(held, at.0).is_ok() && target.sync_data().is_ok();
-            let good = written && target.read_exact_at(is, at.0).is_ok() && is == held;
+            let is_good = |is: &mut [u8]| target.read_exact_at(is, at.0).is_ok() && is == held;
+            let mut good = written && is_good(is);
             log.say(if good { "written" } else { "failed" }, lba, 1, &by)?;
+            if let Some(sector) = sector_of(lba, device, bad).filter(|_| !good) {
+                log.say("will-write", sector.start, sector.end - sector.start, &by)?;
+                let written = write_sector(&sector, device.block, &source, &target).is_ok();
+                good = written && is_good(is);
+                log.say(if good { "written" } else { "failed" }, sector.start, sector.end - sector.start, &by)?;
+                written_to = if written { sector.end } else { written_to };
+            }
             if good { Fate::Repaired } else { Fate::StillBad }
         };
         note(&mut outcomes, lba, fate);
     }
     Ok(outcomes)
+}
+
+/// The sector of the medium in which a block lies, if it holds several and all of them are bad: to put one into it the drive would have to
+/// read the others.
+fn sector_of(lba: u64, device: &Device, bad: &[BadBlocks]) -> Option<Range<u64>> {
+    let blocks = LARGEST_SECTOR / u64::from(device.block);
+    // A partition may begin within one.
+    let before = device.start.0 / u64::from(device.block) % blocks.max(1);
+    let begin = ((lba + before) / blocks.max(2) * blocks.max(2)).checked_sub(before)?;
+    let sector = begin..begin + blocks;
+    let is_bad = |lba: &u64| bad.iter().any(|run| (run.lba..run.end()).contains(lba));
+    (blocks > 1 && sector.contains(&lba) && sector.clone().all(|lba| is_bad(&lba))).then_some(sector)
+}
+
+/// Writes a sector as a whole with what the mirror holds there.
+fn write_sector(sector: &Range<u64>, block: u32, source: &File, target: &File) -> std::io::Result<()> {
+    let (block, length) = (u64::from(block), LARGEST_SECTOR as usize);
+    let mut held = Buffer::new(length);
+    let held = held.bytes(length);
+    source.read_exact_at(held, sector.start * block)?;
+    target.write_all_at(held, sector.start * block)?;
+    target.sync_data()
 }
 
 /// Whether the medium is what fails: nothing is written because a cable does.
