@@ -360,3 +360,28 @@ fn root_what_was_put_in_the_place_of_a_verified_disk_is_not_verified() {
     daemon.until("another", |said| said.contains("is another disk than the one that was called so"));
     daemon.until("begun", |_| disk_now()["state"] == "running");
 }
+
+/// What somebody's scrub has passed over is not called verified.
+#[test]
+fn root_a_pass_that_left_out_what_is_free_is_told_from_a_whole_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = common::bench::Loop::of_size(&folder.path().join("disk"), 64 * MIB, &[]) else { return };
+    common::bench::system("mkfs.ext4", &["-q", disk.path()]);
+    let mount = folder.path().join("mounted");
+    let _mounted = common::bench::Mounted::new(&[disk.path()], &mount);
+    let (config, states) = (folder.path().join("idlewise.toml"), folder.path().join("states"));
+    let place = disk.path();
+    fs::write(&config, format!("[[disk]]\nmatch = \"{place}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n")).unwrap();
+    let scrub = ["scrub", place, "--skip-free", "--quiet", "--state-dir", states.to_str().unwrap()];
+    let scrubbed = run(&[&scrub[..], &common::bench::PACE].concat());
+    assert!(scrubbed.status.success(), "{}", stderr(&scrubbed));
+    let socket = states.with_extension("sock");
+    let mut daemon = Daemon::start(&config, &states, &folder.path().join("log"));
+    let disk_now = || -> Value {
+        let all: Value = serde_json::from_str(&asked(&socket, "GET /v1/status").1).unwrap_or_default();
+        all["disks"][0].clone()
+    };
+    daemon.until("complete", |_| socket.exists() && disk_now()["state"] == "complete");
+    let why = disk_now()["why"].to_string();
+    assert!(why.contains("that nothing used were not read (--skip-free)"), "{why}");
+}

@@ -263,7 +263,18 @@ impl Disk {
             Next::Wait(Reason::Silent(since)) if now - since > SILENT_S => "failed",
             Next::Run(_) | Next::Wait(_) => "waiting",
         };
-        (state, running.map_or_else(|| doing(next, now), |run| in_words(&run.doing).into()))
+        let words = running.map_or_else(|| doing(next, now), |run| in_words(&run.doing).into());
+        match self.passed_over().filter(|_| state == "complete") {
+            // Somebody may have wanted such a scrub.
+            Some(bytes) => (state, format!("{words}; {bytes} that nothing used were not read (--skip-free)")),
+            None => (state, words),
+        }
+    }
+
+    /// What its last whole pass has passed over, as nothing used it then.
+    fn passed_over(&self) -> Option<Bytes> {
+        let content = self.pass.as_ref().filter(|pass| pass.over()).and_then(|pass| pass.content.as_ref())?;
+        Some(Bytes(content.skipped_bytes)).filter(|bytes| *bytes > Bytes(0))
     }
 
     /// Looks whether its scrub waits for a request that hangs; `is_noted` is whether the scrub itself says how it goes. One that does not
