@@ -78,9 +78,9 @@ mod tests {
         let surely = |now: &[Glance]| pass.outdated(now).map(|outdated| outdated.surely);
         // Its last bytes are no whole block.
         let same = glance(7, Named::ForNow, 1_048_576 + 512);
-        assert_eq!((surely(&[]), surely(&[same.clone()])), (None, None));
+        assert_eq!((surely(&[]), surely(std::slice::from_ref(&same))), (None, None));
         let other = glance(8, Named::ForNow, 1_048_576);
-        assert_eq!(surely(&[other.clone()]), Some(true));
+        assert_eq!(surely(std::slice::from_ref(&other)), Some(true));
         // Two paths to one disk.
         assert_eq!(surely(&[other, same.clone()]), None);
         assert_eq!(surely(&[glance(8, Named::Alone, 1_048_576)]), None);
