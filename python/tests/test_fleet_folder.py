@@ -166,9 +166,40 @@ def test_no_link_of_another_user_is_written_through(files, out, tmp_path):
         assert mine.read_text() == "mine"
     (home / "out").symlink_to(tmp_path)
     os.lchown(home / "out", NOBODY, NOBODY)
-    with pytest.raises(PermissionError, match="is a link of another user"):
+    with pytest.raises(PermissionError, match="another user"):
         analyze(files, home / "out")
-    assert not (tmp_path / "parts").exists()
+    # Nothing is made behind it first.
+    with pytest.raises(PermissionError, match="another user"):
+        analyze(files, home / "out" / "deep" / "er")
+    assert not (tmp_path / "parts").exists() and not (tmp_path / "deep").exists()
+
+
+@root
+def test_a_folder_below_one_of_another_user_is_refused(files, tmp_path):
+    """They may put another one in its place while a trace is read, and links of theirs in that."""
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    with pytest.raises(PermissionError, match="belongs to another user .number 65534.: .*home'"):
+        analyze(files, home / "mine" / "out")
+    assert not list(home.iterdir())
+    (home / "out").mkdir()
+    mine = tmp_path / "mine"
+    mine.symlink_to(home / "out")
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        analyze(files, mine)
+    # Where nobody may rename what is another's, as in /tmp, all may have folders.
+    os.chown(home, 0, 0)
+    home.chmod(0o1777)
+    assert len(analyze(files, home / "out").rows) == 1
+    home.chmod(0o777)
+    with pytest.raises(PermissionError, match="others may write"):
+        analyze(files, home / "out")
+
+
+def test_a_pipe_among_files_is_not_waited_for(files, out, tmp_path):
+    os.mkfifo(tmp_path / "traces" / "2.csv")
+    assert len(analyze(str(tmp_path / "traces" / "*.csv"), out).rows) == 1
 
 
 def test_what_is_written_takes_the_place_of_a_file_and_follows_ones_own_links(files, out, tmp_path):

@@ -66,6 +66,9 @@ struct Status {
     /// `outdated` where the device that is called so now is another one, or has more or lies elsewhere than when it was read, and `doubtful`
     /// where nobody knows whether it is the one that was read.
     state: &'static str,
+    /// Its last scrub has failed, whatever became of the device since.
+    #[serde(skip)]
+    failed: bool,
     /// Why it is outdated or doubtful.
     #[serde(skip_serializing_if = "Option::is_none")]
     outdated: Option<String>,
@@ -220,7 +223,7 @@ fn exit(all: &[Status]) -> Exit {
     let any = |is: fn(&Status) -> bool| all.iter().any(is);
     match () {
         // A disk that does not answer is as good as failed until it does.
-        () if any(|one| one.state == "failed" || one.doing.as_deref() == Some(Doing::HUNG)) => Exit::CouldNotRun,
+        () if any(|one| one.failed || one.doing.as_deref() == Some(Doing::HUNG)) => Exit::CouldNotRun,
         () if any(|one| !one.errors.is_empty()) => Exit::ErrorsFound,
         // What was not compared may be wrong, also while the next pass is at it.
         () if any(|one| one.content.as_ref().and_then(Content::silent).is_some()) => Exit::CouldNotRun,
@@ -276,6 +279,7 @@ impl Status {
         Self {
             not_compared_before: before.map(|(bytes, why)| NotCompared { bytes: bytes.0, why: why.into() }),
             state,
+            failed: state == "failed",
             outdated: None,
             doing: pass.run.as_ref().filter(|_| state == "running").map(|run| run.doing.clone()),
             order: pass.order.label(),

@@ -1,10 +1,12 @@
-"""The folders of a job. What lies there is read as a result, so nobody but the caller or root may write to them."""
+"""The folders of a job. What lies there is read as a result, so nobody but the caller or root may write to them, or put others in their
+place."""
 
 from __future__ import annotations
 
 import errno
 import os
 import pathlib
+import stat
 
 #: What `getfacl` shows, where there is such a list.
 _LIST = "system.posix_acl_access"
@@ -13,6 +15,7 @@ _LIST = "system.posix_acl_access"
 def folder(out: str, *names: str) -> pathlib.Path:
     """A folder in ``out``, which is made where it is not there yet. One of another user raises PermissionError."""
     path = pathlib.Path(out)
+    _check_way(path)
     # Above it folders are made for whom the umask says.
     path.parent.mkdir(parents=True, exist_ok=True)
     return within(_made(path), *names)
@@ -21,8 +24,7 @@ def folder(out: str, *names: str) -> pathlib.Path:
 def within(path: str | pathlib.Path, *names: str) -> pathlib.Path:
     """The same of an ``out`` that must be there: of a job that has ended, its folder is gone."""
     path = pathlib.Path(path)
-    for above in path.parents:
-        _check_link(above)
+    _check_way(path)
     _own(path)
     for name in names:
         path /= name
@@ -36,6 +38,22 @@ def _made(path: pathlib.Path) -> pathlib.Path:
     return path
 
 
+def _check_way(path: pathlib.Path) -> None:
+    """Whoever may rename a folder above it may put another one there at any time. Both the way that was named and that to which links lead."""
+    for way in dict.fromkeys([pathlib.Path(os.path.abspath(path)), path.resolve()]):
+        for above in way.parents:
+            try:
+                found = above.lstat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISLNK(found.st_mode):
+                _check_link(above)
+            elif not _is_ours(found):
+                raise _refused(above, f"belongs to another user (number {found.st_uid})")
+            elif not found.st_mode & stat.S_ISVTX:
+                _check_writers(above, found)
+
+
 def _own(path: pathlib.Path) -> None:
     _check_link(path)
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -43,13 +61,17 @@ def _own(path: pathlib.Path) -> None:
         found = os.fstat(opened)
         if not _is_ours(found):
             raise _refused(path, f"belongs to another user (number {found.st_uid})")
-        # A group of the caller's own is no other; of root's, only root's.
-        own = os.getegid() if os.geteuid() else 0
-        group = found.st_mode & 0o020 and (found.st_gid != own or _LIST in os.listxattr(opened))
-        if found.st_mode & 0o002 or group:
-            raise _refused(path, "others may write to this folder")
+        _check_writers(path, found, opened)
     finally:
         os.close(opened)
+
+
+def _check_writers(path: pathlib.Path, found: os.stat_result, opened: int | None = None) -> None:
+    # A group of the caller's own is no other; of root's, only root's.
+    own = os.getegid() if os.geteuid() else 0
+    group = found.st_mode & 0o020 and (found.st_gid != own or _LIST in os.listxattr(path if opened is None else opened))
+    if found.st_mode & 0o002 or group:
+        raise _refused(path, "others may write to this folder")
 
 
 def _check_link(path: pathlib.Path) -> None:

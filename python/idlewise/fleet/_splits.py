@@ -73,7 +73,9 @@ def find(paths: Any, options: _remote.Options) -> list[str]:
         if _remote.is_url(path):
             files += _remote.find(path, options)
             continue
-        found = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        # A pipe would be waited for: only who names it itself wants that.
+        fit = (one for one in glob.glob(path, recursive=True) if os.path.isfile(one) or os.path.isdir(one))
+        found = [path] if os.path.exists(path) else sorted(fit)
         if not found:
             raise FileNotFoundError(f"no file fits {path!r}")
         files += (os.path.abspath(one) for one in found)

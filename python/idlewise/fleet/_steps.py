@@ -129,7 +129,10 @@ def _write_parts(of_split: pathlib.Path, split: Split, part: _native.Partial, co
 def _write(path: pathlib.Path, data: bytes | bytearray) -> None:
     """Put a file in its place. Nobody waits until the disk has it: what is lost with the machine's power is found by its checksum."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_bytes(data)
+    # Of a run that was killed, and had this number.
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as file:
+        file.write(data)
     os.replace(new, path)
 
 

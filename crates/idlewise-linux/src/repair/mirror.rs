@@ -18,7 +18,7 @@ const LARGEST_SECTOR: u64 = 4096;
 
 /// Rewrites unreadable blocks of `device` with what `mirror` holds there. Neither may be mounted or otherwise in use. A block
 /// that can be read again is left alone. Where a block alone cannot be
-/// written, the sector of the medium is of which all blocks are bad.
+/// written, the sector of the medium is of which no block can be read.
 ///
 /// # Errors
 /// [`RepairError`] if a device is in use, they do not match, or the log cannot be written.
@@ -57,7 +57,8 @@ pub fn from_mirror(
             let is_good = |is: &mut [u8]| target.read_exact_at(is, at.0).is_ok() && is == held;
             let mut good = written && is_good(is);
             log.say(if good { "written" } else { "failed" }, lba, 1, &by)?;
-            if let Some(sector) = sector_of(lba, device, bad).filter(|_| !good) {
+            let dead = |sector: &Range<u64>| sector.clone().all(|lba| is_dead(&target, lba, is.len()));
+            if let Some(sector) = sector_of(lba, device, bad).filter(|sector| !good && dead(sector)) {
                 log.say("will-write", sector.start, sector.end - sector.start, &by)?;
                 let written = write_sector(&sector, device.block, &source, &target).is_ok();
                 good = written && is_good(is);
@@ -81,6 +82,12 @@ fn sector_of(lba: u64, device: &Device, bad: &[BadBlocks]) -> Option<Range<u64>>
     let sector = begin..begin + blocks;
     let is_bad = |lba: &u64| bad.iter().any(|run| (run.lba..run.end()).contains(lba));
     (blocks > 1 && sector.contains(&lba) && sector.clone().all(|lba| is_bad(&lba))).then_some(sector)
+}
+
+/// Whether a block cannot be read now. What can be may have been written since it was found.
+fn is_dead(target: &File, lba: u64, block: usize) -> bool {
+    let mut is = Buffer::new(block);
+    target.read_exact_at(is.bytes(block), lba * block as u64).is_err_and(|error| is_unreadable(&error))
 }
 
 /// Writes a sector as a whole with what the mirror holds there.

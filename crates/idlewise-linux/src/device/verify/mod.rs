@@ -5,6 +5,7 @@ mod blocking;
 mod members;
 pub(super) mod nvme;
 mod nvme_ring;
+mod proof;
 mod read;
 mod scsi;
 pub(crate) mod sense;
@@ -98,6 +99,8 @@ pub struct Method {
     pub name: &'static str,
     /// One line about it.
     pub about: &'static str,
+    /// Whether some devices answer its commands and read nothing: it is taken only where it takes longer for more.
+    pub has_to_prove_it: bool,
     /// Opens one on a device, for stretches of at most a length.
     pub open: Open,
 }
@@ -113,11 +116,31 @@ pub type Open = fn(&Device, Bytes) -> Result<Box<dyn Verifier>, Fault>;
 
 /// What there is, the best first: [`choose`] takes the first that works.
 pub static VERIFIERS: Registry<Method> = Registry::new(&[
-    Method { name: "nvme", about: "NVMe Verify through io_uring", open: nvme_ring::open },
-    Method { name: "nvme-ioctl", about: "NVMe Verify through ioctl, for kernels before 5.19", open: nvme::open },
-    Method { name: "ata", about: "ATA READ VERIFY SECTOR(S) EXT through ATA PASS-THROUGH(16)", open: ata::open },
-    Method { name: "scsi", about: "SCSI VERIFY(16), or VERIFY(10) where there is no other", open: scsi::open },
-    Method { name: "read", about: "reads past the page cache, on any block device", open: read::open },
+    Method { has_to_prove_it: false, name: "nvme", about: "NVMe Verify through io_uring", open: nvme_ring::open },
+    Method {
+        has_to_prove_it: false,
+        name: "nvme-ioctl",
+        about: "NVMe Verify through ioctl, for kernels before 5.19",
+        open: nvme::open,
+    },
+    Method {
+        has_to_prove_it: true,
+        name: "ata",
+        about: "ATA READ VERIFY SECTOR(S) EXT through ATA PASS-THROUGH(16)",
+        open: ata::open,
+    },
+    Method {
+        has_to_prove_it: true,
+        name: "scsi",
+        about: "SCSI VERIFY(16), or VERIFY(10) where there is no other",
+        open: scsi::open,
+    },
+    Method {
+        has_to_prove_it: false,
+        name: "read",
+        about: "reads past the page cache, on any block device",
+        open: read::open,
+    },
 ]);
 
 /// A verifier that works on a device, and why those before it in the table do not.
@@ -149,7 +172,11 @@ pub fn choose(device: &Device, largest: Bytes, name: Option<&str>) -> Result<Cho
                 answer = tried(block);
             }
         }
-        match answer {
+        let proved = |mut verifier: Box<dyn Verifier>| match method.has_to_prove_it {
+            true => proof::reads(&mut *verifier, device.size, device.block).map(|()| verifier),
+            false => Ok(verifier),
+        };
+        match answer.and_then(proved) {
             Ok(verifier) => return Ok(Chosen { verifier, passed }),
             Err(fault) => passed.push((method.name, fault)),
         }

@@ -1,0 +1,125 @@
+//! Whether a verify command reads the medium. Emulated disks and logical units of servers answer it with "good" and read nothing: QEMU's
+//! SCSI and SATA disks, and Linux's own target, do. What takes no longer for megabytes than for a block has not read them.
+
+use std::time::{Duration, Instant};
+
+use idlewise::Bytes;
+use idlewise::order::Extent;
+
+use super::{Fault, Verifier};
+
+/// A disk whose time for the first grows by so much surely reads. Else it is a fast one, if any, and the second is cheap.
+const FIRST: Bytes = Bytes::from_kib(1024);
+const SURELY: Duration = Duration::from_millis(1);
+const SECOND: Bytes = Bytes::from_kib(16 * 1024);
+/// No disk verifies more in a second.
+const FASTEST: u64 = 16_000_000_000;
+/// Of so many requests of a size the fastest counts.
+const TRIES: u64 = 3;
+/// One may take so long: a drive tries long to read what it cannot.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks it for much and for little, at places that nobody has read just now.
+///
+/// # Errors
+/// [`Fault::Refused`] if it answers without reading, or that cannot be told; or what was in the way.
+pub fn reads(verifier: &mut dyn Verifier, size: Bytes, block: u32) -> Result<(), Fault> {
+    let block = Bytes(u64::from(block));
+    for much in [FIRST, SECOND] {
+        if size.0 < 8 * much.0 {
+            break;
+        }
+        let mut times = [Duration::MAX; 2];
+        for attempt in 0..TRIES {
+            for (time, length) in times.iter_mut().zip([block, much]) {
+                // From a third of it on, each somewhere else.
+                let place = size.0 / 3 + 2 * attempt * much.0 + if length == much { much.0 } else { 0 };
+                match timed(verifier, Extent { offset: Bytes(place / block.0 * block.0), length })? {
+                    Some(took) => *time = took.min(*time),
+                    // Who finds an error reads.
+                    None => return Ok(()),
+                }
+            }
+            let grown = times[1].saturating_sub(times[0]);
+            if grown >= SURELY && grown >= fastest(much) {
+                return Ok(());
+            }
+        }
+    }
+    Err(Fault::Refused("it answers without reading: much takes no longer than little".into()))
+}
+
+/// How long that takes at least.
+fn fastest(length: Bytes) -> Duration {
+    Duration::from_nanos(length.0.saturating_mul(1_000_000_000) / FASTEST)
+}
+
+/// How long it takes; nothing where it cannot be read.
+fn timed(verifier: &mut dyn Verifier, extent: Extent) -> Result<Option<Duration>, Fault> {
+    let began = Instant::now();
+    verifier.start(extent)?;
+    loop {
+        match verifier.wait(PATIENCE.saturating_sub(began.elapsed())) {
+            Some(Ok(())) => return Ok(Some(began.elapsed())),
+            Some(Err(Fault::Unreadable { .. })) => return Ok(None),
+            Some(Err(other)) => return Err(other),
+            None if began.elapsed() >= PATIENCE => return Err(Fault::Passing { kind: "timeout" }),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so long for each request and each MiB of it, and finds an error in its last one.
+    struct Emulated {
+        each: Duration,
+        each_mib: Duration,
+        fails: bool,
+        asked: Vec<Extent>,
+    }
+
+    impl Verifier for Emulated {
+        fn name(&self) -> &'static str {
+            "emulated"
+        }
+
+        fn start(&mut self, extent: Extent) -> Result<(), Fault> {
+            self.asked.push(extent);
+            Ok(())
+        }
+
+        fn wait(&mut self, _: Duration) -> Option<Result<(), Fault>> {
+            let mib = self.asked.last()?.length.0 as f64 / 1_048_576.0;
+            std::thread::sleep(self.each + self.each_mib.mul_f64(mib));
+            Some(if self.fails { Err(Fault::unreadable("medium")) } else { Ok(()) })
+        }
+    }
+
+    fn emulated(each_us: u64, each_mib_us: u64) -> Emulated {
+        let [each, each_mib] = [each_us, each_mib_us].map(Duration::from_micros);
+        Emulated { each, each_mib, fails: false, asked: Vec::new() }
+    }
+
+    #[test]
+    fn what_takes_as_long_for_much_as_for_little_reads_nothing() {
+        let size = Bytes(1 << 30);
+        // A hard disk is believed at once, a fast SSD after the larger ones.
+        let mut hard_disk = emulated(4000, 6000);
+        assert_eq!((reads(&mut hard_disk, size, 512), hard_disk.asked.len()), (Ok(()), 2));
+        let mut fast = emulated(50, 250);
+        assert_eq!(reads(&mut fast, size, 512), Ok(()));
+        assert!(fast.asked.len() > 2);
+        let mut nothing = emulated(500, 0);
+        assert!(matches!(reads(&mut nothing, size, 4096), Err(Fault::Refused(_))));
+        // No two ask for the same place, and each for whole blocks of the disk.
+        let asked = |place: u64| nothing.asked.iter().filter(|extent| extent.offset.0 == place).count();
+        assert!(nothing.asked.iter().all(|extent| asked(extent.offset.0) <= 2 && extent.offset.0 % 4096 == 0));
+        assert!(nothing.asked.iter().all(|extent| extent.end() <= size));
+        // Of a small one it cannot be told, and one that finds an error reads.
+        assert!(matches!(reads(&mut emulated(4000, 6000), Bytes(1 << 20), 512), Err(Fault::Refused(_))));
+        assert_eq!(reads(&mut Emulated { fails: true, ..emulated(500, 0) }, size, 512), Ok(()));
+    }
+}
