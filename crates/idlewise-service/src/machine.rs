@@ -99,7 +99,7 @@ pub fn of(path: &Path) -> Result<(Present, Device), String> {
     Ok((Present { path: path.into(), identity, marks, named: device.named, size, usual_mean_s, usual_max_s }, device))
 }
 
-/// What a device shares with others, of which one is read at a time: its disk, arrays and pools. To find pools, their labels are read from
+/// What a device shares with others, of which one is read at a time: its disk, drive, arrays and pools. To find pools, their labels are read from
 /// it, so nothing is asked of one that sleeps where that is not to be woken up: nothing is told then.
 pub fn shares(path: &Path, wakes: bool) -> Option<Vec<String>> {
     let Ok(device) = Device::open(path) else { return Some(Vec::new()) };
@@ -108,6 +108,7 @@ pub fn shares(path: &Path, wakes: bool) -> Option<Vec<String>> {
     }
     let (major, minor) = device.disk_numbers();
     let mut shares = device.arrays();
+    shares.extend(device.shared_drive());
     shares.push(format!("disk {major}:{minor}"));
     Some(shares)
 }

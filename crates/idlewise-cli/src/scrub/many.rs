@@ -55,7 +55,8 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
         let part = |whole: &str| format!("another part of {whole} is being scrubbed");
         let leave = groups.enter(device.arrays(), &job.stop, &mut |array| bar.queue(&part(array)));
         let (major, minor) = device.disk_numbers();
-        let disk = vec![format!("disk {major}:{minor}")];
+        let mut disk = vec![format!("disk {major}:{minor}")];
+        disk.extend(device.shared_drive());
         let disk = disks.enter(disk, &job.stop, &mut |disk| bar.queue(&part(disk)));
         // Last: who has a turn waits for nobody else.
         let turn = jobs.enter(vec!["turn".into()], &job.stop, &mut |_| {
