@@ -25,7 +25,8 @@ pub struct Report {
     all_bytes: u64,
     /// What it has counted.
     wrong: u64,
-    /// Of what is done, bytes that the owner has passed over, as btrfs does with the chunk of a swap file in use.
+    /// Of what is done, bytes that the owner has passed over, as btrfs does with the chunk of a swap file in use, and md with what it
+    /// cannot read and has no redundancy for.
     skipped_bytes: u64,
     /// What is counted: `sectors that do not match`, `errors`, or `reads that failed and checksums that do not match`.
     counts: &'static str,
@@ -67,6 +68,13 @@ impl Report {
         }
     }
 
+    fn why_not(&self) -> &'static str {
+        match self.by {
+            "btrfs-chunks" => "btrfs passed over them; the kernel's log says why",
+            _ => "they cannot be read, and md has nothing to rewrite them from; `idlewise scrub` names them",
+        }
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let seconds = |time: f64| Nanos((time * 1e9) as u64).to_string();
@@ -77,10 +85,7 @@ impl Report {
         row("done", format!("{} of {} ({})", Bytes(self.done_bytes), Bytes(self.all_bytes), percent(share)));
         row("found", format!("{} {}", self.wrong, self.counts));
         if self.skipped_bytes > 0 {
-            row(
-                "not compared",
-                format!("{}: btrfs passed over them; the kernel's log says why", Bytes(self.skipped_bytes)),
-            );
+            row("not compared", format!("{}: {}", Bytes(self.skipped_bytes), self.why_not()));
         }
         row("at work", format!("{} of {}, in {} turns", seconds(self.worked_s), seconds(self.elapsed_s), self.opens));
         row(

@@ -331,6 +331,11 @@ impl Device {
         self.place.attribute("device/vendor")
     }
 
+    /// What its maker calls it, where it says so.
+    pub fn model(&self) -> Option<String> {
+        self.place.attribute("device/model")
+    }
+
     /// Number of the NVMe namespace, if it is one.
     pub fn namespace(&self) -> Option<u32> {
         let nvme = self.place.name().starts_with("nvme");

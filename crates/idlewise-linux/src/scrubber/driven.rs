@@ -234,7 +234,10 @@ impl Driven {
             }
             std::thread::sleep(LOOK);
         }
-        self.scrubber.stop()
+        self.scrubber.stop()?;
+        // What was passed over may be known only now.
+        self.standing.skipped = self.scrubber.look().map_or(self.standing.skipped, |standing| standing.skipped);
+        Ok(())
     }
 
     /// Where it stands.

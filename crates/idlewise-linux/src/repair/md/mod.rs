@@ -59,7 +59,10 @@ pub fn through_array(
         let (first, last) = (run.lba * u64::from(device.block), (run.lba + run.blocks) * u64::from(device.block));
         let window = array.window(first / SECTOR, last.div_ceil(SECTOR));
         if (run.lba..run.lba + run.blocks).all(|lba| readable(verifier, device, lba)) {
-            (run.lba..run.lba + run.blocks).for_each(|lba| note(&mut outcomes, lba, Fate::Readable));
+            // That it can be read again does not make it right.
+            let differs = window.is_some() && array.agrees(device, &others, run.lba..run.end()).is_err();
+            let fate = if differs { Fate::Undecided } else { Fate::Readable };
+            (run.lba..run.lba + run.blocks).for_each(|lba| note(&mut outcomes, lba, fate));
             continue;
         }
         if let Some((begin, end)) = window {

@@ -2,6 +2,7 @@
 //! is moved on in steps. Ended by `idle`, it would forget up to a sixteenth of the array; so its place is kept here.
 
 mod counted;
+mod failed;
 mod limits;
 mod others;
 
@@ -12,8 +13,9 @@ use std::time::{Duration, Instant};
 use idlewise::Bytes;
 
 use counted::Counted;
+use failed::Failed;
 use limits::{How, SECTOR, limit_of, next_limit};
-use others::members;
+use others::{disk_names, members};
 
 use super::{Place, Scrubber, Standing, refused};
 use crate::device::{Device, WholeDisk};
@@ -56,6 +58,9 @@ struct Check {
     /// md has said how far it is.
     has_begun: bool,
     others: Instant,
+    /// Reads of its members that failed; and what could not be read before it began here.
+    failed: Option<Failed>,
+    skipped: u64,
     /// What was set, once it has begun.
     set: Option<(Knobs, KnobLedger)>,
 }
@@ -130,6 +135,8 @@ impl Check {
             open: false,
             has_begun: false,
             others: at,
+            failed: None,
+            skipped: if begin > 0 { place.skipped } else { 0 },
             set: None,
         };
         check.is_whole()?;
@@ -161,6 +168,10 @@ impl Check {
     /// Tells md where to begin, and starts it.
     fn start(&mut self) -> io::Result<()> {
         self.is_whole()?;
+        let seen = Failed::listen().map_err(|error| {
+            refused(format!("/dev/kmsg: {error}: reads that fail would not be seen, and md counts none of them; that takes CAP_SYSLOG"))
+        })?;
+        self.failed = Some(seen);
         let knobs = Knobs::of(&self.folder, "check", self.begin)?;
         let mut ledger = KnobLedger::begin()?;
         ledger.add(knobs.clone())?;
@@ -205,17 +216,31 @@ impl Check {
         let Counted { place, wrong: wrong_in_place, .. } = self.counted;
         let bytes = |sectors: u64| Bytes(sectors * SECTOR);
         let (place, done, all) = (bytes(place), bytes(self.done), bytes(self.all));
-        Standing { place, done, all, wrong, wrong_in_place, ..Standing::default() }
+        let skipped = Bytes(self.skipped);
+        Standing { place, done, all, wrong, wrong_in_place, skipped, ..Standing::default() }
+    }
+
+    /// Takes note of reads of its members that have failed.
+    fn look_for_failed(&mut self) -> io::Result<()> {
+        let disks = disk_names(&self.folder);
+        self.failed.as_mut().map_or(Ok(()), |failed| failed.look(&disks))
     }
 
     /// It has ended by itself: at its end, or somebody has stopped it.
     fn ended(&mut self) -> io::Result<()> {
+        self.look_for_failed()?;
         // Having come to the end md forgets where it was told to begin, and the limit, which was the last thing to be taken away.
         let forgot = read(&self.folder, "sync_min")? == "0" && read(&self.folder, "sync_max")? == NO_LIMIT;
         if !forgot || self.limit < self.all {
-            return Err(refused("somebody else has ended md's check"));
+            return Err(match self.failed.as_ref().and_then(Failed::any) {
+                Some(place) => refused(format!(
+                    "md has ended its check where no member can be read: {place}; `idlewise scrub` goes on behind such places"
+                )),
+                None => refused("somebody else has ended md's check"),
+            });
         }
         self.done = self.all;
+        self.skipped = self.skipped.saturating_add(self.failed.take().map_or(0, |failed| failed.bytes()));
         Ok(())
     }
 }
@@ -266,6 +291,7 @@ impl Scrubber for Check {
         if self.others.elapsed() >= OTHERS {
             self.others = Instant::now();
             self.is_alone()?;
+            self.look_for_failed()?;
         }
         let action = read(&self.folder, "sync_action")?;
         let counted = read(&self.folder, "mismatch_cnt")?.parse::<u64>().unwrap_or(0);
@@ -309,7 +335,11 @@ impl Scrubber for Check {
     fn stop(&mut self) -> io::Result<()> {
         let Some((knobs, mut ledger)) = self.set.take() else { return Ok(()) };
         knobs.put_back()?;
-        ledger.take_back()
+        ledger.take_back()?;
+        // Of a check that goes on another time.
+        self.look_for_failed()?;
+        self.skipped = self.skipped.saturating_add(self.failed.take().map_or(0, |failed| failed.bytes()));
+        Ok(())
     }
 }
 
