@@ -173,7 +173,10 @@ def session(request, monkeypatch):
     server.start(background=True)
     host, port = server.listening_address
     builder = pytest.importorskip("pyspark.sql").SparkSession.builder
-    yield builder.remote(f"sc://{host}:{port}").getOrCreate()
+    session = builder.remote(f"sc://{host}:{port}").getOrCreate()
+    yield session
+    # Else it asks for the server at the end of the process, again and again for minutes.
+    session.stop()
     server.stop()
 
 
