@@ -148,7 +148,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
                     let outdated = pass.outdated(&devices.called(Device::itself(&pass.identity)));
                     let outdated = outdated.filter(|_| !running);
                     // Of the device that is there, or of all of it, there was none.
-                    pass.completed_unix_s = pass.completed_unix_s.filter(|_| !is_sure(outdated.as_ref()));
+                    let is_sure = outdated.as_ref().is_some_and(|outdated| outdated.surely);
+                    pass.completed_unix_s = pass.completed_unix_s.filter(|_| !is_sure);
                     let one = Status::new(pass, (running, stopped), &notes, arguments.older_than);
                     all.push(one.but(outdated));
                 }
@@ -231,10 +232,6 @@ fn exit(all: &[Status]) -> Exit {
         () if any(|one| one.overdue == Some(true)) => Exit::Overdue,
         () => Exit::Clean,
     }
-}
-
-fn is_sure(outdated: Option<&Outdated>) -> bool {
-    outdated.is_some_and(|outdated| outdated.surely)
 }
 
 impl Status {

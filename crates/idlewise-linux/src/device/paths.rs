@@ -81,7 +81,8 @@ impl OtherPaths {
         paths.map(|path| Device::with_numbers(path.disk_numbers())).collect()
     }
 
-    /// The numbers of those disks that are paths to it now, or share its drive: whose requests it has to wait for. As long as no disk comes or goes, a look costs next to nothing.
+    /// The numbers of those disks that are paths to it now, or share its drive: whose requests it has to wait for. As long as no disk comes
+    /// or goes, a look costs next to nothing.
     pub fn now(&mut self) -> Vec<(u32, u32)> {
         let entries = fs::read_dir(self.sys.join("block")).into_iter().flatten().flatten();
         let mut disks: Vec<u64> = entries.map(|entry| entry.ino()).collect();

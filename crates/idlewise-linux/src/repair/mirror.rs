@@ -17,8 +17,8 @@ use crate::scrub::BadBlocks;
 const LARGEST_SECTOR: u64 = 4096;
 
 /// Rewrites unreadable blocks of `device` with what `mirror` holds there. Neither may be mounted or otherwise in use. A block
-/// that can be read again is left alone. Where a block alone cannot be
-/// written, the sector of the medium is of which no block can be read.
+/// that can be read again is left alone. Where the medium takes no block alone, the sector around it is written as a whole, if none of it
+/// can be read.
 ///
 /// # Errors
 /// [`RepairError`] if a device is in use, they do not match, or the log cannot be written.

@@ -41,7 +41,7 @@ struct Chunks {
     wrong: u64,
     /// Bytes of data and of tree blocks that btrfs passed over; and those of the next chunk, if it seems to have passed over that.
     skipped: u64,
-    suspected: Option<u64>,
+    suspected: Option<(Range<u64>, u64)>,
     /// Bytes of the device that were gone through, and the time that took.
     through: (u64, Nanos),
 }
@@ -154,16 +154,16 @@ impl Chunks {
     /// btrfs passes over a chunk that it may not hold still, as one with a swap file in use, and says nothing of it but in the kernel's log. What
     /// has come into an empty chunk meanwhile was not passed over: so it is asked for once more.
     fn seems_skipped(&mut self, stretch: &Range<u64>, counted: &Counted) -> io::Result<bool> {
-        let before = self.suspected.take();
+        let before = self.suspected.take().filter(|(suspected, _)| suspected == stretch);
         if counted.bytes > 0 || counted.wrong > 0 {
             return Ok(false);
         }
         let now = self.own.allocated_in(stretch)?;
         if before.is_none() && now > 0 {
-            self.suspected = Some(now);
+            self.suspected = Some((stretch.clone(), now));
             return Ok(true);
         }
-        self.skipped = self.skipped.saturating_add(before.unwrap_or(0).min(now));
+        self.skipped = self.skipped.saturating_add(before.map_or(0, |(_, before)| before).min(now));
         Ok(false)
     }
 

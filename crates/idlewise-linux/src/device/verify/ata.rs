@@ -4,6 +4,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::blocking::blocking;
+use super::proof::proved;
 use super::sense::{Registers, Sense};
 use super::{Addresses, Fault, Verifier};
 use crate::device::Device;
@@ -28,13 +29,14 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let disk = Sg::open(device)?;
     // What it has done once it knows, and aborts for another reason.
     let mut known = false;
-    blocking("ata-read-verify-ext", move |extent| match verify(&disk, addresses, extent) {
+    let verifier = blocking("ata-read-verify-ext", move |extent| match verify(&disk, addresses, extent) {
         Err(Fault::Refused(why)) if known && why == ABORTED_COMMAND => Err(Fault::Passing { kind: "aborted" }),
         done => {
             known |= done.is_ok();
             done
         }
-    })
+    })?;
+    proved(device, verifier)
 }
 
 fn verify(disk: &Sg, addresses: Addresses, extent: Extent) -> Result<(), Fault> {

@@ -99,8 +99,6 @@ pub struct Method {
     pub name: &'static str,
     /// One line about it.
     pub about: &'static str,
-    /// Whether some devices answer its commands and read nothing: it is taken only where it takes longer for more.
-    pub has_to_prove_it: bool,
     /// Opens one on a device, for stretches of at most a length.
     pub open: Open,
 }
@@ -116,31 +114,11 @@ pub type Open = fn(&Device, Bytes) -> Result<Box<dyn Verifier>, Fault>;
 
 /// What there is, the best first: [`choose`] takes the first that works.
 pub static VERIFIERS: Registry<Method> = Registry::new(&[
-    Method { has_to_prove_it: false, name: "nvme", about: "NVMe Verify through io_uring", open: nvme_ring::open },
-    Method {
-        has_to_prove_it: false,
-        name: "nvme-ioctl",
-        about: "NVMe Verify through ioctl, for kernels before 5.19",
-        open: nvme::open,
-    },
-    Method {
-        has_to_prove_it: true,
-        name: "ata",
-        about: "ATA READ VERIFY SECTOR(S) EXT through ATA PASS-THROUGH(16)",
-        open: ata::open,
-    },
-    Method {
-        has_to_prove_it: true,
-        name: "scsi",
-        about: "SCSI VERIFY(16), or VERIFY(10) where there is no other",
-        open: scsi::open,
-    },
-    Method {
-        has_to_prove_it: false,
-        name: "read",
-        about: "reads past the page cache, on any block device",
-        open: read::open,
-    },
+    Method { name: "nvme", about: "NVMe Verify through io_uring", open: nvme_ring::open },
+    Method { name: "nvme-ioctl", about: "NVMe Verify through ioctl, for kernels before 5.19", open: nvme::open },
+    Method { name: "ata", about: "ATA READ VERIFY SECTOR(S) EXT through ATA PASS-THROUGH(16)", open: ata::open },
+    Method { name: "scsi", about: "SCSI VERIFY(16), or VERIFY(10) where there is no other", open: scsi::open },
+    Method { name: "read", about: "reads past the page cache, on any block device", open: read::open },
 ]);
 
 /// A verifier that works on a device, and why those before it in the table do not.
@@ -158,12 +136,7 @@ pub struct Chosen {
 /// Names and faults of all that were tried, if none works.
 pub fn choose(device: &Device, largest: Bytes, name: Option<&str>) -> Result<Chosen, Vec<(&'static str, Fault)>> {
     let mut passed = Vec::new();
-    let pretends = [device.vendor(), device.model()].into_iter().flatten().any(|name| proof::pretends(&name));
     for method in VERIFIERS.iter().filter(|method| name.is_none_or(|name| name == method.name)) {
-        if pretends && method.has_to_prove_it {
-            passed.push((method.name, proof::refused()));
-            continue;
-        }
         // What did not answer may still do so: each place has a verifier of its own.
         let tried = |block: u64| {
             let mut verifier = (method.open)(device, largest)?;
@@ -177,11 +150,7 @@ pub fn choose(device: &Device, largest: Bytes, name: Option<&str>) -> Result<Cho
                 answer = tried(block);
             }
         }
-        let proved = |mut verifier: Box<dyn Verifier>| match method.has_to_prove_it {
-            true => proof::reads(&mut *verifier, device.size, device.block).map(|()| verifier),
-            false => Ok(verifier),
-        };
-        match answer.and_then(proved) {
+        match answer {
             Ok(verifier) => return Ok(Chosen { verifier, passed }),
             Err(fault) => passed.push((method.name, fault)),
         }

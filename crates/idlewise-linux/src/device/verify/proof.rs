@@ -7,6 +7,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::{Fault, Verifier};
+use crate::device::Device;
 
 /// A disk whose time for the first grows by so much surely reads. Else it is a fast one, if any, and the second is cheap.
 const FIRST: Bytes = Bytes::from_kib(1024);
@@ -22,21 +23,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Who makes disks that answer without reading, by the beginning of vendor or model.
 const PRETENDERS: [&str; 2] = ["QEMU", "LIO-ORG"];
 
-/// Whether a disk of this vendor or model is known to answer without reading.
-pub fn pretends(name: &str) -> bool {
+/// The verifier of a device, if it reads.
+///
+/// # Errors
+/// [`Fault::Refused`] if it answers without reading; or what was in the way.
+pub fn proved(device: &Device, mut verifier: Box<dyn Verifier>) -> Result<Box<dyn Verifier>, Fault> {
+    if [device.vendor(), device.model()].iter().flatten().any(|name| pretends(name)) {
+        return Err(refused());
+    }
+    reads(&mut *verifier, device.size, device.block).map(|()| verifier)
+}
+
+fn pretends(name: &str) -> bool {
     PRETENDERS.iter().any(|begin| name.starts_with(begin))
 }
 
-/// What is said of one that does.
-pub fn refused() -> Fault {
+fn refused() -> Fault {
     Fault::Refused("it answers without reading".into())
 }
 
 /// Asks it for much and for little, at places that nobody has read just now.
-///
-/// # Errors
-/// [`Fault::Refused`] if it answers without reading, or that cannot be told; or what was in the way.
-pub fn reads(verifier: &mut dyn Verifier, size: Bytes, block: u32) -> Result<(), Fault> {
+fn reads(verifier: &mut dyn Verifier, size: Bytes, block: u32) -> Result<(), Fault> {
     let block = Bytes(u64::from(block));
     // Of so little it cannot be told, and no disk is so small.
     if size.0 < 8 * SECOND.0 {
