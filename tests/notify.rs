@@ -64,6 +64,49 @@ fn a_message_that_cannot_be_sent_is_said_and_one_that_can_arrives() {
     assert_eq!(fs::read_dir(folder.path().join("outbox")).unwrap().count(), 0);
 }
 
+/// A way that is dead: it holds up no message that can be sent by another, and has nobody told twice.
+#[test]
+fn a_dead_way_holds_up_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let config = format!(
+        "[notify]\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {}\"]\nwebhook = {{ url_file = \"{}\" }}\n",
+        at("told"),
+        at("url")
+    );
+    fs::write(at("idlewise.toml"), config).unwrap();
+    fs::create_dir(at("outbox")).unwrap();
+    let post = |number: u32| {
+        let message = format!(
+            r#"{{"version":1,"unix_s":1.0,"kind":"Behind","device":"a","identity":"a","subject":"late","text":"late {number}\n","before":0,"first_unix_s":0.5}}"#
+        );
+        fs::write(at(&format!("outbox/{number}.json")), message).unwrap();
+    };
+    (1..=2).for_each(post);
+    let told = || fs::read_to_string(at("told")).unwrap_or_default();
+    let arguments = ["notify", "--config", &at("idlewise.toml"), "--spool", &at("outbox")];
+    for (first, number) in [(true, 3), (false, 4)] {
+        let mut child = idlewise(&arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
+        if !first {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        // It comes while the others wait for their next try, in 20 s.
+        post(number);
+        let began = std::time::Instant::now();
+        while !told().contains(&format!("late {number}")) {
+            assert!(began.elapsed() < Duration::from_secs(15), "{}", told());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let mut lines: Vec<_> = told().lines().map(String::from).collect();
+    lines.sort();
+    assert_eq!(lines, ["late 1", "late 2", "late 3", "late 4"], "each once, by the way that works");
+    assert_eq!(fs::read_dir(at("outbox")).unwrap().count(), 4, "they wait for the other way");
+}
+
 /// What another user has put into a folder of messages, or led elsewhere, is neither sent nor removed.
 #[test]
 fn root_messages_of_other_users_are_left_alone() {

@@ -87,6 +87,9 @@ pub struct Message {
     pub before: u32,
     /// When it began, in seconds since 1970.
     pub first_unix_s: f64,
+    /// The ways by which it was sent already, while others cannot be used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<String>,
 }
 
 impl Message {
@@ -102,6 +105,7 @@ impl Message {
             text: "Messages of idlewise arrive here. Nothing is wrong.".into(),
             before: 0,
             first_unix_s: now,
+            sent: Vec::new(),
         }
     }
 
@@ -119,6 +123,7 @@ impl Message {
             text,
             before: told.count.saturating_sub(1),
             first_unix_s: told.first_unix_s,
+            sent: Vec::new(),
         }
     }
 }

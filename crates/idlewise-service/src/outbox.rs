@@ -47,7 +47,7 @@ impl Outbox {
         for message in messages {
             let names = (0u32..).map(|number| OsString::from(format!("{:016.3}-{number}.json", message.unix_s)));
             let name = names.into_iter().find(|name| !waiting.contains(name)).expect("there are enough numbers");
-            if let Err(error) = self.0.replace_own(&name, serde_json::to_string_pretty(message)?.as_bytes()) {
+            if let Err(error) = self.replace(&name, message) {
                 // Else the first would be sent again and again while there is no room for the others.
                 waiting[before..].iter().for_each(|name| _ = self.remove(name));
                 return Err(error);
@@ -78,6 +78,14 @@ impl Outbox {
         let message: Message = serde_json::from_slice(&self.0.read(name)?)?;
         let other = || io::Error::new(io::ErrorKind::InvalidData, "a message of another version");
         if message.version == VERSION { Ok(message) } else { Err(other()) }
+    }
+
+    /// Writes one anew, which waits already.
+    ///
+    /// # Errors
+    /// If that is not possible; the old one is there then.
+    pub fn replace(&self, name: &OsStr, message: &Message) -> io::Result<()> {
+        self.0.replace_own(name, serde_json::to_string_pretty(message)?.as_bytes())
     }
 
     /// Removes one.
