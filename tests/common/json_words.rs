@@ -153,7 +153,10 @@ pub const WORDS: &[(&str, &str)] = &[
     ("span_error", "How much longer the replay took than the trace, as a share."),
     ("span_s", "From the first arrival to the last."),
     ("started_unix_s", "When the pass began."),
-    ("state", "`running`, `complete`, `interrupted` or `failed`."),
+    (
+        "state",
+        "`running`, `complete`, `interrupted` or `failed`; of a replay also `hangs`: the device answered nothing for a minute.",
+    ),
     ("systematic", "What a sample at regular times would estimate."),
     ("target", "The goal; null if none was given."),
     ("target.mean_slowdown_s", "The mean slowdown to keep."),

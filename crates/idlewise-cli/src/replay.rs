@@ -13,7 +13,9 @@ use idlewise::sample::SamplingPlan;
 use idlewise::trace::write::Target;
 use idlewise::trace::{Columns, Trace};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::replay::{DEVICE_CACHE, Loop, Options, Played, Sample, SegmentSummary, Summary, Writes, replay};
+use idlewise_linux::replay::{
+    DEVICE_CACHE, Loop, Options, PATIENCE, Played, Sample, SegmentSummary, Summary, Writes, replay,
+};
 use serde::Serialize;
 
 use crate::exit::{Exit, UsageError};
@@ -82,7 +84,7 @@ pub struct Arguments {
 struct Report {
     trace: String,
     device: String,
-    /// `complete` or `interrupted`.
+    /// `complete`, `interrupted`, or `hangs`: the device answered nothing for a minute.
     state: &'static str,
     /// What the player was denied that would help it to be on time.
     denied: Vec<String>,
@@ -168,12 +170,24 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if !played.denied.is_empty() {
         say!("idlewise: requests may be issued late, as the player was denied {}", played.denied.join("; "));
     }
-    let interrupted = stop.load(Ordering::Relaxed);
+    let state = match played.hangs {
+        true => "hangs",
+        false if stop.load(Ordering::Relaxed) => "interrupted",
+        false => "complete",
+    };
     let [trace, device] = [&arguments.trace, &arguments.device].map(|path| path.display().to_string());
     let report =
-        Report { trace, device, places: moved, ..Report::of(&options, &played, plan.as_ref(), elapsed_s, interrupted) };
+        Report { trace, device, places: moved, ..Report::of(&options, &played, plan.as_ref(), elapsed_s, state) };
     if report.failed > 0 {
         say!("idlewise: {}: {} requests failed; their times are left out", arguments.device.display(), report.failed);
+    }
+    if played.hangs {
+        say!(
+            "idlewise: {}: nothing was answered for {PATIENCE}, so the replay ended; requests without an answer: {}. This process ends when \
+             the device answers, or the kernel gives it up",
+            report.device,
+            report.unanswered
+        );
     }
     // What took days is delivered wherever it can be.
     let printed = match arguments.json {
@@ -182,11 +196,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let written = out.map_or(Ok(()), |(file, target)| write(file, target, &played));
     printed.and(written)?;
-    Ok(match interrupted {
-        true => Exit::Interrupted,
-        false if report.requests == 0 => Exit::NothingToDo,
-        false if report.failed > 0 => Exit::ErrorsFound,
-        false => Exit::Clean,
+    Ok(match report.state {
+        "interrupted" => Exit::Interrupted,
+        "hangs" => Exit::ErrorsFound,
+        _ if report.requests == 0 => Exit::NothingToDo,
+        _ if report.failed > 0 => Exit::ErrorsFound,
+        _ => Exit::Clean,
     })
 }
 
@@ -315,7 +330,7 @@ impl Arguments {
 }
 
 impl OfPlan {
-    fn new(plan: &SamplingPlan, summary: &Summary, played: &Played, elapsed_s: f64, interrupted: bool) -> Self {
+    fn new(plan: &SamplingPlan, summary: &Summary, played: &Played, elapsed_s: f64, is_complete: bool) -> Self {
         let row = |(one, segment): (&SegmentSummary, &Segment)| SegmentRow {
             begin_s: segment.begin.as_secs_f64(),
             weight: one.weight,
@@ -326,24 +341,32 @@ impl OfPlan {
             warm_up: played.warm_up,
             cool_down: played.cool_down,
             elapsed_s,
-            speed_up: (!interrupted).then(|| plan.span.as_secs_f64() / elapsed_s),
+            speed_up: is_complete.then(|| plan.span.as_secs_f64() / elapsed_s),
             segments: summary.segments.iter().zip(&plan.segments()).map(row).collect(),
         }
     }
 }
 
 impl Report {
-    fn of(options: &Options, played: &Played, plan: Option<&SamplingPlan>, elapsed_s: f64, interrupted: bool) -> Self {
+    fn of(
+        options: &Options,
+        played: &Played,
+        plan: Option<&SamplingPlan>,
+        elapsed_s: f64,
+        state: &'static str,
+    ) -> Self {
         let summary = Summary::of(played);
         let [drift_p50_s, drift_p99_s, drift_max_s] = summary.drift.map(Nanos::as_secs_f64);
         let [response_p50_s, response_p90_s, response_p99_s, response_p999_s, response_max_s] =
             [0, 1, 2, 3, 4].map(|at| summary.response.map(|times| times[at].as_secs_f64()));
         let means: Vec<_> = summary.segments.iter().map(|segment| segment.mean_response).collect();
-        let estimate = plan.filter(|_| !interrupted).and_then(|plan| plan.estimate(&means));
+        let is_complete = state == "complete";
+        let are_answered = played.trace.columns.requests().all(|request| request.response.is_some());
+        let estimate = plan.filter(|_| is_complete && are_answered).and_then(|plan| plan.estimate(&means));
         Self {
             trace: String::new(),
             device: String::new(),
-            state: if interrupted { "interrupted" } else { "complete" },
+            state,
             denied: played.denied.clone(),
             places: "kept",
             requests: summary.requests,
@@ -366,7 +389,7 @@ impl Report {
             response_max_s,
             control: if options.control == Loop::Closed { "closed" } else { "open" },
             writes: if options.writes == Writes::Destroy { "written" } else { "played as reads" },
-            plan: plan.map(|plan| OfPlan::new(plan, &summary, played, elapsed_s, interrupted)),
+            plan: plan.map(|plan| OfPlan::new(plan, &summary, played, elapsed_s, is_complete)),
         }
     }
 

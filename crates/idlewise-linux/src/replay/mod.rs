@@ -12,4 +12,5 @@ mod summary;
 mod thread;
 
 pub use play::{DEVICE_CACHE, Loop, Options, Played, ReplayError, Sample, Writes, replay};
+pub use player::PATIENCE;
 pub use summary::{SegmentSummary, Summary};

@@ -5,6 +5,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread as threads;
 use std::time::Duration;
 
@@ -88,6 +89,8 @@ pub struct Played {
     pub failed: u64,
     /// Requests of all kinds that the device had not answered when it was to stop.
     pub unanswered: u64,
+    /// It ended early, as the device answered nothing for [`PATIENCE`](super::PATIENCE).
+    pub hangs: bool,
     /// What the player was denied that would help it to be on time.
     pub denied: Vec<String>,
 }
@@ -216,22 +219,28 @@ type OnAThread = (Vec<String>, Times, io::Result<()>);
 /// Plays on a thread of its own, while this one calls `watch` now and then.
 fn on_a_thread(score: Score, schedules: &mut [Schedule], watch: &mut dyn FnMut()) -> io::Result<OnAThread> {
     threads::scope(|scope| {
-        let watcher = threads::current();
+        let (send, receive) = mpsc::channel();
         let player = threads::Builder::new().spawn_scoped(scope, move || {
             let mut prepared = thread::prepare();
             let ring = |error| io::Error::other(format!("io_uring: {error}"));
             let played = Player::new(score, &mut prepared).map_err(ring).map(|player| player.play(schedules));
             let denied = std::mem::take(&mut prepared.denied);
             drop(prepared);
-            watcher.unpark();
-            played.map(|(times, problem)| (denied, times, problem))
+            let _ = send.send(played.map(|(times, problem)| (denied, times, problem)));
         });
         let player = player.map_err(|error| io::Error::other(format!("a thread to play by: {error}")))?;
-        while !player.is_finished() {
+        loop {
             watch();
-            threads::park_timeout(TICK);
+            match receive.recv_timeout(TICK) {
+                // Its end is not waited for: the kernel keeps a thread until all of its requests are answered.
+                Ok(played) => return played,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => match player.join() {
+                    Err(panic) => std::panic::resume_unwind(panic),
+                    Ok(()) => return Err(io::Error::other("the player ended before the replay did")),
+                },
+            }
         }
-        player.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -266,6 +275,7 @@ fn as_played(
         cool_down: 0,
         failed: times.failed,
         unanswered: times.unanswered.into(),
+        hangs: times.hangs,
         denied: Vec::new(),
     };
     let (mut origin, mut last) = (None, Nanos::ZERO);

@@ -108,6 +108,7 @@ mod tests {
             cool_down: 0,
             failed: 0,
             unanswered: 1,
+            hangs: false,
             denied: Vec::new(),
         };
         let summary = Summary::of(&played);
@@ -131,6 +132,7 @@ mod tests {
             cool_down: 0,
             failed: 0,
             unanswered: 0,
+            hangs: false,
             denied: Vec::new(),
         };
         let summary = Summary::of(&nothing);
