@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, MIB};
+use common::bench::{Bench, Emulated, MIB};
 use common::{idlewise, run, stderr, stdout};
 use idlewise::Bytes;
 use idlewise::disk::{DiskModel, Geometry, Interference};
@@ -160,4 +160,45 @@ fn a_file_is_probed_without_privilege() {
     let output = run(&["probe", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("too little to measure"), "{}", stderr(&output));
+}
+
+/// Blocks that cannot be read are said, and leave the rest measured.
+#[test]
+fn root_blocks_that_cannot_be_read_are_said() {
+    let Some(disk) = Emulated::new(&["--size", "64MiB", "--instant", "--bad", "14336:8"]) else { return };
+    let output = run(&["probe", disk.path(), "--json"]);
+    let (said, found) = (stderr(&output), serde_json::from_slice::<Value>(&output.stdout).unwrap());
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("met blocks that cannot be read") && said.contains("idlewise scrub /dev/loop"), "{said}");
+    assert!(found["unreadable_requests"].as_u64() > Some(0), "{found}");
+    assert!(found["service"].as_array().unwrap().len() >= 8, "{found}");
+}
+
+/// What the disk has not answered when a recording ends cannot be in its trace, and is said.
+#[test]
+fn root_what_is_not_answered_when_a_recording_ends_is_said() {
+    let Some(disk) = Emulated::new(&["--size", "64MiB", "--instant", "--hang", "80"]) else { return };
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let trace = folder.path().join("trace.csv").display().to_string();
+    let device = format!("if={}", disk.path());
+    let reads = |options: &[&str]| {
+        let mut command = Command::new("dd");
+        command.args([&device, "of=/dev/null", "iflag=direct", "bs=4096", "status=none"]).args(options);
+        command.spawn().unwrap()
+    };
+    let capture = idlewise(&["capture", disk.path(), "--for", "5s", "--json", "--out", &trace]);
+    let capture = { capture }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(reads(&["count=4"]).wait().unwrap().success());
+    let mut hangs = reads(&["count=1", "skip=10"]);
+    let output = capture.wait_with_output().unwrap();
+    drop(disk);
+    hangs.wait().unwrap();
+    let said = stderr(&output);
+    if said.contains("bpf") {
+        eprintln!("SKIPPED: {said}");
+        return;
+    }
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!([&found["requests"], &found["outstanding"]], [4, 1].map(Value::from).each_ref(), "{found} {said}");
 }

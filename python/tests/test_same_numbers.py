@@ -132,6 +132,11 @@ def test_sample(made, command, tmp_path):
         same(row, one)
     plan.save(tmp_path / "plan.toml")
     assert iw.SamplingPlan.load(tmp_path / "plan.toml").to_toml() == plan.to_toml()
+    means = [0.001] * len(plan.representatives)
+    assert plan.estimate(means)[0] == pytest.approx(0.001)
+    for none in (float("nan"), float("inf"), -0.001):
+        with pytest.raises(ValueError, match="no mean response time"):
+            plan.estimate([none] + means[1:])
 
 
 def test_reliability(command):

@@ -1,5 +1,6 @@
 //! `idlewise capture`: real I/O into a trace.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::live::{Second, open_device, stop_flag};
-use crate::output;
+use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::trace_file::{OutArguments, TraceFile, targets_help};
 
@@ -44,6 +45,8 @@ struct Report {
     trace: String,
     requests: u64,
     without_data: u64,
+    /// Requests that had no answer when the recording ended: they are not in the trace.
+    outstanding: u64,
     lost_events: u64,
 }
 
@@ -60,6 +63,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut file = TraceFile::create(&arguments.out.out, target, &provenance)?;
     let stop = stop_flag(Second::Ends)?;
     let mut monitor = recorder(&device)?;
+    let folder = folder_of_file(&arguments.out.out).and_then(|folder| folder.metadata().ok());
+    if folder.is_some_and(|folder| device.may_hold(folder.dev())) {
+        let out = arguments.out.out.display();
+        say!(
+            "idlewise: {out}: it lies on the disk that is recorded: the trace has the writes of the recording as well"
+        );
+    }
     let progress = Progress::new("recording");
     let (began, mut full) = (Instant::now(), None);
     let mut write = |columns: &Columns| {
@@ -80,14 +90,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         trace: arguments.out.out.display().to_string(),
         requests: captured.requests,
         without_data: captured.without_data,
+        outstanding: captured.outstanding,
         lost_events: captured.lost_events,
     };
     if arguments.json {
         output::json(&report)?;
     } else {
-        let Report { trace, requests, without_data, lost_events } = &report;
+        let Report { trace, requests, without_data, outstanding, lost_events } = &report;
         output::text(&format!(
-            "{trace}: {requests} requests; {without_data} without data left out; {lost_events} events lost\n"
+            "{trace}: {requests} requests; {without_data} without data and {outstanding} without an answer left out; {lost_events} events lost\n"
         ))?;
     }
     if let Some(room) = full.filter(|_| early) {
@@ -97,12 +108,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if report.requests == 0 { Exit::NothingToDo } else { Exit::Clean })
 }
 
+/// The folder of a regular file, which may not be there yet.
+fn folder_of_file(path: &Path) -> Option<&Path> {
+    let is_file = path.metadata().is_ok_and(|there| there.is_file()) || !path.exists();
+    is_file.then(|| path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
 /// How much the file system of a regular file can still take.
 fn room(path: &Path) -> Option<Bytes> {
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return None;
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let counts = statvfs(folder).ok()?;
+    let counts = statvfs(folder_of_file(path)?).ok()?;
     Some(Bytes(counts.f_bavail.saturating_mul(counts.f_frsize)))
 }

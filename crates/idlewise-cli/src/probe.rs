@@ -6,6 +6,7 @@ mod page;
 use std::path::PathBuf;
 
 use idlewise::disk::DiskModel;
+use idlewise::order::Extent;
 use idlewise::report::Table;
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Rate};
@@ -16,7 +17,7 @@ use idlewise_linux::scrub::{Claim, StateFolder};
 
 use crate::exit::Exit;
 use crate::live::{MonitorName, Second, choose_verifier, open_monitor, stop_flag};
-use crate::output;
+use crate::output::{self, say};
 use crate::progress::Progress;
 
 /// Measure a disk in its idle times. Read-only
@@ -63,6 +64,8 @@ struct Findings {
     scans: Scans,
     cache: Cache,
     interfered: Vec<Interfered>,
+    /// Stretches in which something could not be read.
+    unreadable: Vec<Extent>,
 }
 
 /// Runs the command.
@@ -90,12 +93,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let probe = Probe::new(&device, chosen.verifier, monitor, &stop);
     let verifier = probe.verifier();
     let measured = measure(probe, arguments.switch_read_cache)?;
-    let Some((service, scans, cache, interfered)) = measured else { return Ok(Exit::Interrupted) };
+    let Some((service, scans, cache, (interfered, unreadable))) = measured else { return Ok(Exit::Interrupted) };
     let name = format!("{} ({})", device.path.display(), device.identity);
     let name = one_line(&name).into_owned();
+    if let Some(first) = unreadable.iter().min_by_key(|extent| extent.offset) {
+        let (path, times) = (device.path.display(), unreadable.len());
+        say!(
+            "idlewise: {path}: {times} of the requests met blocks that cannot be read, the first of them within bytes {} to {}; \
+             `idlewise scrub {path}` finds which",
+            first.offset.0,
+            first.end().0
+        );
+    }
     let model = probe::disk_model(&name, &service, &interfered);
     let model = model.ok_or_else(|| anyhow::anyhow!("{name}: too few sizes could be verified for a disk model"))?;
-    let findings = Findings { model, verifier, passed: chosen.passed, service, scans, cache, interfered };
+    let findings = Findings { model, verifier, passed: chosen.passed, service, scans, cache, interfered, unreadable };
     // What took minutes is delivered wherever it can be.
     let printed = match arguments.json {
         true => output::json(&json::Json::from(&findings)),
@@ -104,10 +116,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let out = arguments.out.as_ref().map_or(Ok(()), |path| output::file(path, &findings.model.to_toml()));
     let report = arguments.report.as_ref().map_or(Ok(()), |path| output::file(path, &page::html(&findings)));
     printed.and(out).and(report)?;
-    Ok(Exit::Clean)
+    Ok(if findings.unreadable.is_empty() { Exit::Clean } else { Exit::ErrorsFound })
 }
 
-type Measured = (Vec<Service>, Scans, Cache, Vec<Interfered>);
+type Measured = (Vec<Service>, Scans, Cache, (Vec<Interfered>, Vec<Extent>));
 
 /// The measurements, one after the other; `None` when asked to stop.
 fn measure(mut probe: Probe, switch: bool) -> anyhow::Result<Option<Measured>> {

@@ -65,6 +65,9 @@ impl SamplingPlan {
         if means.len() != wanted {
             return Err(value_error(&format!("{} mean response times for {wanted} intervals", means.len())));
         }
+        if let Some(none) = means.iter().flatten().find(|mean| !mean.is_finite() || **mean < 0.0) {
+            return Err(value_error(&format!("{none} is no mean response time in seconds")));
+        }
         let estimate = self.file.estimate(&means);
         let estimate = estimate.ok_or_else(|| value_error("the mean response time of an interval is missing"))?;
         Ok((estimate.mean_response_s, estimate.half_width_s))

@@ -23,6 +23,8 @@ pub struct Json<'a> {
     answered_from_cache: bool,
     /// How much of a verify a read waits for, by size.
     interference: Vec<Waited>,
+    /// Requests that met blocks that cannot be read.
+    unreadable_requests: usize,
 }
 
 #[derive(Serialize)]
@@ -109,6 +111,7 @@ impl<'a> From<&'a Findings> for Json<'a> {
             repeated_cache_off: repeated(&found.cache.off),
             answered_from_cache: found.cache.answers(),
             interference: found.interfered.iter().map(interference).collect(),
+            unreadable_requests: found.unreadable.len(),
         }
     }
 }

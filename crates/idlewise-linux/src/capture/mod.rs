@@ -24,6 +24,8 @@ pub struct Captured {
     pub requests: u64,
     /// Requests that move no data, such as flushes: they are not in the trace.
     pub without_data: u64,
+    /// Requests that were outstanding at the end: they are not in the trace.
+    pub outstanding: u64,
     /// Events that the monitor lost.
     pub lost_events: u64,
 }
@@ -86,6 +88,7 @@ pub fn capture(
     held.sort_by_arrival();
     captured.requests += held.len() as u64;
     write(&held)?;
+    captured.outstanding = monitor.outstanding();
     captured.lost_events = monitor.lost();
     Ok(captured)
 }

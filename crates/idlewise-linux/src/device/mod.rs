@@ -281,6 +281,11 @@ impl Device {
         self.place.disk_numbers()
     }
 
+    /// Whether the file system of this number, of which a file says that it is on it, may lie on this disk.
+    pub fn may_hold(&self, file_system: u64) -> bool {
+        shares_disk(file_system, self.disk_numbers())
+    }
+
     /// The whole disk's folder in sysfs.
     pub fn disk_folder(&self) -> &Path {
         &self.place.disk

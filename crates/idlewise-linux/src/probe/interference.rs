@@ -140,7 +140,8 @@ fn lock(next: &Mutex<Next>) -> MutexGuard<'_, Next> {
     next.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The interference of verifies of each size that a disk model has; `None` when asked to stop. It is the last thing that is measured.
+/// The interference of verifies of each size that a disk model has; `None` when asked to stop. It is the last thing that is measured, and
+/// gives the stretches as well in which something could not be read by then.
 ///
 /// # Errors
 /// If the monitor or the device fails.
@@ -148,7 +149,7 @@ pub fn interference(
     mut probe: Probe,
     service: &[Service],
     watch: Watch,
-) -> Result<Option<Vec<Interfered>>, ScrubError> {
+) -> Result<Option<(Vec<Interfered>, Vec<Extent>)>, ScrubError> {
     let modelled = |one: &&Service| (SMALLEST_REQUEST..=LARGEST_REQUEST).contains(&one.size);
     let sizes: Vec<Service> = service.iter().filter(modelled).copied().collect();
     let length = Bytes(READ.max(probe.block()));
@@ -181,13 +182,14 @@ pub fn interference(
                 match probe.time(extent)? {
                     None => return Ok(None),
                     Some(Timed::Good { .. }) => answers.extend(lock(&next).answer),
-                    Some(Timed::Bad | Timed::Refused) => {}
+                    Some(Timed::Bad { .. } | Timed::Refused) => {}
                 }
             }
         }
         beside.push((one.size, row));
     }
-    Ok(Some(beside.iter().filter_map(|(size, row)| interfered(*size, row, &alone)).collect()))
+    let found = beside.iter().filter_map(|(size, row)| interfered(*size, row, &alone)).collect();
+    Ok(Some((found, probe.unreadable)))
 }
 
 /// What these reads, during verifies of one size and alone, say; nothing of too few.

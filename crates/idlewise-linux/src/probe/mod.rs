@@ -35,6 +35,8 @@ const SEED: u64 = 0x1d1e_3153;
 pub struct Probe<'a> {
     lane: Lane<'a>,
     random: u64,
+    /// Stretches in which something could not be read.
+    unreadable: Vec<Extent>,
 }
 
 /// Told the share done.
@@ -48,7 +50,7 @@ impl<'a> Probe<'a> {
         monitor: Box<dyn Monitor>,
         stop: &'a AtomicBool,
     ) -> Self {
-        Self { lane: Lane::new(device, verifier, monitor, stop), random: SEED }
+        Self { lane: Lane::new(device, verifier, monitor, stop), random: SEED, unreadable: Vec::new() }
     }
 
     /// Name of the verifier.
@@ -77,7 +79,11 @@ impl<'a> Probe<'a> {
 
     /// The time of one request; `None` when asked to stop.
     fn time(&mut self, extent: Extent) -> Result<Option<Timed>, ScrubError> {
-        self.lane.timed(extent, Nanos::ZERO, &mut |_| ())
+        let timed = self.lane.timed(extent, Nanos::ZERO, &mut |_| ())?;
+        if timed == Some(Timed::Bad { unreadable: true }) {
+            self.unreadable.push(extent);
+        }
+        Ok(timed)
     }
 }
 

@@ -82,7 +82,7 @@ fn scan(probe: &mut Probe, size: Bytes, regions: u64, index: u64) -> Result<Rate
                 bytes += extent.length.0;
                 time = Nanos(time.0 + service.0);
             }
-            Some(Timed::Good { .. } | Timed::Bad) => {}
+            Some(Timed::Good { .. } | Timed::Bad { .. }) => {}
         }
     }
     Ok(match bytes {

@@ -73,7 +73,7 @@ fn times(
         match probe.time(extent)? {
             None => return Ok(None),
             Some(Timed::Refused) => return Ok(Some(Vec::new())),
-            Some(Timed::Bad) => {}
+            Some(Timed::Bad { .. }) => {}
             // The first brings the head there.
             Some(Timed::Good { time, follows }) if following && (attempt == 0 || !follows) => others.push(time),
             Some(Timed::Good { time, .. }) => good.push(time),

@@ -13,7 +13,7 @@ use super::home::Home;
 use super::process::Process;
 use super::so_far::{AccountSoFar, ContentSoFar, Learnt};
 use super::{BadBlocks, Doing, Left, Pass, Progress, RunSoFar, State};
-use crate::device::{Device, shares_disk};
+use crate::device::Device;
 use crate::monitor::Announcement;
 
 /// Time between two checkpoints; where each disturbs a disk that is scrubbed, longer.
@@ -134,7 +134,7 @@ impl Checkpoint {
 
     /// Whether it may lie on the disk of this device.
     pub fn is_on_the_disk_of(&self, device: &Device) -> bool {
-        self.home.file_system().is_some_and(|file_system| shares_disk(file_system, device.disk_numbers()))
+        self.home.file_system().is_some_and(|file_system| device.may_hold(file_system))
     }
 
     /// How long to wait before the next save.

@@ -42,8 +42,8 @@ const SHORTEST_QUIET: Nanos = Nanos::from_micros(100);
 pub enum Timed {
     /// Verified in so much time; `follows` says that nobody used the disk between the one before and this one.
     Good { time: Nanos, follows: bool },
-    /// Unreadable, or something was in the way.
-    Bad,
+    /// Unreadable, or something else was in the way.
+    Bad { unreadable: bool },
     /// The device takes no request of this length.
     Refused,
 }
@@ -255,7 +255,7 @@ impl<'a> Lane<'a> {
             Ok(()) => Timed::Good { time, follows },
             Err(Fault::Device(problem)) => return Err(ScrubError::Device(problem)),
             Err(Fault::Refused(_)) => Timed::Refused,
-            Err(_) => Timed::Bad,
+            Err(fault) => Timed::Bad { unreadable: matches!(fault, Fault::Unreadable { .. }) },
         }))
     }
 }

@@ -132,7 +132,7 @@ fn median(
                 // Of the smallest nothing is expected: on a disk that nobody uses they need not wait for an account that is small.
                 expected = if expected == Nanos::ZERO { expected } else { expected.max(time) };
             }
-            Some(Timed::Bad) => {
+            Some(Timed::Bad { .. }) => {
                 unreadable += 1;
                 *place = place.saturating_add(lane.device.size.0 / 10) / ALIGNED * ALIGNED;
                 at_end = true;
