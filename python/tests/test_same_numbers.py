@@ -133,7 +133,7 @@ def test_sample(made, command, tmp_path):
     plan.save(tmp_path / "plan.toml")
     assert iw.SamplingPlan.load(tmp_path / "plan.toml").to_toml() == plan.to_toml()
     means = [0.001] * len(plan.representatives)
-    assert plan.estimate(means)[0] == pytest.approx(0.001)
+    assert plan.estimate(means)[0] == pytest.approx(0.001, rel=0.05)
     for none in (float("nan"), float("inf"), -0.001):
         with pytest.raises(ValueError, match="no mean response time"):
             plan.estimate([none] + means[1:])
