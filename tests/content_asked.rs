@@ -261,3 +261,65 @@ fn root_a_superblock_that_is_gone_hides_no_file_system() {
     assert_eq!(found(&result, "checksum"), BTreeSet::from([place]), "{result}");
     assert_eq!(found(&result, "tree-block"), BTreeSet::from([FIRST]), "{result}");
 }
+
+/// No chunk is said to lie on a device that `btrfs replace` copies to until that is done. None of it is free before, nor compared; what is read
+/// later is.
+#[test]
+fn root_a_device_that_replaces_another_is_compared_when_that_is_done() {
+    let Some(bench) = Bench::new(2, &["-d", "raid1", "-m", "raid1"]) else { return };
+    let file = bench.folder.path().join("new");
+    let Some(new) = Loop::of_size(&file, 300 * MIB, &[]) else { return };
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let mut random = Pcg64::seed_from_u64(34);
+    fill(&folder, 4, 20 * MIB, &mut random);
+    // It takes the place of the first one, so that the same lies at the same places.
+    let all = (0..4).filter_map(|number| addresses(&folder.join(format!("file{number}"))).last().copied());
+    let place =
+        all.flat_map(|address| bench.places(address)).filter(|(device, _)| *device == 0).map(|(_, at)| at).max();
+    let place = place.unwrap();
+    let name = |path: &str| Path::new(path).file_name().unwrap().to_str().unwrap().to_string();
+    let lists = |folder: &Path, path: &str| folder.join("devices").join(name(path)).exists();
+    let known = std::fs::read_dir("/sys/fs/btrfs").unwrap().map(|entry| entry.unwrap().path());
+    let known = { known }.find(|folder| lists(folder, bench.loops[0].path())).unwrap();
+    for device in ["1", "2"] {
+        if std::fs::write(known.join("devinfo").join(device).join("scrub_speed_max"), "8M").is_err() {
+            eprintln!("SKIPPED: the kernel cannot slow btrfs down");
+            return;
+        }
+    }
+    let mut replace = Command::new("btrfs");
+    replace.args(["replace", "start", "-B", "-f", bench.loops[0].path(), new.path()]).arg(&folder);
+    let mut replace = replace.spawn().unwrap();
+    let began = Instant::now();
+    while !lists(&known, new.path()) {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is replaced");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let state = bench.folder.path().join("state");
+    let scrub = |more: &[&str]| {
+        let arguments = ["scrub", new.path(), "--restart", "--json", "--quiet", "--state-dir", state.to_str().unwrap()];
+        Running::new(idlewise(&[&arguments[..], &PACE, more].concat()))
+    };
+    let (code, early) = told(scrub(&[]));
+    assert!(replace.try_wait().unwrap().is_none(), "it was replaced too soon for this test");
+    let content = |of: &Value, name: &str| of["content"][name].as_u64().unwrap();
+    assert_eq!(
+        (content(&early, "unasked_bytes"), code),
+        (early["verified_bytes"].as_u64().unwrap(), Some(1)),
+        "{early}"
+    );
+    assert_eq!((content(&early, "judged_bytes"), content(&early, "free_bytes")), (0, 0), "{early}");
+    // Nor is any of it passed over.
+    let (_, passed_over) = told(scrub(&["--skip-free"]));
+    assert_eq!(passed_over["verified_bytes"], early["verified_bytes"], "{passed_over}");
+    assert!(replace.try_wait().unwrap().is_none(), "it was replaced too soon for this test");
+
+    let late = scrub(&["--max-rate", "5MB/s"]);
+    assert!(replace.wait().unwrap().success());
+    system("sync", &["-f", folder.to_str().unwrap()]);
+    damage(&File::options().read(true).write(true).open(&file).unwrap(), place, "bit", 0, &mut random);
+    let (code, late) = told(late);
+    assert_eq!((found(&late, "checksum"), code), (BTreeSet::from([place]), Some(3)), "{late}");
+    assert!(content(&late, "unasked_bytes") > 0 && content(&late, "judged_bytes") > 0, "{late}");
+}

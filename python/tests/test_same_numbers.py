@@ -144,6 +144,18 @@ def test_reliability(command):
     same(iw.reliability("30d", temporal=0.5), said)
 
 
+@pytest.mark.parametrize("options", [{}, {"rebuild_in_gaps": True, "read_errors": 1e15}, {"capacity": "4TB", "failures": 0.02, "play": 2000}])
+def test_array(command, options):
+    said = {"rebuild_in_gaps": "--rebuild-in-gaps", "read_errors": "--read-errors", "capacity": "--capacity", "failures": "--failures", "play": "--play"}
+    more = [word for name, value in options.items() for word in ([said[name]] if value is True else [said[name], str(value)])]
+    same(iw.array("raidz2:10", ["14d", "60d"], **options), command("array", "raidz2:10", "--pass", "14d,60d", *more))
+    for wrong in ({"failures": 1.0}, {"age": "0s"}, {"rebuild": "1d", "rebuild_in_gaps": True}, {"read_errors": 1.0}, {"play": 0}):
+        with pytest.raises(ValueError):
+            iw.array("mirror:2", ["14d"], **wrong)
+    with pytest.raises(ValueError, match="raid6"):
+        iw.array("raid7:5", [])
+
+
 def test_trace_info(path, command):
     said = command("trace", "info", path)
     trace = iw.scan(path)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use idlewise::disk::DiskModel;
 use idlewise::idle::Idleness;
-use idlewise::reliability::{Array, Layout, play};
+use idlewise::reliability::{Layout, play};
 use idlewise::tune::{Arrivals, Goal, TuneError, tune};
 use idlewise::{Bytes, Nanos};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::exit::{Exit, UsageError};
 use crate::input::{DiskArguments, ReadArguments, formats_help};
 use crate::output;
 use crate::progress::Progress;
-use drives::{Drives, REBUILDS};
+use drives::Drives;
 
 /// Estimate how long an array keeps its data, by how its disks are scrubbed
 ///
@@ -160,13 +160,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             rows.push(arguments.row(Some(goal), pass_s));
         }
     }
+    let disks = arguments.drives.all().array(arguments.layout, None);
     let report = Report {
         array: arguments.layout.to_string(),
         disks: arguments.layout.disks(),
         may_fail: arguments.layout.may_fail(),
         capacity_bytes: arguments.drives.capacity.0,
-        failure_s: arguments.drives.failures.mean_s(),
-        latent_s: arguments.drives.latent.mean_s(),
+        failure_s: disks.failure_s,
+        latent_s: disks.latent_s,
         within_s: arguments.within.as_secs_f64(),
         rows,
     };
@@ -221,16 +222,7 @@ impl Arguments {
     }
 
     fn row(&self, goal: Option<Nanos>, pass_s: Option<f64>) -> Row {
-        let Drives { capacity, failures, latent, read_errors, rebuild, rebuild_in_gaps, age } = &self.drives;
-        let unhindered = || rebuild.map_or(capacity.0 as f64 / REBUILDS.0 as f64, |rebuild| rebuild.as_secs_f64());
-        let array = Array {
-            layout: self.layout,
-            failure_s: failures.mean_s(),
-            latent_s: latent.mean_s(),
-            read_errors: read_errors.map_or(0.0, |bits| capacity.0 as f64 * 8.0 / bits),
-            rebuild_s: pass_s.filter(|_| *rebuild_in_gaps).unwrap_or_else(unhindered),
-            unseen_s: pass_s.unwrap_or(age.as_secs_f64()) / 2.0,
-        };
+        let array = self.drives.all().array(self.layout, pass_s);
         let losses = array.losses();
         let played_out = self.play.map(|cycles| {
             let played = play(&array, cycles, self.seed);

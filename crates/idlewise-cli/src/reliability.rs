@@ -59,9 +59,6 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Seconds of a year.
-pub const YEAR: f64 = 365.25 * 86_400.0;
-
 /// The fields of `reliability --json`.
 #[derive(Serialize)]
 struct Reliability {

@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `idlewise`: the library as Python sees it. What each thing does is said in the package's
 //! stubs and documents; here are the ways in and out.
 
+mod array;
 mod batches;
 mod capsule;
 mod column;
@@ -36,6 +37,8 @@ use pyo3::prelude::*;
 /// The module `idlewise._native`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::array::array;
     #[pymodule_export]
     use super::disk::Disk;
     #[pymodule_export]

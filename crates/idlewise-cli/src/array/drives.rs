@@ -2,9 +2,8 @@
 
 use std::str::FromStr;
 
-use idlewise::{Bytes, Nanos, Rate};
-
-use crate::reliability::YEAR;
+use idlewise::reliability::{self, Rebuild};
+use idlewise::{Bytes, Nanos};
 
 /// The heading of these options.
 const DRIVES: &str = "Its disks";
@@ -56,24 +55,39 @@ impl FromStr for Share {
     }
 }
 
-impl Share {
-    /// The mean time until it happens to a disk, in seconds.
-    pub fn mean_s(self) -> f64 {
-        YEAR / -(-self.0).ln_1p()
+impl Drives {
+    /// As the library has them.
+    pub fn all(&self) -> reliability::Drives {
+        let rebuild = match self.rebuild {
+            Some(time) => Rebuild::Takes(time),
+            None if self.rebuild_in_gaps => Rebuild::InGaps,
+            None => Rebuild::Unhindered,
+        };
+        let Self { capacity, read_errors, age, .. } = *self;
+        reliability::Drives { capacity, failures: self.failures.0, latent: self.latent.0, read_errors, rebuild, age }
     }
 }
-
-/// Rate of a rebuild that nothing holds up.
-pub const REBUILDS: Rate = Rate(100_000_000);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_share_in_a_year_is_a_mean_time() {
-        let mean = |text: &str| text.parse::<Share>().map(|share| share.mean_s() / YEAR);
-        assert!((mean("1%").unwrap() - 99.499).abs() < 1e-3 && mean("0.01") == mean("1 %"));
-        assert!(["0", "100%", "-1%", "x", "nan"].iter().all(|text| mean(text).is_err()));
+    fn a_share_is_in_percent_or_not() {
+        let share = |text: &str| text.parse::<Share>().map(|share| share.0);
+        assert_eq!((share("1 %"), share("0.01")), (Ok(0.01), Ok(0.01)));
+        assert!(["0", "100%", "-1%", "x", "nan"].iter().all(|text| share(text).is_err()));
+    }
+
+    /// What is said here for nothing is what the library takes for nothing.
+    #[test]
+    fn the_defaults_are_the_librarys() {
+        #[derive(clap::Parser)]
+        struct Only {
+            #[command(flatten)]
+            drives: Drives,
+        }
+        let none = <Only as clap::Parser>::parse_from(["array"]).drives.all();
+        assert_eq!(none, reliability::Drives::default());
     }
 }

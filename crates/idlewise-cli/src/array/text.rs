@@ -1,10 +1,11 @@
 //! How long an array keeps its data, for people.
 
+use idlewise::reliability::YEAR;
 use idlewise::report::{Chart, Page, Scale, Section, Table, percent};
 
 use super::drives::Drives;
 use super::{Arguments, Played, Report, Row};
-use crate::reliability::{YEAR, years};
+use crate::reliability::years;
 use crate::simulate::seconds;
 
 impl Row {

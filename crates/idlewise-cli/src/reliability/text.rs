@@ -1,9 +1,10 @@
 //! What `idlewise reliability` tells people.
 
+use idlewise::reliability::YEAR;
 use idlewise::report::{Table, percent};
 
 use super::activities::{Row, Scan, Simulated, Update};
-use super::{Arguments, Reliability, YEAR};
+use super::{Arguments, Reliability};
 use crate::simulate::seconds;
 
 /// Everything.

@@ -5,13 +5,12 @@ use std::str::FromStr;
 use clap::Args;
 use idlewise::disk::{DiskModel, LARGEST_REQUEST};
 use idlewise::idle::Idleness;
-use idlewise::reliability::Errors;
+use idlewise::reliability::{Errors, YEAR};
 use idlewise::tune::{Arrivals, Gentlest, Goal, Plan, gentlest};
 use idlewise::{Bytes, Nanos};
 
 use crate::exit::UsageError;
 use crate::progress::Progress;
-use crate::reliability::YEAR;
 use crate::simulate::seconds;
 
 /// Search for the gentlest schedule from this mean slowdown on.

@@ -35,15 +35,15 @@ impl Btrfs {
         Ok(within.map(|one| one.end.min(range.end) - one.start.max(range.start)).sum())
     }
 
-    /// The last transaction that is on the disk as a whole.
-    fn committed(&self) -> Option<u64> {
+    /// The latest copy of the superblock that is on the disk now.
+    pub(super) fn latest(&self) -> Option<Superblock> {
         let mut bytes = [0; LENGTH];
-        let generation = |place: u64| {
+        let read = |place: u64| {
             self.calls.read_exact_at(&self.disk, &mut bytes, self.begin + place).ok()?;
-            Some(Superblock::parse(&bytes, place).ok()??.generation)
+            // A damaged copy says nothing.
+            Superblock::parse(&bytes, place).ok()?.filter(|found| found.id == self.superblock.id)
         };
-        // A damaged copy says nothing.
-        self.copies().filter_map(generation).max()
+        self.copies().filter_map(read).max_by_key(|found| found.generation)
     }
 
     /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
@@ -95,7 +95,7 @@ impl Btrfs {
                 };
                 if wanted.fits(block) {
                     judged.judged += node;
-                } else if self.committed().is_some_and(|committed| generation <= committed) {
+                } else if self.latest().is_some_and(|on_disk| generation <= on_disk.generation) {
                     judged.judged += node;
                     judged.suspects.push(suspect(address, node, TREE_BLOCK, generation));
                 }

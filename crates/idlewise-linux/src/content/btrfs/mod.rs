@@ -278,12 +278,18 @@ impl Btrfs {
 
     /// Asks for the map of chunks, if it is not known for long enough.
     fn ask(&mut self, mounted: &Mounted) -> io::Result<()> {
-        if self.asked.is_none_or(|asked| asked.elapsed() > FRESH) {
+        let fresh = if self.superblock.replaces() { AGAIN } else { FRESH };
+        if self.asked.is_none_or(|asked| asked.elapsed() > fresh) {
+            // `btrfs replace` gives a device another number when it is done.
+            self.superblock = self.latest().ok_or_else(|| io::Error::other("its superblock is gone"))?;
             self.chunks = stretches(mounted, self.superblock.device)?;
             self.window = Window::default();
             self.asked = Some(Instant::now());
         }
-        Ok(())
+        match self.superblock.replaces() {
+            true => Err(io::Error::other("a device is being replaced by it")),
+            false => Ok(()),
+        }
     }
 
     /// What lies in a range of the part, as far as it is said now.

@@ -85,6 +85,11 @@ impl Superblock {
         }))
     }
 
+    /// Whether `btrfs replace` is still copying to the device: no chunk is said to lie on it until that is over.
+    pub fn replaces(&self) -> bool {
+        self.device == 0
+    }
+
     /// The same with the number of the device in it.
     pub fn name_of_device(&self) -> String {
         format!("{} {}", self.name(), self.device)
