@@ -59,8 +59,15 @@ echo 'unknown = 1' >> /etc/idlewise/idlewise.toml
 systemctl reload idlewised
 until_it "wrong file refused" sh -c 'curl -s --unix-socket /run/idlewise/control.sock http://localhost/v1/status | grep -q "unknown field"'
 tell "status of the file" "$(idlewise status 2>&1 > /dev/null | grep -o 'goes on with its configuration as it was before')"
+# What is to be told meanwhile is told later, however often that cannot be.
+mkdir -p -m 700 /var/lib/idlewise/outbox
+echo '{"version":1,"unix_s":1.0,"kind":"Behind","device":"later","identity":"a","subject":"late","text":"It is late.\n","before":0,"first_unix_s":0.5}' > /tmp/1.json
+mv /tmp/1.json /var/lib/idlewise/outbox/0000000000001.000-0.json
+until_it "cannot be told" sh -c 'systemctl show -P Result idlewise-notify | grep -q exit-code'
+until_it "messages are stuck" sh -c 'idlewise status 2>&1 | grep -q "messages reach nobody"'
 cp /tmp/good.toml /etc/idlewise/idlewise.toml
 systemctl reload idlewised
+until_it "told later" grep -qs "Behind later" /tmp/hook
 until_it "file read again" sh -c '! curl -s --unix-socket /run/idlewise/control.sock http://localhost/v1/status | grep -q "unknown field"'
 before=$(main)
 began() { idlewise status "$disk" --json | tr -d ' \n' | grep -o '"started_unix_s":[0-9]*' | head -n 1; }

@@ -164,6 +164,8 @@ pub struct Told {
     pub disks: BTreeMap<String, LookedAfter>,
     /// Why its configuration as it is now is not in force, with its path.
     pub problem: Option<String>,
+    /// Why its messages reach nobody.
+    pub untold: Option<String>,
 }
 
 /// How a disk stands with the daemon.
@@ -195,7 +197,8 @@ pub fn told(to: &To) -> Told {
         Some((text("identity")?, LookedAfter { state: text("state")?, why, due_unix_s, device: text("device")? }))
     };
     let disks = status["disks"].as_array().into_iter().flatten().filter_map(of).collect();
-    Told { disks, problem: status["config"]["problem"].as_str().map(String::from) }
+    let text = |value: &serde_json::Value| value.as_str().map(String::from);
+    Told { disks, problem: text(&status["config"]["problem"]), untold: text(&status["untold"]) }
 }
 
 /// What a daemon answers to a question, as a text.

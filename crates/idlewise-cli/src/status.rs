@@ -158,7 +158,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
     }
     // It may look after others than those whose checkpoints were named.
-    let Told { disks: mut looked_after, problem } =
+    let Told { disks: mut looked_after, problem, untold } =
         if arguments.state_dir.is_none() { told(&arguments.daemon) } else { Told::default() };
     for one in &mut all {
         if let Some(LookedAfter { state, why, due_unix_s, .. }) = looked_after.remove(&one.identity) {
@@ -173,6 +173,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     if let Some(problem) = problem {
         say!("idlewise: the daemon goes on with its configuration as it was before: {problem}");
+    }
+    if let Some(why) = untold {
+        say!("idlewise: the daemon's messages reach nobody: {why}");
     }
     let is = |one: &Status, name: &String| names::is_meant(name, &one.device, &one.identity);
     if let Some(unknown) = arguments.devices.iter().find(|name| !all.iter().any(|one| is(one, name))) {

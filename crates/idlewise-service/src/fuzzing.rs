@@ -58,7 +58,12 @@ pub fn request(bytes: &[u8]) {
     let (orders, ordered) = channel::<Asked>();
     // Nobody obeys: an order that is understood is answered by that.
     drop(ordered);
-    let overview = Overview { disks: vec![seen()], refused: vec![HOSTILE.into()], ..Overview::default() };
+    let overview = Overview {
+        disks: vec![seen()],
+        refused: vec![HOSTILE.into()],
+        untold: Some(HOSTILE.into()),
+        ..Overview::default()
+    };
     let control = Control {
         overview: Arc::new(RwLock::new(Arc::new(overview))),
         orders,

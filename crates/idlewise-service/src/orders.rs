@@ -170,6 +170,7 @@ impl Daemon {
             config: self.loaded.clone(),
             disks,
             refused: self.refused.clone(),
+            untold: self.untold.clone(),
         }
     }
 

@@ -70,6 +70,16 @@ impl Outbox {
         Ok(names)
     }
 
+    /// Since when the oldest waits, in seconds since 1970; nothing where none does.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn oldest(&self) -> io::Result<Option<f64>> {
+        let waiting = self.waiting()?;
+        let written = |name: &OsString| name.to_str()?.split('-').next()?.parse().ok();
+        Ok(waiting.iter().filter_map(written).reduce(f64::min))
+    }
+
     /// Reads one.
     ///
     /// # Errors
@@ -121,7 +131,7 @@ mod tests {
             let names = outbox.waiting().unwrap();
             names.iter().map(|name| outbox.read(name).unwrap().unix_s).collect::<Vec<_>>()
         };
-        assert_eq!(times(), [1.0, 2.0, 2.0]);
+        assert_eq!((times(), outbox.oldest().unwrap()), (vec![1.0, 2.0, 2.0], Some(1.0)));
         let many: Vec<_> = (0..MOST).map(|at| message(10.0 + at as f64)).collect();
         outbox.post(&many).unwrap();
         assert_eq!((times().len(), times()[0]), (MOST, 10.0));

@@ -24,6 +24,9 @@ pub struct Overview {
     pub disks: Vec<Seen>,
     /// Devices that cannot be looked after, and why.
     pub refused: Vec<String>,
+    /// Why messages reach nobody; absent where nothing is known to be in their way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untold: Option<String>,
 }
 
 /// How the configuration was read.

@@ -15,6 +15,9 @@ use crate::messages::due;
 use crate::outbox::{Outbox, outbox};
 use crate::overview::Overview;
 
+/// A message that has waited for so long is not being sent: what cannot be sent is put aside much sooner.
+const UNSENT: Duration = Duration::from_secs(15 * 60);
+
 /// How much a line matters (syslog(3)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -75,6 +78,7 @@ impl Daemon {
             }
             known.told = told;
         }
+        let problem = problem.or_else(|| self.stuck(overview.unix_s));
         if self.untold != problem {
             problem.iter().for_each(|problem| say(Level::Error, problem));
         }
@@ -83,6 +87,17 @@ impl Daemon {
             self.save();
             self.send();
         }
+    }
+
+    /// Why it seems that nobody sends what waits.
+    fn stuck(&self, now: f64) -> Option<String> {
+        let outbox = outbox(self.options.states.path());
+        let waits = |found: Outbox| Some(now - found.oldest().ok()?? > UNSENT.as_secs_f64());
+        let is_stuck = self.config.notify.is_wanted() && Outbox::open(&outbox).ok()?.and_then(waits) == Some(true);
+        is_stuck.then(|| {
+            let outbox = outbox.display();
+            format!("messages wait in {outbox}, and nobody sends them: `systemctl status idlewise-notify.path idlewise-notify` may say why")
+        })
     }
 
     /// Sends what waits, where no unit of systemd does.

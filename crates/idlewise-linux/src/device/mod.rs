@@ -281,6 +281,11 @@ impl Device {
         self.place.disk_numbers()
     }
 
+    /// Size of the whole disk.
+    pub(crate) fn disk_size(&self) -> Bytes {
+        self.place.whole().size()
+    }
+
     /// Whether the file system of this number, of which a file says that it is on it, may lie on this disk.
     pub fn may_hold(&self, file_system: u64) -> bool {
         shares_disk(file_system, self.disk_numbers())

@@ -103,6 +103,7 @@ pub fn text(overview: &Overview) -> String {
     let is_well = u8::from(overview.config.problem.is_none());
     for (name, help, value) in [
         ("disks_refused", "Devices that cannot be looked after.", overview.refused.len() as f64),
+        ("messages_stuck", "1 if messages reach nobody.", f64::from(u8::from(overview.untold.is_some()))),
         ("config_last_reload_successful", "1 if the configuration as it is now could be read.", f64::from(is_well)),
         (
             "config_last_reload_success_timestamp_seconds",

@@ -78,11 +78,12 @@ struct Pass {
 
 /// All disks.
 pub fn all(overview: &Overview) -> Response {
-    let Overview { version, unix_s, paused, config, disks, refused } = overview;
+    let Overview { version, unix_s, paused, config, disks, refused, untold } = overview;
     let not_yet = (*unix_s == 0.0).then(|| "The disks have not been looked at yet.".to_string());
     let mut notices: Vec<String> =
         not_yet.into_iter().chain(paused.iter().map(|paused| format!("All disks are {}.", in_words(paused)))).collect();
     notices.extend(config.problem.iter().map(|problem| format!("The configuration is as before: {problem}")));
+    notices.extend(untold.iter().map(|why| format!("Nobody is told of anything: {}", one_line(why))));
     notices.extend(refused.iter().map(|why| one_line(why).into_owned()));
     let disks = disks.iter().map(|disk| Card::of(disk, *unix_s)).collect();
     html(&All { version, now: date(*unix_s), notices, disks })

@@ -4,7 +4,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::blocking::blocking;
-use super::proof::proved;
+use super::proof::prove;
 use super::sense::{Registers, Sense};
 use super::{Addresses, Fault, Verifier};
 use crate::device::Device;
@@ -18,6 +18,7 @@ const INTERFACE_CRC: u8 = 0x80;
 const UNCORRECTABLE: u8 = 0x40;
 const ID_NOT_FOUND: u8 = 0x10;
 const ABORTED: u8 = 0x04;
+const NAME: &str = "ata-read-verify-ext";
 const ABORTED_COMMAND: &str = "the disk aborted the command";
 
 /// READ VERIFY EXT, where the kernel says that the disk is an ATA one.
@@ -26,17 +27,17 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     if device.vendor().as_deref() != Some("ATA") {
         return Err(Fault::Refused("it is no ATA disk".into()));
     }
-    let disk = Sg::open(device)?;
+    let (disk, whole) = (Sg::open(device)?, Sg::open(device)?);
+    prove(device, blocking(NAME, move |extent| verify(&whole, addresses.of_the_disk(), extent))?)?;
     // What it has done once it knows, and aborts for another reason.
     let mut known = false;
-    let verifier = blocking("ata-read-verify-ext", move |extent| match verify(&disk, addresses, extent) {
+    blocking(NAME, move |extent| match verify(&disk, addresses, extent) {
         Err(Fault::Refused(why)) if known && why == ABORTED_COMMAND => Err(Fault::Passing { kind: "aborted" }),
         done => {
             known |= done.is_ok();
             done
         }
-    })?;
-    proved(device, verifier)
+    })
 }
 
 fn verify(disk: &Sg, addresses: Addresses, extent: Extent) -> Result<(), Fault> {

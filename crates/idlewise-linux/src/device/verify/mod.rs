@@ -216,6 +216,11 @@ impl Addresses {
         Ok(addresses)
     }
 
+    /// The same, as if the device were all of its disk.
+    fn of_the_disk(self) -> Self {
+        Self { start: 0, ..self }
+    }
+
     /// First block on the disk and number of blocks.
     fn blocks(&self, extent: Extent) -> (u64, u64) {
         ((self.start + extent.offset.0) / self.block, extent.length.0.div_ceil(self.block))

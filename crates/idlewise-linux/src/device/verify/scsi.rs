@@ -4,7 +4,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::blocking::blocking;
-use super::proof::proved;
+use super::proof::prove;
 use super::sense::Sense;
 use super::{Addresses, Fault, Verifier};
 use crate::device::Device;
@@ -20,7 +20,9 @@ pub fn open(device: &Device, _: Bytes) -> Result<Box<dyn Verifier>, Fault> {
     let first = Extent { offset: Bytes(0), length: Bytes(addresses.block) };
     let short = matches!(verify(&disk, addresses, first, cdb_16), Err(Fault::Refused(_)));
     let (name, cdb) = if short { ("scsi-verify-10", cdb_10 as Cdb) } else { ("scsi-verify-16", cdb_16 as Cdb) };
-    proved(device, blocking(name, move |extent| verify(&disk, addresses, extent, cdb))?)
+    let whole = Sg::open(device)?;
+    prove(device, blocking(name, move |extent| verify(&whole, addresses.of_the_disk(), extent, cdb))?)?;
+    blocking(name, move |extent| verify(&disk, addresses, extent, cdb))
 }
 
 /// Makes the command for a first block and a number of blocks; `None` if it has no room for them.
