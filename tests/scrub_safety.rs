@@ -48,6 +48,58 @@ fn root_checkpoints_on_the_scrubbed_disk_are_no_foreground() {
     }
 }
 
+/// The state folder lies on a disk that another process scrubs, as all do that the daemon starts: to that one the saves are foreground, so they
+/// come once a minute.
+#[test]
+fn root_checkpoints_on_a_disk_that_others_scrub_are_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let disks = ["one", "two"].map(|name| Loop::of_size(&folder.path().join(name), 64 * MIB, &[]));
+    let [Some(holds), Some(other)] = disks else { return };
+    system("mkfs.ext4", &["-q", "-F", holds.path()]);
+    let mount = folder.path().join("mount");
+    let _mounted = Mounted::new(&[holds.path()], &mount);
+    let scrub = |disk: &str, states: &Path| {
+        let more = ["--state-dir", states.to_str().unwrap(), "--max-rate", "2MB/s", "--quiet"];
+        Running::new(idlewise(&[&["scrub", disk][..], &PACE, &more].concat()))
+    };
+    let elsewhere = folder.path().join("elsewhere");
+    let first = scrub(holds.path(), &elsewhere);
+    let saved = |states: &Path| {
+        let file = fs::read_dir(states).ok()?.map(|entry| entry.unwrap().path());
+        let file = { file }.find(|path| path.extension().is_some_and(|end| end == "json"))?;
+        file.metadata().ok()?.modified().ok()
+    };
+    let until_saved = |states: &Path| {
+        let began = Instant::now();
+        while saved(states).is_none() {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing is saved");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    until_saved(&elsewhere);
+    let second = scrub(other.path(), &mount);
+    until_saved(&mount);
+    let times = |states: &Path| {
+        let mut times = Vec::from_iter(saved(states));
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(13) {
+            times.extend(saved(states));
+            times.dedup();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        times.len()
+    };
+    let few = times(&mount);
+    assert!(few <= 2, "{few} saves in 13 s");
+    // Without the other one they come every few seconds.
+    first.kill();
+    second.kill();
+    let third = scrub(other.path(), &mount);
+    let many = times(&mount);
+    assert!(many > 2, "{many} saves in 13 s");
+    third.kill();
+}
+
 /// Runs that are shorter than the narrowing of a dead stretch get past it, and in the end know all of it.
 #[test]
 fn root_short_runs_get_past_a_dead_stretch() {

@@ -8,6 +8,7 @@ use idlewise::order::{Extent, Place};
 use idlewise::policy::Account;
 use idlewise::{Bytes, Nanos};
 
+use super::claim::others_scrub_below;
 use super::faults::without;
 use super::home::Home;
 use super::process::Process;
@@ -296,7 +297,8 @@ impl Checkpoint {
         let mut announced = None;
         self.home.replace(&text, |file_system| {
             let announcement = announced.insert(Announcement::of(file_system));
-            self.pause = if announcement.reaches_none() { PAUSE } else { PAUSE_ON_THE_DISK };
+            let reaches_none = announcement.reaches_none() && !others_scrub_below(file_system);
+            self.pause = if reaches_none { PAUSE } else { PAUSE_ON_THE_DISK };
         })
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 use super::{CheckpointError, Progress, RunSoFar, StateFolder};
-use crate::device::Device;
+use crate::device::{Device, shares_disk};
 use crate::files::{Folder, Hold, read_file};
 use crate::monitor::{Announcement, now};
 
@@ -150,6 +150,23 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
     };
     let paths = folders.iter().flat_map(names);
     paths.filter_map(|path| live(&path)).collect()
+}
+
+/// Whether what is written to the file system of this number may reach a disk that another process scrubs. Each looks after its own writes
+/// alone, so that those of others are foreground to it.
+pub(crate) fn others_scrub_below(file_system: u64) -> bool {
+    own_folder().is_some_and(|folder| {
+        let me = Process::this();
+        let is_reached = |path: PathBuf| {
+            let (major, minor) = path.file_stem()?.to_str()?.split_once('-')?;
+            let disk = (major.parse().ok()?, minor.parse().ok()?);
+            (shares_disk(file_system, disk) && live(&path)?.process != me).then_some(())
+        };
+        std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
+            let path = entry.path();
+            path.extension() == Some(OsStr::new("note")) && is_reached(path).is_some()
+        })
+    })
 }
 
 /// The note of a scrub that is at the disk of these numbers, in a folder of claims.
