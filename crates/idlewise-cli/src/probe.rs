@@ -12,7 +12,7 @@ use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Rate};
 use idlewise_linux::device::Device;
 use idlewise_linux::device::verify::{Fault, VERIFIERS};
-use idlewise_linux::probe::{self, Cache, Interfered, Probe, Repeat, Scan, Scans, Service};
+use idlewise_linux::probe::{self, Cache, Interfered, Last, Probe, Repeat, Scan, Scans, Service};
 use idlewise_linux::scrub::{Claim, StateFolder};
 
 use crate::exit::Exit;
@@ -119,7 +119,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if findings.unreadable.is_empty() { Exit::Clean } else { Exit::ErrorsFound })
 }
 
-type Measured = (Vec<Service>, Scans, Cache, (Vec<Interfered>, Vec<Extent>));
+type Measured = (Vec<Service>, Scans, Cache, Last);
 
 /// The measurements, one after the other; `None` when asked to stop.
 fn measure(mut probe: Probe, switch: bool) -> anyhow::Result<Option<Measured>> {

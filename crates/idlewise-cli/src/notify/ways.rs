@@ -12,17 +12,20 @@ use crate::dates::date;
 /// Whoever sends has so long for a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Sends a message in one way.
+type Send = fn(&Notify, &Message) -> anyhow::Result<()>;
+
 /// A way, by which nobody is told more until the next round once it took all of its time.
 pub struct Way {
     /// Its name in the configuration.
     pub name: &'static str,
-    send: fn(&Notify, &Message) -> anyhow::Result<()>,
+    send: Send,
     hangs: bool,
 }
 
 /// Those that are configured.
 pub fn ways(notify: &Notify) -> Vec<Way> {
-    let all: [(_, _, fn(&Notify, &Message) -> anyhow::Result<()>); 3] = [
+    let all: [(_, _, Send); 3] = [
         ("mail", !notify.mail.is_empty(), mail),
         ("command", !notify.command.is_empty(), command),
         ("webhook", notify.webhook.is_some(), webhook),

@@ -140,16 +140,14 @@ fn lock(next: &Mutex<Next>) -> MutexGuard<'_, Next> {
     next.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The interference of verifies of each size that a disk model has; `None` when asked to stop. It is the last thing that is measured, and
-/// gives the stretches as well in which something could not be read by then.
+/// What the last measurement finds, and the stretches in which something could not be read in any.
+pub type Last = (Vec<Interfered>, Vec<Extent>);
+
+/// The interference of verifies of each size that a disk model has; `None` when asked to stop. It is the last thing that is measured.
 ///
 /// # Errors
 /// If the monitor or the device fails.
-pub fn interference(
-    mut probe: Probe,
-    service: &[Service],
-    watch: Watch,
-) -> Result<Option<(Vec<Interfered>, Vec<Extent>)>, ScrubError> {
+pub fn interference(mut probe: Probe, service: &[Service], watch: Watch) -> Result<Option<Last>, ScrubError> {
     let modelled = |one: &&Service| (SMALLEST_REQUEST..=LARGEST_REQUEST).contains(&one.size);
     let sizes: Vec<Service> = service.iter().filter(modelled).copied().collect();
     let length = Bytes(READ.max(probe.block()));

@@ -7,7 +7,7 @@ mod scans;
 mod service;
 
 pub use cache::{Cache, Repeat, cache};
-pub use interference::{Interfered, interference};
+pub use interference::{Interfered, Last, interference};
 pub use scans::{Scan, Scans, scans};
 pub use service::{Service, disk_model, service};
 
