@@ -323,3 +323,30 @@ fn root_a_device_that_replaces_another_is_compared_when_that_is_done() {
     assert_eq!((found(&late, "checksum"), code), (BTreeSet::from([place]), Some(3)), "{late}");
     assert!(content(&late, "unasked_bytes") > 0 && content(&late, "judged_bytes") > 0, "{late}");
 }
+
+/// What is looked up in the trees is the scrub's own, whichever process asks for it: nobody else uses the disk.
+#[test]
+fn root_what_is_looked_up_is_no_foreground() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "single"]) else { return };
+    let folder = bench.mount_point();
+    {
+        let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+        for number in 0..60 {
+            let within = folder.join(number.to_string());
+            std::fs::create_dir(&within).unwrap();
+            (0..250).for_each(|file| std::fs::write(within.join(file.to_string()), [7; 4096]).unwrap());
+        }
+    }
+    // Its trees are in no memory.
+    system("blockdev", &["--flushbufs", bench.loops[0].path()]);
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    std::thread::sleep(Duration::from_secs(1));
+    let result = bench.scrub(0, &[]);
+    if result["monitor"] != "bpf" {
+        eprintln!("SKIPPED: it needs BPF");
+        return;
+    }
+    assert!(result["content"]["judged_bytes"].as_u64() > Some(50 * MIB), "{result}");
+    // The file system may write something of its own.
+    assert!(result["measured"]["foreground_requests"].as_u64() <= Some(10), "{result}");
+}

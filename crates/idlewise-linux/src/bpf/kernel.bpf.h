@@ -64,6 +64,8 @@ struct request {
 
 struct task_struct {
 	unsigned int flags;
+	int tgid;
+	struct task_struct *real_parent;
 	struct css_set *cgroups;
 } __attribute__((preserve_access_index));
 

@@ -155,6 +155,24 @@ static __always_inline int watched(struct request *rq)
 }
 
 #include "group.bpf.h"
+
+// Whether another process is at it. Kernel threads issue requests for anyone.
+static __always_inline int from_another(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+
+	return shared.own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != shared.own_tgid;
+}
+
+// Whether the scrubber's process itself is at it, or one that it makes calls by (apart/calls.rs).
+static __always_inline int from_itself(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+
+	return shared.own_tgid && !(task->flags & PF_KTHREAD) &&
+	       (bpf_get_current_pid_tgid() >> 32 == shared.own_tgid || (__u32)task->real_parent->tgid == shared.own_tgid);
+}
+
 #include "waiting.bpf.h"
 
 static __always_inline void tell(const struct open_request *open, __u64 now, enum kind kind)
@@ -193,22 +211,6 @@ static __always_inline void tell(const struct open_request *open, __u64 now, enu
 	if (!settings.recording && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.wake_at)
 		wake = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_submit(event, wake);
-}
-
-// Whether another process is at it. Kernel threads issue requests for anyone.
-static __always_inline int from_another(void)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-
-	return shared.own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 != shared.own_tgid;
-}
-
-// Whether the scrubber's process itself is at it.
-static __always_inline int from_itself(void)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-
-	return shared.own_tgid && !(task->flags & PF_KTHREAD) && bpf_get_current_pid_tgid() >> 32 == shared.own_tgid;
 }
 
 static __always_inline int has_place(__u8 op)

@@ -167,7 +167,7 @@ int BPF_PROG(on_submit, struct bio *bio)
 	__u32 thread = id, op = bio->bi_opf & REQ_OP_MASK;
 
 	// Others are merged or discarded without a word.
-	if (!(shared.waiting || crowded()) || !watched_bio(bio) || id >> 32 == shared.own_tgid || op > REQ_OP_WRITE)
+	if (!(shared.waiting || crowded()) || !watched_bio(bio) || from_itself() || op > REQ_OP_WRITE)
 		return 0;
 	if (settings.group && of_group(bio))
 		return 0;

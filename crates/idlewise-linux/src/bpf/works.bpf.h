@@ -37,7 +37,9 @@ static __always_inline int of_work(struct bio *bio)
 	struct cgroup_subsys_state *css;
 
 	if (!(task->flags & PF_KTHREAD) &&
-	    (is_work(bpf_get_current_pid_tgid() >> 32 | IS_PROCESS) || in_work(&cgroup->self)))
+	    (is_work(bpf_get_current_pid_tgid() >> 32 | IS_PROCESS) ||
+	     // A process that it makes calls by (apart/calls.rs).
+	     is_work((__u32)task->real_parent->tgid | IS_PROCESS) || in_work(&cgroup->self)))
 		return 1;
 	css = charged_to(bio);
 	return css && css->cgroup->root == cgroup->root && in_work(css);

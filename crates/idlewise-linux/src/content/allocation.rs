@@ -107,33 +107,39 @@ impl Allocation {
         if file.metadata().map_err(failed)?.dev() != self.number {
             return Err(Unasked("it is no longer mounted there".into()));
         }
-        let (mut found, mut from) = (Vec::new(), Record { physical: range.start, ..NONE });
-        let to = Record {
-            device: u32::MAX,
-            flags: u32::MAX,
-            physical: range.end.saturating_sub(1),
-            owner: u64::MAX,
-            offset: u64::MAX,
-            ..NONE
-        };
+        let mut found = Vec::new();
+        let [mut from, to] = keys(self.number, range);
         loop {
             self.gate.pass();
             let records = records(&self.calls, &file, from, to).map_err(failed)?;
             // A log or real-time device of its own is another one.
             let own = records.iter().filter(|record| number_of(record.device) == self.number);
-            found.extend(
-                own.map(|record| (record.physical..record.physical.saturating_add(record.length), record.user())),
-            );
+            let parts =
+                own.map(|record| (record.physical..record.physical.saturating_add(record.length), record.user()));
+            // The kernel also tells what lies beside a short range.
+            found.extend(parts.filter(|(part, _)| part.start < range.end && part.end > range.start));
             match records.last().filter(|_| records.len() == RECORDS) {
                 // The kernel goes on behind the last one.
                 Some(last) => from = *last,
                 None => break,
             }
         }
-        // The kernel also tells what lies beside a short range.
-        found.retain(|(part, _)| part.start < range.end && part.end > range.start);
         Ok(found)
     }
+}
+
+/// What to tell of: the range of a device. ext4 tells of all that there is unless both keys name the device.
+fn keys(number: u64, range: &Range<u64>) -> [Record; 2] {
+    let device = encoded(number);
+    let last = range.end.saturating_sub(1);
+    let to = Record { device, flags: u32::MAX, physical: last, owner: u64::MAX, offset: u64::MAX, ..NONE };
+    [Record { device, physical: range.start, ..NONE }, to]
+}
+
+/// A device's number in 32 bits, as the kernel writes it.
+fn encoded(number: u64) -> u32 {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    minor & 0xff | major << 8 | (minor & !0xff) << 12
 }
 
 /// The number of a device as the kernel writes it in 32 bits.
@@ -210,6 +216,17 @@ fn shell_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_names_the_device_and_the_range() {
+        for (major, minor) in [(8, 1), (259, 300), (4095, (1 << 20) - 1)] {
+            let number = rustix::fs::makedev(major, minor);
+            assert_eq!(number_of(encoded(number)), number);
+            let [from, to] = keys(number, &(4096..8192));
+            assert_eq!((from.device, to.device), (encoded(number), encoded(number)));
+            assert_eq!((from.physical, to.physical), (4096, 8191));
+        }
+    }
 
     #[test]
     fn a_folder_is_one_word_whatever_it_is_called() {
