@@ -27,6 +27,22 @@ fn told(scrub: Running) -> (Option<i32>, Value) {
     (output.status.code(), result)
 }
 
+/// A scrub that has read some MiB of its device, which nobody else reads.
+fn begun(device: &str, scrub: impl FnOnce() -> Running) -> Running {
+    let sectors_read = || {
+        let stat = Path::new("/sys/block").join(Path::new(device).file_name().unwrap()).join("stat");
+        std::fs::read_to_string(stat).unwrap().split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
+    };
+    let before = sectors_read();
+    let scrub = scrub();
+    let began = Instant::now();
+    while sectors_read() - before < (4 * MIB) / 512 {
+        assert!(began.elapsed() < Duration::from_secs(60), "it reads nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    scrub
+}
+
 /// Whoever may mount something over the folder that btrfs is mounted on neither speaks for it nor keeps a scrub waiting.
 #[test]
 fn root_what_is_mounted_over_it_is_not_asked() {
@@ -218,17 +234,7 @@ fn root_what_is_mounted_later_is_asked_from_then_on() {
     let (code, unmounted) = told(scrub(&[]));
     assert_eq!((code, status()), (Some(0), Some(0)), "{unmounted}");
     assert_eq!(unmounted["content"]["unmounted_bytes"], unmounted["verified_bytes"], "{unmounted}");
-    let sectors_read = || {
-        let stat = Path::new("/sys/block").join(Path::new(device).file_name().unwrap()).join("stat");
-        std::fs::read_to_string(stat).unwrap().split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
-    };
-    let before = sectors_read();
-    let late = scrub(&["--max-rate", "20MB/s"]);
-    let began = Instant::now();
-    while sectors_read() - before < (4 * MIB) / 512 {
-        assert!(began.elapsed() < Duration::from_secs(60), "it reads nothing");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let late = begun(device, || scrub(&["--max-rate", "20MB/s"]));
     let mounted = Mounted::new(&[device], &folder);
     let (code, seen) = told(late);
     assert_eq!((found(&seen, "checksum"), code), (BTreeSet::from([place]), Some(3)), "{seen}");
@@ -318,18 +324,7 @@ fn root_a_device_that_replaces_another_is_compared_when_that_is_done() {
     assert!(replace.try_wait().unwrap().is_none(), "it was replaced too soon for this test");
 
     // Nobody else reads what is written to.
-    let stat = Path::new("/sys/block").join(name(new.path())).join("stat");
-    let sectors_read = || {
-        let stat = std::fs::read_to_string(&stat).unwrap();
-        stat.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
-    };
-    let before = sectors_read();
-    let late = scrub(&["--max-rate", "5MB/s"]);
-    let began = Instant::now();
-    while sectors_read() - before < (4 * MIB) / 512 {
-        assert!(began.elapsed() < Duration::from_secs(60), "it reads nothing");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let late = begun(new.path(), || scrub(&["--max-rate", "5MB/s"]));
     assert!(replace.try_wait().unwrap().is_none() && limit("1G"), "it was replaced too soon for this test");
     assert!(replace.wait().unwrap().success());
     system("sync", &["-f", folder.to_str().unwrap()]);

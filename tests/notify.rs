@@ -38,6 +38,13 @@ fn a_message_that_cannot_be_sent_is_said_and_one_that_can_arrives() {
     };
     let output = notify("", &["--test"]);
     assert!(output.status.code() == Some(1) && stderr(&output).contains("[notify] mail"), "{}", stderr(&output));
+    // Where nobody is to be told any more, nothing waits that would be tried again at once.
+    fs::create_dir(at("outbox")).unwrap();
+    fs::write(folder.path().join("outbox/1.json"), "{").unwrap();
+    assert_eq!(notify("", &[]).status.code(), Some(1));
+    let aside = ["outbox/1.json", "outbox/failed/1.json"].map(|name| folder.path().join(name).exists());
+    assert_eq!(aside, [false, true]);
+    fs::remove_dir_all(at("outbox")).unwrap();
     let output = notify("[notify]\nmail = [\"-oQ/tmp\"]\n", &["--test"]);
     assert!(stderr(&output).contains("is no address"), "{}", stderr(&output));
     let output = notify("[notify]\ncommand = [\"/bin/false\"]\n", &["--test"]);

@@ -50,7 +50,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let config = Config::read(arguments.config.file()?)?;
     let notify = &config.notify;
+    let spool = arguments.spool.clone().unwrap_or_else(|| outbox(StateFolder::choose(None).path()));
+    let failed = spool.join(FAILED);
     if !notify.is_wanted() {
+        if !arguments.test {
+            put_all_aside(&spool, &failed)?;
+        }
         bail!(
             "{}: nobody is to be told; a section such as [notify] mail = [\"root\"] says who is",
             arguments.config.file()?.display()
@@ -61,8 +66,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         output::text("a test was sent\n")?;
         return Ok(Exit::Clean);
     }
-    let spool = arguments.spool.clone().unwrap_or_else(|| outbox(StateFolder::choose(None).path()));
-    let failed = spool.join(FAILED);
     let (mut is_none, mut are_sent) = (true, true);
     // Those that failed before are tried once.
     for (path, tries) in [(&spool, TRIES), (&failed, 1)] {
@@ -85,6 +88,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Ok(Exit::NothingToDo);
     }
     Ok(if are_sent { Exit::Clean } else { Exit::CouldNotRun })
+}
+
+/// Has what waits wait for a configuration that says who is to be told: else systemd would start this again and again.
+fn put_all_aside(spool: &Path, failed: &Path) -> anyhow::Result<()> {
+    let Some(outbox) = Outbox::open(spool).with_context(|| spool.display().to_string())? else { return Ok(()) };
+    for name in outbox.waiting().with_context(|| spool.display().to_string())? {
+        let aside = Outbox::make(failed).with_context(|| failed.display().to_string())?;
+        outbox.put_aside(&name, &aside).with_context(|| spool.join(&name).display().to_string())?;
+    }
+    Ok(())
 }
 
 /// The messages of one folder, and how often each was tried in this run.

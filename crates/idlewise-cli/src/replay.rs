@@ -29,7 +29,8 @@ use crate::trace_file::TraceFile;
 /// Play a trace on a disk, and measure its response times
 ///
 /// Each request is issued at its recorded time (open loop), or with --closed after the reads that it depended on. With a PLAN of
-/// `idlewise sample`, only the sampled intervals are played, each after a warm-up. Writes become reads unless --allow-writes is given.
+/// `idlewise sample`, only the sampled intervals are played, each after a warm-up. Writes become reads unless --allow-writes is given. A
+/// device that answers nothing for a minute ends it, with what was measured.
 #[derive(clap::Args)]
 #[command(after_help = formats_help())]
 pub struct Arguments {

@@ -144,12 +144,13 @@ impl Drop for Claim {
 pub fn notes(states: &[StateFolder]) -> Vec<Note> {
     let states = states.iter().map(|states| states.path().to_path_buf());
     let folders: BTreeSet<PathBuf> = [PathBuf::from(SYSTEM)].into_iter().chain(own_folder()).chain(states).collect();
-    let names = |folder: &PathBuf| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-        entries.filter(|path| path.extension() == Some(OsStr::new("note"))).collect::<Vec<_>>()
-    };
-    let paths = folders.iter().flat_map(names);
-    paths.filter_map(|path| live(&path)).collect()
+    folders.iter().flat_map(|folder| notes_in(folder)).filter_map(|path| live(&path)).collect()
+}
+
+/// The files of all notes in a folder of claims.
+fn notes_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let paths = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    paths.filter(|path| path.extension() == Some(OsStr::new("note")))
 }
 
 /// Whether what is written to the file system of this number may reach a disk that another process scrubs. Each looks after its own writes
@@ -162,10 +163,7 @@ pub(crate) fn others_scrub_below(file_system: u64) -> bool {
             let disk = (major.parse().ok()?, minor.parse().ok()?);
             (shares_disk(file_system, disk) && live(&path)?.process != me).then_some(())
         };
-        std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
-            let path = entry.path();
-            path.extension() == Some(OsStr::new("note")) && is_reached(path).is_some()
-        })
+        notes_in(&folder).any(|path| is_reached(path).is_some())
     })
 }
 
