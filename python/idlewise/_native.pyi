@@ -287,6 +287,12 @@ class Outcome:
     @property
     def throughput_bytes_per_s(self) -> float: ...
     @property
+    def ran_ns(self) -> int:
+        """Idle time that was used, of all disks together."""
+    @property
+    def useful_ns(self) -> int | None:
+        """Of a command: how long it was at work for what need not be done again. ``None`` for a scrub."""
+    @property
     def utilised_idle(self) -> float:
         """Share of the idle time that was used."""
     @property
@@ -377,6 +383,9 @@ def simulate(
     idle: Idleness,
     policy: PolicyLike,
     *,
+    overruns: Time | list[Time] | dict[str, Any] | None = None,
+    opening: Time | None = None,
+    piece: Time | None = None,
     disk: DiskLike | None = None,
     progress: Progress | None = None,
     **parameters: Time | Size | float,
@@ -385,12 +394,37 @@ def simulate(
 
     ``parameters`` are those of the policy, by the names of the command's options: ``idle_wait="100ms"``.
 
+    With ``overruns`` a command runs in the gaps, as ``idlewise run`` holds it, instead of a scrub. They are how long foreground requests
+    wait until it is held: a time, a list of times of which each is as likely, or what ``idlewise run --json`` measured, which is
+    ``report["disks"][0]["overruns"]``. ``opening`` is the time until the command is at work, each time it goes on. With ``piece`` it works in
+    pieces of that time: one that is cut in its first half is done again, else the foreground waits for its end.
+
     Examples
     --------
     >>> import idlewise as iw
     >>> idle = iw.synth(idle_mean="200ms", requests=1000).idle()
     >>> iw.simulate(idle, "waiting", idle_wait="100ms", request_size="512KiB").collisions > 0
     True
+    >>> iw.simulate(idle, "waiting", idle_wait="100ms", overruns="8ms").max_slowdown_ns
+    8000000
+    """
+
+def grid(
+    idle: Idleness,
+    sizes: Sequence[Size],
+    waits: Sequence[Time],
+    *,
+    disk: DiskLike | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Waiting with each size and each idle wait, a row each: what it scrubs and how much it slows the foreground down.
+
+    Examples
+    --------
+    >>> import idlewise as iw
+    >>> idle = iw.synth(idle_mean="200ms", requests=1000).idle()
+    >>> [row["request_size_bytes"] for row in iw.grid(idle, ["64KiB", "1MiB"], ["10ms", "100ms"]).rows()]
+    [65536, 65536, 1048576, 1048576]
     """
 
 def compare(

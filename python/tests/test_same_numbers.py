@@ -1,5 +1,6 @@
 """What Python says is what the command says: the same numbers, not close ones."""
 
+import json
 import os
 import pathlib
 
@@ -92,6 +93,55 @@ def test_tune_each(made, command):
     assert failed["error"].str.contains("allow at least").to_list() == [True, True]
     kept = pl.DataFrame(iw.tune_each(iw.scan(made).idle(), mean_slowdown="500us", max_slowdown="20ms"))
     assert kept.schema["error"] == failed.schema["error"] == pl.String
+
+
+def test_grid(path, command):
+    said = command("simulate", path, "--grid", "64KiB,1MiB", "10ms..50ms")
+    table = iw.grid(iw.scan(path).idle(), ["1MiB", "64KiB", 65_536], ["50ms", "10ms", "20ms"])
+    for row, cell in zip(table.rows(), said["cells"], strict=True):
+        same({name: value for name, value in row.items() if value is not None}, cell)
+    with pytest.raises(ValueError, match="at least 512"):
+        iw.grid(iw.scan(path).idle(), [100], ["10ms"])
+
+
+def test_a_command_in_the_gaps(path, command, tmp_path):
+    idle = iw.scan(path).idle()
+    measured = {"uses": 40, "count": 30, "percentiles_s": [0.001, 0.004, 0.02]}
+    report = tmp_path / "run.json"
+    report.write_text(json.dumps({"disks": [{"overruns": measured}]}))
+    wait = ["--idle-wait", "20ms"]
+    for given, overruns, options, more in [
+        ("8ms", "8ms", ["--budget", "1ms"], {"budget": "1ms"}),
+        ("2ms,5ms,40ms", ["2ms", 5_000_000, "40ms"], ["--opening", "5ms"], {"opening": "5ms"}),
+        (report, measured, ["--piece", "100ms"], {"piece": "100ms"}),
+    ]:
+        said = command("simulate", path, "--run", given, *wait, *options)
+        outcome = iw.simulate(idle, "waiting", idle_wait="20ms", overruns=overruns, **more)
+        same(outcome.to_dict(), said)
+        assert outcome.useful_ns <= outcome.ran_ns + (100_000_000 if given == report else 0) * outcome.background_requests
+        assert outcome.useful_ns / 1e9 == pytest.approx(said["useful_s"])
+    assert iw.simulate(idle, "waiting", idle_wait="20ms", request_size="64KiB").useful_ns is None
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"opening": "5ms"}, "give its overruns"),
+        ({"overruns": []}, "empty list"),
+        ({"overruns": {"count": 3}}, "neither times nor"),
+        ({"overruns": {"count": 0, "uses": 3, "percentiles_s": [0.1]}}, "no foreground request came"),
+        ({"overruns": {"count": 3, "uses": 3, "percentiles_s": [float("nan")]}}, "neither times nor"),
+        ({"overruns": "soon"}, "soon"),
+    ],
+)
+def test_what_is_no_overrun_is_refused(idle, more, said):
+    with pytest.raises(ValueError, match=said):
+        iw.simulate(idle, "waiting", idle_wait="20ms", **more)
+
+
+def test_a_policy_that_ends_by_itself_runs_no_command(idle):
+    with pytest.raises(ValueError, match="restrained has another"):
+        iw.simulate(idle, "restrained", idle_wait="20ms", busy_period="1s", overruns="8ms")
 
 
 def test_finish_within(made, command):

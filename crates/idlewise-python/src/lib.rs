@@ -60,7 +60,7 @@ mod _native {
     #[pymodule_export]
     use super::sample::{SamplingPlan, sample};
     #[pymodule_export]
-    use super::simulate::{Outcome, compare, explore, simulate};
+    use super::simulate::{Outcome, compare, explore, grid, simulate};
     #[pymodule_export]
     use super::synth::synth;
     #[pymodule_export]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use idlewise::disk::DiskModel;
-use idlewise::policy::{BUDGET, Kind, POLICIES, Parameter, Value};
+use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
+use idlewise::policy::{BUDGET, BUSY_PERIOD, Kind, POLICIES, Parameter, RELATIVE_DELAY, REQUEST_SIZE, Value};
 use idlewise::policy::{Budget, Decision, Parameters, Policy, Setting, all_parameters, build};
 use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
@@ -76,7 +76,29 @@ pub enum Chosen {
 impl Chosen {
     /// From what `simulate` was given.
     pub fn new(policy: &Bound<PyAny>, given: Option<&Bound<PyDict>>) -> PyResult<Self> {
-        let parameters = given.map_or(Ok(Parameters::default()), parameters)?;
+        Self::with(policy, given.map_or(Ok(Parameters::default()), parameters)?)
+    }
+
+    /// The same for a command that runs in the gaps, whose requests have no size that a policy chooses.
+    ///
+    /// # Errors
+    /// Also if the policy ends by itself, which a command does not.
+    pub fn of_a_command(policy: &Bound<PyAny>, given: Option<&Bound<PyDict>>) -> PyResult<Self> {
+        let mut parameters = given.map_or(Ok(Parameters::default()), parameters)?;
+        let name = policy.cast::<PyString>().map(|name| name.to_string());
+        if let Some(entry) = name.ok().and_then(|name| POLICIES.get(&name)) {
+            if entry.takes(BUSY_PERIOD.name) || entry.takes(RELATIVE_DELAY.name) {
+                let why = "a command knows no end but the foreground's coming";
+                return Err(value_error(&format!("overruns: {why}, and {} has another", entry.name)));
+            }
+            if entry.takes(REQUEST_SIZE.name) && parameters.size(REQUEST_SIZE).is_none() {
+                parameters = parameters.with(REQUEST_SIZE, SMALLEST_REQUEST);
+            }
+        }
+        Self::with(policy, parameters)
+    }
+
+    fn with(policy: &Bound<PyAny>, parameters: Parameters) -> PyResult<Self> {
         if let Ok(plan) = policy.cast::<Plan>() {
             if let Some((name, _)) = parameters.iter().find(|(name, _)| *name != BUDGET.name) {
                 return Err(value_error(&format!("a plan takes no {}: it has its own", name.replace('-', "_"))));
@@ -120,17 +142,20 @@ impl Chosen {
         matches!(self, Self::Made(_))
     }
 
-    /// The policy for one disk, and what one of the caller's own learns from.
+    /// The policy for one disk, and what one of the caller's own learns from. `service` is the mean time of what it lets run, where the
+    /// disk's model does not say it.
     pub fn build(
         &self,
         (disk, past): (&idlewise::idle::Idleness, &idlewise::idle::Idleness),
         idle: &Idleness,
         model: &DiskModel,
+        service: Option<Nanos>,
         watch: &Arc<Watch>,
     ) -> Box<dyn Policy> {
         let policy = match self {
             Self::Named(name, parameters) => {
-                build(name, parameters, &Setting::scrub(disk, model)).expect("it was built before")
+                let setting = Setting { service, ..Setting::scrub(disk, model) };
+                build(name, parameters, &setting).expect("it was built before")
             }
             Self::Plan(plan, parameters) => match parameters.time(BUDGET) {
                 Some(target) => Box::new(Budget::new(plan.schedule().policy(), target)),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use idlewise::Bytes;
 use idlewise::policy::POLICIES;
 use idlewise::policy::restrained::Amount;
-use idlewise::simulate::{Run, Scrub, Service, Summary, Work, scrub};
+use idlewise::simulate::{self as simulation, Command, Lane, Run, Scrub, Service, Summary, Work};
 use idlewise::tune::{COMPARED, Comparison, Question};
+use idlewise::{Bytes, Nanos};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::{Map, Value, json};
 
 use crate::error::value_error;
@@ -16,7 +16,7 @@ use crate::idle::Idleness;
 use crate::policy::Chosen;
 use crate::running::{self, Watch};
 use crate::table::Table;
-use crate::units::Size;
+use crate::units::{Size, Time};
 use crate::values::{members, to_python, to_value};
 
 /// What a policy did on a trace, in simulation.
@@ -26,13 +26,20 @@ pub struct Outcome {
     summary: Summary,
     requests: u64,
     policy: String,
+    /// Of a command that ran in the gaps: how long it was at work for what need not be done again.
+    useful: Option<idlewise::TotalTime>,
 }
 
 impl Outcome {
     fn new(policy: String, run: Run, idle: &Idleness) -> Self {
         let summary = Summary::new(&run.outcome, &idle.disks);
         let requests = idle.disks.iter().map(|disk| disk.requests).sum();
-        Self { run, summary, requests, policy }
+        Self { run, summary, requests, policy, useful: None }
+    }
+
+    fn of_a_command(self) -> Self {
+        let useful = self.run.details.first().map(|detail| detail.useful).unwrap_or_default();
+        Self { useful: Some(useful), ..self }
     }
 
     fn quantile(&self, of_thousand: u64) -> idlewise::Nanos {
@@ -48,6 +55,7 @@ impl Outcome {
             "slowdown_p999_s": self.quantile(999).as_secs_f64(),
             "ran_s": self.run.outcome.used_idle.as_secs_f64(),
         })));
+        all.extend(self.useful.map(|useful| ("useful_s".into(), json!(useful.as_secs_f64()))));
         all
     }
 }
@@ -101,6 +109,16 @@ impl Outcome {
     }
 
     #[getter]
+    fn ran_ns(&self) -> u128 {
+        self.run.outcome.used_idle.0
+    }
+
+    #[getter]
+    fn useful_ns(&self) -> Option<u128> {
+        self.useful.map(|useful| useful.0)
+    }
+
+    #[getter]
     fn utilised_idle(&self) -> f64 {
         self.summary.utilised_idle
     }
@@ -117,45 +135,131 @@ impl Outcome {
     fn __repr__(&self) -> String {
         let Summary { scrubbed_bytes, .. } = self.summary;
         let mean = idlewise::Nanos(self.mean_slowdown_ns());
-        format!("<idlewise.Outcome: {} scrubbed {}, mean slowdown {mean}>", self.policy, Bytes(scrubbed_bytes))
+        let did = match self.useful {
+            Some(_) => format!("ran for {}", self.run.outcome.used_idle),
+            None => format!("scrubbed {}", Bytes(scrubbed_bytes)),
+        };
+        format!("<idlewise.Outcome: {} {did}, mean slowdown {mean}>", self.policy)
     }
 }
 
-/// Runs one policy over all disks. One of the caller's own learns from the disks of `train`, in the same order, or from those that it runs on.
-fn run(
-    chosen: &Chosen,
-    idle: &Idleness,
-    train: Option<&[idlewise::idle::Idleness]>,
-    model: &idlewise::disk::DiskModel,
-    watch: &Arc<Watch>,
-) -> Run {
-    let all = || {
-        let mut done = 0;
-        scrub(&idle.disks, model, None, |disk| {
-            watch.share(done as f64 / idle.disks.len() as f64);
-            let past = train.and_then(|train| train.get(done)).unwrap_or(disk);
-            done += 1;
-            chosen.build((disk, past), idle, model, watch)
-        })
-    };
-    // A thread that is attached once, not for each call, takes a tenth of the time; Python lets others run meanwhile.
-    if chosen.is_own() { Python::attach(|_| all()) } else { all() }
+/// How late a command is held: a time, several of which each is as likely, or the `overruns` of a disk as `idlewise run --json` has them.
+pub struct Overruns(Vec<Nanos>);
+
+impl<'py> FromPyObject<'_, 'py> for Overruns {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Ok(measured) = given.cast::<PyDict>() else {
+            let times = match given.cast::<PyList>() {
+                Ok(times) => times.iter().map(|time| Ok(time.extract::<Time>()?.0)).collect::<PyResult<Vec<_>>>()?,
+                Err(_) => vec![given.extract::<Time>()?.0],
+            };
+            let none = || value_error("overruns: an empty list: give at least one time, such as '8ms'");
+            return (!times.is_empty()).then_some(Self(times)).ok_or_else(none);
+        };
+        let wrong = "overruns: neither times nor what `idlewise run --json` has as the overruns of a disk: count, uses and percentiles_s";
+        let member = |name| measured.get_item(name)?.ok_or_else(|| value_error(wrong));
+        let (uses, count) = (member("uses")?.extract()?, member("count")?.extract()?);
+        let percentiles_s: Vec<f64> = member("percentiles_s")?.extract()?;
+        if count == 0 {
+            return Err(value_error(
+                "overruns: no foreground request came while the command used the disk: measure for longer, or give times",
+            ));
+        }
+        Command::measured(uses, count, &percentiles_s).map(Self).ok_or_else(|| value_error(wrong))
+    }
+}
+
+/// What runs in the gaps, and by whose leave.
+struct Tried<'a> {
+    chosen: &'a Chosen,
+    idle: &'a Idleness,
+    /// Disks that a policy of the caller's own learns from, in the same order; else from those that it runs on.
+    train: Option<&'a [idlewise::idle::Idleness]>,
+    model: &'a idlewise::disk::DiskModel,
+    /// A command and its mean overrun, instead of a scrub.
+    command: Option<(&'a Command, Nanos)>,
+}
+
+impl Tried<'_> {
+    /// Over all disks.
+    fn run(&self, watch: &Arc<Watch>) -> Run {
+        let Self { chosen, idle, train, model, command } = self;
+        let all = || {
+            let mut done = 0;
+            simulation::run(&idle.disks, |disk| {
+                watch.share(done as f64 / idle.disks.len() as f64);
+                let past = train.and_then(|train| train.get(done)).unwrap_or(disk);
+                done += 1;
+                let policy = chosen.build((disk, past), idle, model, command.map(|(_, mean)| mean), watch);
+                let scrub = || Box::new(Scrub::new(Service::OfSize((*model).clone()))) as Box<dyn Work>;
+                vec![Lane::new(policy, command.map_or_else(scrub, |(command, _)| Box::new(command.clone())))]
+            })
+        };
+        // A thread that is attached once, not for each call, takes a tenth of the time; Python lets others run meanwhile.
+        if chosen.is_own() { Python::attach(|_| all()) } else { all() }
+    }
 }
 
 /// Run one policy over the idle times. `parameters` are those of the policy, such as idle_wait="100ms".
 #[pyfunction]
-#[pyo3(signature = (idle, policy, *, disk=None, progress=None, **parameters))]
+#[pyo3(signature = (idle, policy, *, overruns=None, opening=None, piece=None, disk=None, progress=None, **parameters))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn simulate(
     idle: &Bound<Idleness>,
     policy: Bound<PyAny>,
+    overruns: Option<Overruns>,
+    opening: Option<Time>,
+    piece: Option<Time>,
     disk: Option<&Bound<PyAny>>,
     progress: Option<&Bound<PyAny>>,
     parameters: Option<&Bound<PyDict>>,
 ) -> PyResult<Outcome> {
-    let (chosen, model) = (Chosen::new(&policy, parameters)?, idle.get().model(disk)?);
+    if overruns.is_none() && (opening.is_some() || piece.is_some()) {
+        return Err(value_error("opening and piece are of a command: give its overruns, such as overruns=\"8ms\""));
+    }
+    let chosen =
+        if overruns.is_some() { Chosen::of_a_command(&policy, parameters) } else { Chosen::new(&policy, parameters) }?;
+    let model = idle.get().model(disk)?;
+    let time = |given: Option<Time>| given.map_or(Nanos::ZERO, |time| time.0);
+    let command = overruns.map(|Overruns(overruns)| {
+        let mean = Command::mean(&overruns);
+        (Command::new(overruns).opening(time(opening)).in_pieces(time(piece)), mean)
+    });
     let (name, idle_times) = (chosen.name(), idle.get().clone());
     running::run(idle.py(), progress, move |watch| {
-        Ok(Outcome::new(name, run(&chosen, &idle_times, None, &model, watch), &idle_times))
+        let command = command.as_ref().map(|(command, mean)| (command, *mean));
+        let tried = Tried { chosen: &chosen, idle: &idle_times, train: None, model: &model, command };
+        let outcome = Outcome::new(name, tried.run(watch), &idle_times);
+        Ok(if command.is_some() { outcome.of_a_command() } else { outcome })
+    })
+}
+
+/// Waiting with each size and each idle wait.
+#[pyfunction]
+#[pyo3(signature = (idle, sizes, waits, *, disk=None, progress=None))]
+pub fn grid(
+    py: Python,
+    idle: &Idleness,
+    sizes: Vec<Size>,
+    waits: Vec<Time>,
+    disk: Option<&Bound<PyAny>>,
+    progress: Option<&Bound<PyAny>>,
+) -> PyResult<Table> {
+    let mut sizes: Vec<Bytes> = sizes.into_iter().map(|size| size.0).collect();
+    let mut waits: Vec<Nanos> = waits.into_iter().map(|wait| wait.0).collect();
+    if sizes.iter().any(|&size| size < Bytes(512)) {
+        return Err(value_error("sizes: no disk has blocks so short: give at least 512"));
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    waits.sort_unstable();
+    waits.dedup();
+    let (model, idle) = (idle.model(disk)?, idle.clone());
+    running::run(py, progress, move |watch| {
+        let cells = idlewise::tune::grid(&idle.disks, &model, &sizes, &waits, &|done| watch.share(done));
+        Ok(Table::new(cells.iter().map(members).collect()))
     })
 }
 
@@ -196,7 +300,8 @@ pub fn compare(
             Comparison { disks: &idle.disks, train: train.as_deref(), model: &model, size, policies: &named };
         let mut rows: Vec<Map<String, Value>> = comparison.points(&|done| watch.share(done)).iter().map(flat).collect();
         for chosen in own {
-            let outcome = Outcome::new(chosen.name(), run(&chosen, &idle, train.as_deref(), &model, watch), &idle);
+            let tried = Tried { chosen: &chosen, idle: &idle, train: train.as_deref(), model: &model, command: None };
+            let outcome = Outcome::new(chosen.name(), tried.run(watch), &idle);
             let Summary { utilised_idle, collision_rate, .. } = outcome.summary;
             rows.push(members(&json!({
                 "policy": outcome.policy, "utilised_idle": utilised_idle, "collision_rate": collision_rate,

@@ -4,13 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use idlewise::Nanos;
+use idlewise::simulate::Command;
 use serde::Deserialize;
 
 use crate::exit::UsageError;
 use crate::input::text_file;
-
-/// So many draws stand for a disk: enough for whatever share of uses ends without an overrun.
-const DRAWS: u64 = 10_000;
 
 /// The part of the file that is read.
 #[derive(Deserialize)]
@@ -52,26 +50,12 @@ pub fn read(given: &str) -> anyhow::Result<Vec<Nanos>> {
              times"
         )
     };
-    drawn(&overruns.with_context(none)?).with_context(|| format!("{given}: its overruns are no times"))
+    let Overruns { count, uses, percentiles_s } = overruns.with_context(none)?;
+    Command::measured(uses, count, &percentiles_s).with_context(|| format!("{given}: its overruns are no times"))
 }
 
 fn times(given: &str) -> Option<Vec<Nanos>> {
     given.split(',').map(|time| time.trim().parse().ok()).collect()
-}
-
-/// What is as likely as it was measured, with uses that ended without an overrun.
-fn drawn(overruns: &Overruns) -> Option<Vec<Nanos>> {
-    let Overruns { count, uses, percentiles_s } = overruns;
-    let known = percentiles_s.iter().all(|time| time.is_finite() && (0.0..1e9).contains(time));
-    // Rounded up: what is rare is not never.
-    let late = (u128::from(DRAWS) * u128::from(*count)).div_ceil(u128::from(*uses.max(count)).max(1)) as u64;
-    let time = |draw: u64| {
-        let place = (draw as f64 + 0.5) / late as f64 * (percentiles_s.len() - 1) as f64;
-        let (below, part) = (place as usize, place.fract());
-        let next = percentiles_s[(below + 1).min(percentiles_s.len() - 1)];
-        Nanos(((percentiles_s[below] * (1.0 - part) + next * part) * 1e9).round() as u64)
-    };
-    known.then(|| (0..DRAWS).map(|draw| if draw < late { time(draw) } else { Nanos::ZERO }).collect())
 }
 
 #[cfg(test)]
@@ -79,21 +63,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_taken_as_they_are_and_files_by_how_often_they_overran() {
+    fn times_are_taken_as_they_are_and_files_by_the_disk_of_which_most_is_known() {
         let read = |given: &str| read(given).map_err(|error| error.to_string());
         assert_eq!(read("8ms"), Ok(vec![Nanos::from_millis(8)]));
         assert_eq!(read("2ms, 5ms"), Ok(vec![Nanos::from_millis(2), Nanos::from_millis(5)]));
         assert!(read("8 parsecs").unwrap_err().starts_with("--run 8 parsecs: neither a file nor times"));
-        let percentiles_s: Vec<f64> = (0..=100).map(|hundredth| f64::from(hundredth) * 1e-4).collect();
-        let overruns = Overruns { count: 30, uses: 40, percentiles_s };
-        let drawn = drawn(&overruns).unwrap();
-        let late: Vec<_> = drawn.iter().filter(|time| **time > Nanos::ZERO).collect();
-        assert_eq!((drawn.len(), late.len()), (10_000, 7_500));
-        let mean = late.iter().map(|time| time.0).sum::<u64>() as f64 / 7_500.0;
-        assert!((mean - 5e6).abs() < 1e3 && late.is_sorted(), "{mean}");
-        let rare = Overruns { count: 1, uses: 20_001, percentiles_s: overruns.percentiles_s.clone() };
-        assert_eq!(super::drawn(&rare).unwrap().iter().filter(|time| **time > Nanos::ZERO).count(), 1);
-        let wrong = Overruns { percentiles_s: vec![f64::NAN, 1.0], ..overruns };
-        assert!(super::drawn(&wrong).is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        let disk =
+            |count| format!(r#"{{"overruns": {{"count": {count}, "uses": 40, "percentiles_s": [0.001, 0.002]}}}}"#);
+        std::fs::write(&path, format!(r#"{{"disks": [{}, {}]}}"#, disk(10), disk(30))).unwrap();
+        // Of the disk that has the most.
+        let late = super::read(path.to_str().unwrap()).unwrap().iter().filter(|time| **time > Nanos::ZERO).count();
+        assert_eq!(late, 7_500);
     }
 }

@@ -7,6 +7,9 @@ use super::{Detail, Served, Tally, Work};
 use crate::disk::Interference;
 use crate::{Bytes, Nanos, TotalTime};
 
+/// So many draws stand for a disk: enough for whatever share of uses ends without an overrun.
+const DRAWS: u64 = 10_000;
+
 /// Runs from the moment when the policy lets it until the foreground comes. That waits for what the command has asked the disk for until it is
 /// held: an overrun, drawn anew each time. The size of a request says nothing of a command, and is not looked at.
 ///
@@ -50,6 +53,24 @@ impl Command {
     pub fn mean(overruns: &[Nanos]) -> Nanos {
         let sum: u128 = overruns.iter().map(|time| u128::from(time.0)).sum();
         Nanos(sum.checked_div(overruns.len() as u128).map_or(0, |mean| mean as u64))
+    }
+
+    /// Overruns that are each as likely as the others, from what was measured: of so many uses of a disk so many ended with an overrun, whose
+    /// percentiles are these in seconds, from the least to the longest. Nothing where they are no times, or none.
+    pub fn measured(uses: u64, count: u64, percentiles_s: &[f64]) -> Option<Vec<Nanos>> {
+        let known = percentiles_s.iter().all(|time| time.is_finite() && (0.0..1e9).contains(time));
+        if !known || percentiles_s.is_empty() || count == 0 {
+            return None;
+        }
+        // Rounded up: what is rare is not never.
+        let late = (u128::from(DRAWS) * u128::from(count)).div_ceil(u128::from(uses.max(count))) as u64;
+        let time = |draw: u64| {
+            let place = (draw as f64 + 0.5) / late as f64 * (percentiles_s.len() - 1) as f64;
+            let (below, part) = (place as usize, place.fract());
+            let next = percentiles_s[(below + 1).min(percentiles_s.len() - 1)];
+            Nanos(((percentiles_s[below] * (1.0 - part) + next * part) * 1e9).round() as u64)
+        };
+        Some((0..DRAWS).map(|draw| if draw < late { time(draw) } else { Nanos::ZERO }).collect())
     }
 
     /// Of so long at work, what need not be done again; and the rest of the last piece, where that is waited for.
@@ -131,6 +152,22 @@ mod tests {
         assert_eq!((outcome.collisions, outcome.used_idle, outcome.delay_sum), (0, TotalTime(70), TotalTime(0)));
         assert_eq!(Command::mean(&[Nanos(2), Nanos(5)]), Nanos(3));
         assert_eq!(Command::mean(&[]), Nanos(0));
+    }
+
+    #[test]
+    fn measured_overruns_are_drawn_as_often_as_they_were_seen() {
+        let percentiles_s: Vec<f64> = (0..=100).map(|hundredth| f64::from(hundredth) * 1e-4).collect();
+        let drawn = Command::measured(40, 30, &percentiles_s).unwrap();
+        let late: Vec<_> = drawn.iter().filter(|time| **time > Nanos::ZERO).collect();
+        assert_eq!((drawn.len(), late.len()), (10_000, 7_500));
+        let mean = late.iter().map(|time| time.0).sum::<u64>() as f64 / 7_500.0;
+        assert!((mean - 5e6).abs() < 1e3 && late.is_sorted(), "{mean}");
+        let rare = Command::measured(20_001, 1, &percentiles_s).unwrap();
+        assert_eq!(rare.iter().filter(|time| **time > Nanos::ZERO).count(), 1);
+        for wrong in [vec![f64::NAN, 1.0], vec![-1.0], Vec::new()] {
+            assert_eq!(Command::measured(40, 30, &wrong), None, "{wrong:?}");
+        }
+        assert_eq!(Command::measured(40, 0, &percentiles_s), None);
     }
 
     #[test]
