@@ -3,6 +3,7 @@
 mod common;
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::bench::{Bench, MIB, PACE, bad_block};
@@ -204,8 +205,18 @@ fn root_two_scrubs_of_one_device_do_not_run_together() {
     let output = run(&[&["scrub", bench.path(), "--state-dir", state], &PACE[..]].concat());
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("another idlewise is scrubbing it"), "{}", stderr(&output));
+    // Nor of what lies on it: each would take the other for the foreground.
+    let on_it = Command::new("losetup").args(["--find", "--show", "--read-only", bench.path()]).output().unwrap();
+    let on_it = String::from_utf8(on_it.stdout).unwrap();
+    let output = run(&[&["scrub", on_it.trim(), "--state-dir", state], &PACE[..]].concat());
     first.signal(Signal::INT);
     assert_eq!(first.end().status.code(), Some(4));
+    let after = run(&[&["scrub", on_it.trim(), "--state-dir", state], &PACE[..]].concat());
+    assert!(Command::new("losetup").args(["--detach", on_it.trim()]).status().unwrap().success());
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains(&format!("a disk below {}: another idlewise is scrubbing it", on_it.trim())), "{said}");
+    assert_eq!(after.status.code(), Some(0), "{}", stderr(&after));
 }
 
 /// A new pass does not forget what the last one found before it has been there itself.
@@ -246,34 +257,39 @@ fn root_bad_blocks_stay_known_in_the_next_pass() {
     assert!(bench.checkpoint().is_none() && run(&status).status.code() == Some(2));
 }
 
-/// Reads of others are foreground: seen, waited for, and delayed by no more than one request.
+/// Reads of others are foreground: seen, waited for, and delayed by no more than one request. So they are where only counters are looked at,
+/// although the disk serves them behind ours.
 #[test]
 fn root_foreground_is_seen_and_waited_for() {
-    let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
-    let trace = bench.folder.path().join("foreground.csv");
-    let lines = (0..60u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 500_000, k * 7_340_032));
-    std::fs::write(&trace, lines.collect::<String>()).unwrap();
-    let scrub = bench.start_and_watch(&["--request-size", "256KiB", "--idle-wait", "20ms"]);
-    let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&replayed["requests"], &replayed["failed"]), (&60.into(), &0.into()));
-    // The last one as well is known to be lost after a second or two.
-    std::thread::sleep(Duration::from_millis(2_500));
-    scrub.signal(Signal::INT);
-    let result = scrub.end();
-    assert_eq!(result.status.code(), Some(4), "{}", stderr(&result));
-    let result: Value = serde_json::from_slice(&result.stdout).unwrap();
-    let measured = &result["measured"];
-    // A kernel may run no BPF program while it interrupts certain processes. What completes just then is missed, and told as lost.
-    let [seen, lost] = [&measured["foreground_requests"], &result["lost_events"]].map(|count| count.as_u64().unwrap());
-    assert!(seen <= 60 && seen + lost >= 60 && lost <= 2, "{result}");
-    let collisions = measured["collisions"].as_u64().unwrap();
-    let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
-    // Requests of 6.6 ms follow one another for 30 ms of every 50: most arrivals collide. How long each waits is the
-    // machine's affair as well, which others use.
-    assert!((20..=60).contains(&collisions), "{collisions}");
-    assert!(mean > 0.0 && mean <= max, "{mean} {max}");
+    for monitor in ["bpf", "diskstats"] {
+        let Some(bench) = Bench::new(512 * MIB, &[], true) else { return };
+        let trace = bench.folder.path().join("foreground.csv");
+        let lines = (0..60u64).map(|k| format!("{},f,0,Read,{},8192,0\n", k * 500_000, k * 7_340_032));
+        std::fs::write(&trace, lines.collect::<String>()).unwrap();
+        let pace = ["--request-size", "256KiB", "--idle-wait", "20ms", "--monitor", monitor];
+        let scrub = bench.start_and_watch(&pace);
+        let output = run(&["replay", trace.to_str().unwrap(), bench.path(), "--json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&replayed["requests"], &replayed["failed"]), (&60.into(), &0.into()));
+        // The last one as well is known to be lost after a second or two.
+        std::thread::sleep(Duration::from_millis(2_500));
+        scrub.signal(Signal::INT);
+        let result = scrub.end();
+        assert_eq!(result.status.code(), Some(4), "{}", stderr(&result));
+        let result: Value = serde_json::from_slice(&result.stdout).unwrap();
+        let measured = &result["measured"];
+        // A kernel may run no BPF program while it interrupts certain processes. What completes just then is missed, and told as lost.
+        let [seen, lost] =
+            [&measured["foreground_requests"], &result["lost_events"]].map(|count| count.as_u64().unwrap());
+        assert!(seen <= 60 && seen + lost >= 60 && lost <= 2, "{result}");
+        let collisions = measured["collisions"].as_u64().unwrap();
+        let [mean, max] = ["mean_slowdown_s", "max_slowdown_s"].map(|field| measured[field].as_f64().unwrap());
+        // Requests of 6.6 ms follow one another for 30 ms of every 50: most arrivals collide. How long each waits is the
+        // machine's affair as well, which others use.
+        assert!((20..=60).contains(&collisions), "{monitor}: {collisions}");
+        assert!(mean > 0.0 && mean <= max, "{monitor}: {mean} {max}");
+    }
 }
 
 /// A pace that would delay nearly every request is held within the mean slowdown asked for, but for one collision; and so is the

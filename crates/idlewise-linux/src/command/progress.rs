@@ -8,6 +8,7 @@ use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
 use super::lane::{Lane, Overruns, Why};
+use crate::monitor::SHARES;
 
 /// Where it stands.
 #[derive(Clone, Debug)]
@@ -50,6 +51,11 @@ pub struct DiskSoFar {
 }
 
 impl DiskSoFar {
+    /// Whether the slowdowns are only what is seen of them: the kernel's counters do not tell how long others wait while the processes run.
+    pub fn is_at_least(&self) -> bool {
+        self.monitor == SHARES
+    }
+
     pub(crate) fn of(lane: &mut Lane) -> Self {
         let driver = &mut lane.watched.driver;
         driver.tell();

@@ -1,7 +1,7 @@
 //! The coarse monitor: the kernel's counters in /sys/class/block/NAME/{stat,inflight}, polled.
 //!
-//! It sees how many requests completed between two looks, not when, nor how long each took: arrivals are placed at the
-//! look before, or in the middle of our request if there was one, and completions at the look after.
+//! It sees how many requests completed between two looks and how many are in flight, not when they came or went: arrivals are placed in the
+//! middle between the looks, or of our request if there was one, and completions at the look after.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use idlewise::Nanos;
 
-use super::counters::{self, Counted, Counters, OwnWork};
+use super::counters::{self, Counted, Counters, Look, Open, OwnWork};
 use super::writes::Registration;
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::WholeDisk;
@@ -21,8 +21,10 @@ pub struct Diskstats {
     largest_request: u64,
     seen: Counted,
     looked: Nanos,
-    /// Our request since the last look.
+    /// Our request since the last look, and whether it is still in service.
     own: Option<OwnWork>,
+    in_service: bool,
+    open: Open,
     /// Files of our own that were being saved on this disk since the last look, or are.
     own_writes: Arc<Saves>,
     _registration: Registration,
@@ -67,20 +69,36 @@ impl Diskstats {
         };
         let _registration = Registration::new(disk.numbers(), Box::new(tell));
         let seen = counters.look()?;
-        Ok(Self { counters, largest_request, seen, looked: now(), own: None, own_writes, _registration })
+        Ok(Self {
+            counters,
+            largest_request,
+            seen,
+            looked: now(),
+            own: None,
+            in_service: false,
+            open: Open::default(),
+            own_writes,
+            _registration,
+        })
     }
 
     /// Events for what happened since the last look.
     fn collect(&mut self, events: &mut Vec<Event>) -> Result<(), MonitorError> {
-        let (look, at) = (self.counters.look()?, now());
-        let own = self.own.take();
+        let look = self.counters.look()?;
+        let (in_flight, at) = (self.counters.in_flight()?, now());
+        // What is in service is told of when it is over.
+        let own = self.own.take_if(|_| !self.in_service);
         let mut seen = std::mem::replace(&mut self.seen, look);
         // Which writes are whose is not in the counters.
-        if self.own_writes.ended.swap(false, Ordering::Relaxed) || self.own_writes.open.load(Ordering::Relaxed) > 0 {
+        let saved =
+            self.own_writes.ended.swap(false, Ordering::Relaxed) || self.own_writes.open.load(Ordering::Relaxed) > 0;
+        if saved {
             (seen.writes, seen.discards, seen.flushes) = (look.writes, look.discards, look.flushes);
         }
-        let count = foreign(&look, &seen, own.map_or(0, |own| own.bytes), self.largest_request);
-        counters::tell(events, std::mem::replace(&mut self.looked, at), at, own, count);
+        let completed = foreign(&look, &seen, own.map_or(0, |own| own.bytes), self.largest_request);
+        let in_flight = (!saved && !self.in_service).then_some(in_flight);
+        let before = std::mem::replace(&mut self.looked, at);
+        self.open.tell(events, Look { before, at, own, completed, in_flight });
         Ok(())
     }
 }
@@ -105,11 +123,12 @@ impl Monitor for Diskstats {
     fn own(&mut self, own: Own) {
         let at = now();
         let begins = |bytes| Some(OwnWork { began: at, ended: at, bytes });
-        match own {
-            Own::Nothing => self.own.iter_mut().for_each(|own| own.ended = at),
+        match &own {
+            Own::Nothing => self.own.iter_mut().filter(|_| self.in_service).for_each(|own| own.ended = at),
             Own::Read(range) => self.own = begins(range.end.saturating_sub(range.start)),
             Own::Command | Own::Processes => self.own = begins(0),
         }
+        self.in_service = own != Own::Nothing;
     }
 
     fn lost(&self) -> u64 {

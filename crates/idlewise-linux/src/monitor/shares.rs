@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use idlewise::Nanos;
 
-use super::counters::{self, Counted, Counters, OwnWork};
+use super::counters::{self, Counted, Counters, Look, Open, OwnWork};
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::WholeDisk;
 
+/// What it is called.
+pub const NAME: &str = "shares";
 /// The kernel writes a page so long after it was filled, with its usual settings (dirty_expire_centisecs and the interval of its looks).
 pub const WRITTEN_BY: Nanos = Nanos::from_secs(35);
 
@@ -46,14 +48,26 @@ pub struct Shares {
     wrote: Nanos,
     /// Whether the processes may run: then what is in flight is theirs.
     running: bool,
+    open: Open,
 }
 
 impl Shares {
     /// Begins counting.
     pub fn open(disk: &WholeDisk, mut counter: Counter) -> Result<Self, MonitorError> {
-        let counters = Counters::open(disk, "shares")?;
+        let counters = Counters::open(disk, NAME)?;
         let (seen, asked, due) = (counters.look()?, counter(), Moved::default());
-        Ok(Self { counters, counter, seen, looked: now(), asked, due, read: now(), wrote: now(), running: false })
+        Ok(Self {
+            counters,
+            counter,
+            seen,
+            looked: now(),
+            asked,
+            due,
+            read: now(),
+            wrote: now(),
+            running: false,
+            open: Open::default(),
+        })
     }
 
     fn collect(&mut self, events: &mut Vec<Event>) -> Result<(), MonitorError> {
@@ -77,7 +91,9 @@ impl Shares {
         }
         let count = share(requests(&look).saturating_sub(requests(&self.seen)), foreign, own + foreign);
         let work = (own > 0).then_some(OwnWork { began: self.looked, ended: at, bytes: own });
-        counters::tell(events, self.looked, at, work, count);
+        // What is in flight may be anyone's.
+        let look_at = Look { before: self.looked, at, own: work, completed: count, in_flight: None };
+        self.open.tell(events, look_at);
         (self.seen, self.looked, self.asked) = (look, at, Some(asked));
         Ok(())
     }
@@ -126,7 +142,7 @@ fn share(requests: u64, part: u64, all: u64) -> u64 {
 
 impl Monitor for Shares {
     fn name(&self) -> &'static str {
-        "shares"
+        NAME
     }
 
     fn is_coarse(&self) -> bool {
