@@ -126,7 +126,8 @@ impl Drop for Line {
 
 /// What the work has cost a disk, and how much it may.
 pub fn slowdown(disk: &DiskSoFar) -> String {
-    format!("{}: mean slowdown {} (goal {})", disk.name, disk.measured.mean_slowdown(), disk.goal.mean_slowdown)
+    let least = if disk.is_at_least() { "at least " } else { "" };
+    format!("{}: mean slowdown {least}{} (goal {})", disk.name, disk.measured.mean_slowdown(), disk.goal.mean_slowdown)
 }
 
 /// Of several disks, the one that it has cost most.

@@ -310,15 +310,16 @@ impl Arguments {
     }
 
     fn say_what_is_coarse(&self, by_signals: Option<&str>, by_counters: Option<&str>) {
-        let counters = "requests are told apart by counters";
+        let counters = "requests are told apart by counters, which show only a part of what others wait";
         match (by_signals, by_counters) {
             (Some(why), _) => {
                 say!(
-                    "idlewise: {} is held by signals and {counters}, coarser than by a control group, which cannot be made here: {why}",
+                    "idlewise: {}: the goal may not be kept: it is held by signals, as no control group can be made here: {why}; \
+                     {counters}",
                     self.name()
                 )
             }
-            (None, Some(why)) => say!("idlewise: {counters}, so slowdowns are rough: {why}"),
+            (None, Some(why)) => say!("idlewise: {}: the goal may not be kept: {counters}: {why}", self.name()),
             (None, None) => {}
         }
     }

@@ -46,6 +46,8 @@ pub struct Disk {
     moved_bytes: u64,
     /// Foreground requests seen.
     foreground_requests: u64,
+    /// Whether the slowdowns are only the part that the monitor sees.
+    slowdown_is_at_least: bool,
     /// Their mean slowdown.
     mean_slowdown_s: f64,
     /// Their longest slowdown.
@@ -127,6 +129,7 @@ impl From<&DiskSoFar> for Disk {
             monitor: disk.monitor,
             moved_bytes: disk.moved().0,
             foreground_requests: disk.measured.foreground_requests,
+            slowdown_is_at_least: disk.is_at_least(),
             mean_slowdown_s: disk.measured.mean_slowdown().as_secs_f64(),
             max_slowdown_s: disk.measured.max_slowdown.as_secs_f64(),
             goal_mean_slowdown_s: disk.goal.mean_slowdown.as_secs_f64(),
