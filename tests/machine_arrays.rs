@@ -113,6 +113,15 @@ fn members_and_paths_are_told_from_each_other() {
     }
     assert_eq!(meanwhile["state"], "interrupted", "{meanwhile}");
     assert!(meanwhile["failure"].as_str().unwrap().contains("the volume was moved meanwhile"), "{meanwhile}");
+    // A snapshot moves nothing, neither as it comes nor as it goes.
+    let resumed = steps["no-snapshot"].json()["resumed_at_bytes"].as_u64();
+    assert!(resumed > Some(2 << 20), "{resumed:?}: {:?}", steps["snapshot"]);
+    for name in ["snapshot", "no-snapshot"] {
+        assert!(!steps[name].output.contains("elsewhere") && !steps[name].errors.contains("elsewhere"), "{name}");
+    }
+    // The disk below a volume is not scrubbed beside it: each would take the other for the foreground.
+    let below = &steps["below"];
+    assert!(below.exit == 1 && below.errors.contains("another idlewise is scrubbing it"), "{below:?}");
     // Whoever reads by the other path is seen.
     let mut paths = steps["paths"].output.lines();
     assert_eq!(paths.next(), paths.next());
@@ -141,6 +150,10 @@ fn every_error_on_members_of_mapped_arrays_is_found() {
     assert_eq!((&clean["state"], bad(&clean)), (&"complete".into(), vec![]), "{clean}");
     assert_eq!(bad(&found), [(1000, 1), (1003, 1), (9001, 1)], "{found}");
     assert!(found["errors"].as_array().unwrap().iter().all(|run| run["kind"] == "protection"), "{found}");
+    // What a cache has would hide what the disks below have.
+    let cached = &steps["cached"];
+    assert_eq!((steps["cache-made"].exit, cached.exit), (0, 64), "{cached:?}");
+    assert!(cached.errors.contains("answers from a cache what that has"), "{cached:?}");
     // Nor by dm-verity, in blocks of 4 KiB.
     let [clean, found] = ["verity-clean", "verity-found"].map(|name| steps[name].json());
     assert_eq!((&clean["state"], bad(&clean)), (&"complete".into(), vec![]), "{clean}");

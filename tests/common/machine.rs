@@ -104,6 +104,8 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
         "dm-verity",
         "sha256_generic",
         "dm-crypt",
+        "dm-snapshot",
+        "dm-writecache",
         "xts",
     ] {
         command.args(["-m", module]);

@@ -29,6 +29,12 @@ done
 scrub integrity-found /dev/dm-0
 dmsetup remove checked
 
+# One that is read from a cache.
+modprobe dm-writecache
+step cache-made dmsetup create cached --table "0 $sectors writecache s $data $tags 4096 0"
+scrub cached /dev/mapper/cached
+dmsetup remove cached
+
 # dm-verity has a tree of them: here one block of 128, and the sum of that.
 modprobe dm-verity
 modprobe sha256_generic

@@ -124,6 +124,36 @@ dmsetup resume inside
 step inside idlewise scrub "$volume" $PACE
 dmsetup remove inside
 
+# Snapshots of one come and go, as LVM makes them: its data lie where they lay. An ordinary volume and a scrub of its disk do not run at once.
+modprobe dm-snapshot
+half_of() { echo "0 $half linear $1 0"; }
+dmsetup create origin --uuid LVM-abcdef --table "$(half_of "$1")"
+volume=$(readlink -f /dev/mapper/origin)
+# shellcheck disable=SC2086
+until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
+dmsetup create origin-real --uuid LVM-abcdef-real --table "$(half_of "$1")"
+dmsetup suspend origin
+dmsetup reload origin --table "0 $half snapshot-origin /dev/mapper/origin-real"
+dmsetup resume origin
+# shellcheck disable=SC2086
+until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>/tmp/snapshot
+step snapshot cat /tmp/snapshot
+dmsetup suspend origin
+dmsetup reload origin --table "$(half_of "$1")"
+dmsetup resume origin
+dmsetup remove origin-real
+# shellcheck disable=SC2086
+step no-snapshot idlewise scrub "$volume" $PACE
+# shellcheck disable=SC2086
+idlewise scrub "$volume" $PACE --restart --max-rate 1MB/s > /dev/null 2>&1 &
+scrub=$!
+sleep 3
+# shellcheck disable=SC2086
+step below idlewise scrub "$1" $PACE --restart --for 1s
+kill -INT $scrub
+wait $scrub
+dmsetup remove origin
+
 # Two paths to one disk: who uses the other one is seen.
 paths=
 for folder in /sys/block/sd*; do

@@ -65,6 +65,11 @@ impl Job {
     pub fn open(&self, path: &Path) -> anyhow::Result<Device> {
         let device = open_device(path)?;
         self.check_sizes(&device)?;
+        if let Some(cache) = device.cached_by() {
+            let name = device.path.display();
+            let what = "answers from a cache what that has, so that the disks below are not read there: scrub those";
+            return Err(UsageError(format!("{name}: {cache} {what}")).into());
+        }
         Ok(match content::array(&device, &self.content, self.verifier.as_deref())? {
             Ok(Some(array)) => device.by_members(array.size, array.members.iter().map(|member| &member.device)),
             Ok(None) => device,

@@ -53,6 +53,8 @@ pub enum Named {
     ByChoice,
     /// Another one may get it at any time.
     ForNow,
+    /// What it is called so may be changed for something else at any time, and the kernel does not tell.
+    Never,
 }
 
 impl Marks {
@@ -90,7 +92,7 @@ impl Marks {
 
     /// Whether a device with these marks surely is another one than the one with those `before`, and not only may be.
     pub fn is_surely_other_than(&self, before: &Self, named: Named) -> bool {
-        let named = if named == Named::ForNow { Named::ByChoice } else { named };
+        let named = if named == Named::Alone { named } else { Named::ByChoice };
         self.other_than(before, named).is_some()
     }
 
@@ -102,6 +104,9 @@ impl Marks {
         }
         if uuids.is_some_and(|(now, then)| now != then) {
             return Some("the partition of this number was another one then".into());
+        }
+        if named == Named::Never {
+            return Some("the kernel does not tell whether something else has been put behind it since".into());
         }
         if named == Named::ForNow && self.boot_id.is_empty() {
             return Some("without /proc nobody knows whether the machine has been restarted since".into());
@@ -150,7 +155,11 @@ impl Place {
     /// Whether another disk may get this identity. A name or a file may be used again, and bridges to USB call all their disks by
     /// one serial number; QEMU names disks without one by their slot. Serial numbers of virtual disks are typed by somebody, and cut.
     pub fn named(&self) -> Named {
-        let Some((kind, value)) = self.says() else { return Named::ForNow };
+        let Some((kind, value)) = self.says() else {
+            // They keep their numbers when another server, or other memory, comes behind them.
+            let is_reused = ["nbd", "zram"].iter().any(|driver| self.name().starts_with(driver));
+            return if is_reused { Named::Never } else { Named::ForNow };
+        };
         let is_any = |begins: &[&str]| begins.iter().any(|begin| value.starts_with(begin));
         if kind == "dm" {
             let mapping =
@@ -198,7 +207,8 @@ impl Place {
 
     /// Which disk it is, as one of those that something is made of.
     pub fn which(&self, diskseq: Option<u64>) -> Which {
-        Which { identity: self.identity(), diskseq, for_now: self.named() == Named::ForNow }
+        let for_now = matches!(self.named(), Named::ForNow | Named::Never);
+        Which { identity: self.identity(), diskseq, for_now }
     }
 
     /// The file of a loop device, with where it begins there and how long it is if that is not all.
@@ -314,6 +324,9 @@ mod tests {
         let swapped = Marks { diskseq: Some(4), ..before.clone() };
         let restarted = Marks { boot_id: "c".into(), ..swapped.clone() };
         let elsewhere = Marks { start_bytes: 512, ..restarted.clone() };
+        // Of what may be changed at any time nothing of before is known, and nothing is sure.
+        assert!(before.other_than(&before, Named::Never).is_some());
+        assert!(!before.is_surely_other_than(&before, Named::Never));
         let surely = |now: &Marks| {
             [Named::ForNow, Named::ByChoice, Named::Alone].map(|named| now.is_surely_other_than(&before, named))
         };
@@ -325,7 +338,7 @@ mod tests {
 
     #[test]
     fn some_serial_numbers_are_no_disks_own() {
-        use Named::{Alone, ByChoice, ForNow};
+        use Named::{Alone, ByChoice, ForNow, Never};
         let qemu = "t10.QEMU    QEMU HARDDISK   ";
         let (slot, typed) = (format!("{qemu}drive-scsi1"), format!("{qemu}backup"));
         let cases = [
@@ -353,6 +366,8 @@ mod tests {
             ("devices/virtual/block/dm-0", "dm/uuid", "CRYPT-PLAIN-data", "dm-CRYPT-PLAIN-data", ForNow),
             ("devices/virtual/block/dm-0", "dm/uuid", "part1-CRYPT-TEMP-x", "dm-part1-CRYPT-TEMP-x", ForNow),
             ("devices/pci0/virtio1/block/vda", "size", "8", "name-vda", ForNow),
+            ("devices/virtual/block/nbd0", "size", "8", "name-nbd0", Never),
+            ("devices/virtual/block/zram1", "size", "8", "name-zram1", Never),
             ("devices/pci0/virtio1/block/vda", "serial", "backup", "serial-backup", ByChoice),
             ("devices/pci0/virtio2/block/sda", "wwid", &slot, &format!("wwn-{slot}"), ForNow),
             ("devices/pci0/virtio2/block/sda", "wwid", &typed, &format!("wwn-{typed}"), ByChoice),

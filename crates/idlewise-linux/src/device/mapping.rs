@@ -1,5 +1,7 @@
 //! Where on which device each part of a volume lies: what was read of it says nothing of another place that it was moved to.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::identity::Named;
@@ -33,8 +35,13 @@ pub fn stretches<'a>(
     find: impl Fn((u32, u32)) -> Option<Place>,
 ) -> Vec<Stretch> {
     let mut all = Vec::new();
-    for place in volumes.filter(|place| place.named() == Named::Alone) {
-        for target in mapper::table(place.disk_numbers()).unwrap_or_default() {
+    let tables = volumes.map(|place| (place, mapper::table(place.disk_numbers()).unwrap_or_default()));
+    let tables: Vec<_> = tables.collect();
+    // While a volume has snapshots, its data lie on another volume, which is there only for that time.
+    let origins: BTreeSet<_> = tables.iter().flat_map(|(_, table)| table.iter().filter_map(origin)).collect();
+    let tables = tables.into_iter().filter(|(place, _)| !origins.contains(&place.disk_numbers()));
+    for (place, table) in tables.filter(|(place, _)| place.named() == Named::Alone) {
+        for target in without_origin(table, |number| mapper::table(number).ok()) {
             all.extend(of_target(&place.identity(), &target, |number| {
                 let below = find(number)?.which(None);
                 Some((below.identity, below.for_now))
@@ -45,14 +52,39 @@ pub fn stretches<'a>(
     if all.len() > MOST { Vec::new() } else { all }
 }
 
+/// Kinds of targets that answer from a faster device what that has.
+const CACHES: [&str; 2] = ["cache", "writecache"];
+
+/// The first of these devices that answers from a cache: what lies below may not be read.
+pub fn cache<'a>(mut places: impl Iterator<Item = &'a Place>) -> Option<String> {
+    let has = |place: &Place| {
+        let table = || mapper::table(place.disk_numbers()).unwrap_or_default();
+        place.name().starts_with("bcache") || table().iter().any(|target| CACHES.contains(&&*target.kind))
+    };
+    places.find(|place| has(place)).map(Place::name)
+}
+
+/// Of the origin of snapshots: the volume that has its data, each at the same place.
+fn origin(target: &Target) -> Option<(u32, u32)> {
+    (target.kind == "snapshot-origin").then(|| number(target.words.split(' ').next()?)).flatten()
+}
+
+/// The table of the volume that has the data of one with snapshots, or else its own.
+fn without_origin(table: Vec<Target>, of: impl Fn((u32, u32)) -> Option<Vec<Target>>) -> Vec<Target> {
+    table.first().and_then(origin).and_then(of).unwrap_or(table)
+}
+
+fn number(word: &str) -> Option<(u32, u32)> {
+    let (major, minor) = word.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// Each device with a place on it, in the words that a target was made with. Keys are among them, and are not kept.
 fn of_target(volume: &str, target: &Target, on: impl Fn((u32, u32)) -> Option<(String, bool)>) -> Vec<Stretch> {
     if !KINDS.contains(&&*target.kind) {
         return Vec::new();
     }
     let words: Vec<_> = target.words.split(' ').collect();
-    let number =
-        |word: &str| word.split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     let legs = words.windows(2).filter_map(|pair| Some((on(number(pair[0])?)?, pair[1].parse().ok()?)));
     let stretch =
         |(leg, (on, from))| Stretch { volume: volume.into(), leg: leg as u32, sectors: target.sectors, on, from };
@@ -107,6 +139,19 @@ mod tests {
         assert_eq!(places, [(0, (0, 100), "wwn-3", 32768), (0, (100, 8), "wwn-1", 16), (1, (100, 8), "wwn-2", 32)]);
         assert!(!serde_json::to_string(&found).unwrap().contains("0123abcd"));
         assert_eq!(of(&[target((0, 100), "multipath", "0 0 1 1 service-time 0 1 2 8:1 1")]), []);
+    }
+
+    #[test]
+    fn a_volume_with_snapshots_lies_where_it_lay() {
+        let below = || vec![target((0, 100), "linear", "8:1 2048"), target((100, 50), "linear", "8:1 9000")];
+        let with = vec![target((0, 150), "snapshot-origin", "253:7")];
+        assert_eq!(origin(&with[0]), Some((253, 7)));
+        assert_eq!(origin(&below()[0]), None);
+        let seen = without_origin(with.clone(), |number| (number == (253, 7)).then(below));
+        assert!(!is_moved(&of(&seen), &of(&below()), true) && !is_moved(&of(&below()), &of(&seen), true));
+        assert_eq!(without_origin(below(), |_| unreachable!()), below());
+        // Where it cannot be asked, nothing is told of it.
+        assert_eq!(of(&without_origin(with, |_| None)), []);
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl<'a> Subject<'a> {
     pub fn is_other(&self, pass: &Pass) -> Option<String> {
         match &pass.marks {
             Some(before) => self.marks.other_than(before, self.named),
-            None => (self.named == Named::ForNow).then(|| "it does not say which disk of this name it is of".into()),
+            None => matches!(self.named, Named::ForNow | Named::Never)
+                .then(|| "it does not say which disk of this name it is of".into()),
         }
     }
 
