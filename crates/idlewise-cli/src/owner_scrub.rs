@@ -175,10 +175,7 @@ fn claims(device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
     // Not by the members of the array: those of one that lacks some are not told.
     let below = WholeDisk::below(&device.path).unwrap_or_default();
     let below = below.iter().map(WholeDisk::open).collect::<Result<Vec<_>, _>>()?;
-    let mut disks: Vec<&Device> = below.iter().chain([device]).collect();
-    disks.sort_by_key(|device| device.disk_numbers());
-    disks.dedup_by_key(|device| device.disk_numbers());
-    Ok(disks.into_iter().map(|device| Claim::of(device, states)).collect::<Result<_, _>>()?)
+    Ok(Claim::around(below.iter().chain([device]), &[], states)?)
 }
 
 impl Arguments {

@@ -89,7 +89,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     );
     let chosen = choose_verifier(&device, probe::LARGEST, arguments.verifier.as_deref())?;
     // A scrub of the same disk would wait for the probe, and be charged for it.
-    let _claim = if device.is_file() { None } else { Some(Claim::of(&device, &StateFolder::choose(None))?) };
+    let disks = [&device].into_iter().filter(|device| !device.is_file());
+    let _claims = Claim::around(disks, &[], &StateFolder::choose(None))?;
     let monitor = open_monitor(&device, arguments.monitor)?;
     let probe = Probe::new(&device, chosen.verifier, monitor, &stop);
     let verifier = probe.verifier();

@@ -109,7 +109,8 @@ pub fn shares(path: &Path, wakes: bool) -> Option<Vec<String>> {
     let (major, minor) = device.disk_numbers();
     let mut shares = device.arrays();
     shares.extend(device.shared_drive());
-    shares.push(format!("disk {major}:{minor}"));
+    let disks = device.disks_below().into_iter().chain([(major, minor)]);
+    shares.extend(disks.map(|(major, minor)| format!("disk {major}:{minor}")));
     Some(shares)
 }
 

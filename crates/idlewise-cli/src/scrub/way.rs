@@ -38,14 +38,13 @@ impl Way {
         Ok(Box::new(Joined::new(disks.into_values().collect())))
     }
 
-    /// Claims to the members' disks, and to the other paths to a disk where it is sure that they lead there.
+    /// Claims to the members' disks, to the other paths to a disk where it is sure that they lead there, and to what lies below.
     pub fn claims(&self, device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
-        let members = self.array.iter().flat_map(|array| &array.members);
-        let mut disks: BTreeMap<_, _> = members.map(|member| (member.device.disk_numbers(), &member.device)).collect();
+        let members = self.array.iter().flat_map(|array| &array.members).map(|member| &member.device);
         let paths =
             if Device::name_of_all_paths(&device.path).is_some() { device.other_paths().open()? } else { Vec::new() };
-        disks.extend(paths.iter().map(|path| (path.disk_numbers(), path)));
-        disks.into_values().map(|device| Ok(Claim::of(device, states)?)).collect()
+        let all = [device].into_iter().chain(members).chain(&paths);
+        Ok(Claim::around(all, &[device.disk_numbers()], states)?)
     }
 }
 

@@ -4,7 +4,7 @@
 //! empty after a restart. Beside it lies a note for everyone to read: who is at the disk, and what it does at the moment. Of the
 //! notes only root's count for others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct Note {
     version: u32,
     /// Who scrubs.
     pub process: Process,
-    /// Identity of the device, as in its checkpoint.
+    /// Identity of the device, as in its checkpoint; empty of a disk below that.
     pub identity: String,
     /// Bytes of the device verified in this pass; its checkpoint may be older.
     pub verified_bytes: u64,
@@ -63,19 +63,47 @@ impl Claim {
     /// # Errors
     /// [`CheckpointError::Busy`] if another scrub has, or what the file system says of the folder of claims.
     pub fn of(device: &Device, states: &StateFolder) -> Result<Self, CheckpointError> {
-        let (major, minor) = device.disk_numbers();
-        let name = format!("{major}-{minor}");
-        let path = device.path.display().to_string();
+        Self::at(device.disk_numbers(), &device.path.display().to_string(), &device.identity, states)
+    }
+
+    /// Claims the disks that these devices lie on, each once, and those below them: a scrub of a volume and one of its disk would take each
+    /// other for the foreground. Not those that are claimed already.
+    ///
+    /// # Errors
+    /// As [`Claim::of`].
+    pub fn around<'a>(
+        devices: impl Iterator<Item = &'a Device>,
+        claimed: &[(u32, u32)],
+        states: &StateFolder,
+    ) -> Result<Vec<Self>, CheckpointError> {
+        let mut disks = BTreeMap::new();
+        for device in devices {
+            let path = device.path.display().to_string();
+            // What lies below is nobody's by its name: nothing of its own is verified.
+            disks.extend(device.disks_below().into_iter().map(|disk| (disk, (format!("a disk below {path}"), ""))));
+            disks.insert(device.disk_numbers(), (path, &device.identity));
+        }
+        let others = disks.iter().filter(|(disk, _)| !claimed.contains(disk));
+        others.map(|(&disk, (path, identity))| Self::at(disk, path, identity, states)).collect()
+    }
+
+    fn at(
+        (major, minor): (u32, u32),
+        path: &str,
+        identity: &str,
+        states: &StateFolder,
+    ) -> Result<Self, CheckpointError> {
+        let (name, path) = (format!("{major}-{minor}"), path.to_string());
         if !geteuid().is_root() && note(Path::new(SYSTEM), &name).is_some() {
             return Err(CheckpointError::Busy { device: path, lock: format!("{SYSTEM}/{name}.note") });
         }
-        let claimed = own_folder().map(|folder| Self::in_folder(&folder, &name, &path, &device.identity));
+        let claimed = own_folder().map(|folder| Self::in_folder(&folder, &name, &path, identity));
         match claimed {
             // Full, read-only or another user's.
             None | Some(Err(CheckpointError::Claim { .. })) => {}
             Some(claimed) => return claimed,
         }
-        let mut claim = Self::in_folder(states.path(), &name, &path, &device.identity)?;
+        let mut claim = Self::in_folder(states.path(), &name, &path, identity)?;
         claim.limited = true;
         Ok(claim)
     }
