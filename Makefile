@@ -51,7 +51,7 @@ ARCH ?= x86_64
 DIST_PACKAGES := binutils debootstrap dpkg-dev lintian mandoc python3 rpm
 DIST_PACKAGES_aarch64 := gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev:arm64 qemu-user-static zlib1g-dev:arm64
 # `--version` has the commit, where git knows it.
-demo experiments promise commands acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
+demo experiments promise commands commands-in-machine acceleration bench-key-value build install dist: export IDLEWISE_COMMIT := \
 	$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # Always the whole workspace: a build of one package resolves other features, and would compile again what is there.
 # The Python package is built by `make wheel`.
@@ -60,7 +60,7 @@ RELEASE = @echo "Building the release: about 3 minutes on 2 cores from nothing, 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: wheel deny docs publishable tables deadlines month writing demo experiments promise commands acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
+.PHONY: wheel deny docs publishable tables deadlines month writing demo experiments promise commands commands-in-machine acceleration bench-key-value test fuzz lint setup setup-build setup-disk build install dist test-packages bench clean
 
 # As the tests are built: what is compiled for the one is there for the other.
 demo: setup-disk
@@ -82,6 +82,13 @@ commands:
 	@./testbed/setup.sh "$(BUILD_PACKAGES) $(COMMAND_PACKAGES)" "$(RUST_PACKAGES)" "$(RUST)"
 	$(RELEASE)
 	$(BUILT)/idlewise-commands $(OPTIONS)
+
+# docs/commands-in-machine.md, where the kernel says for whom it writes later; OPTIONS="--fs xfs --resume" for more
+commands-in-machine:
+	@./testbed/setup.sh "$(BUILD_PACKAGES) $(COMMAND_PACKAGES) $(TEST_PACKAGES)" "$(RUST_PACKAGES)" "$(RUST)"
+	$(RELEASE)
+	./testbed/vm/vm.sh --fetch
+	./testbed/vm/commands.sh $(BUILT) $(OPTIONS)
 
 acceleration: setup-disk
 	$(RELEASE)

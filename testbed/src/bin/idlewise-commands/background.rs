@@ -149,6 +149,12 @@ pub fn can_limit() -> bool {
     v1().is_some() || v2().is_some()
 }
 
+/// Whether the kernel charges what it writes later to the group that it is for, where groups are made as `idlewise run` makes them.
+pub fn says_for_whom() -> bool {
+    let controllers = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+    ["io", "memory"].iter().all(|wanted| controllers.split_whitespace().any(|name| name == *wanted))
+}
+
 fn v1() -> Option<PathBuf> {
     Some(PathBuf::from("/sys/fs/cgroup/blkio")).filter(|folder| folder.join("cgroup.procs").exists())
 }

@@ -20,9 +20,8 @@ use idlewise_testbed::lab::{kernel, markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
 use serde::{Deserialize, Serialize};
 
-use background::{Background, Pace, Work, can_limit};
+use background::{Background, Pace, Work, can_limit, says_for_whom};
 
-const REPORT: &str = "docs/commands.md";
 const RECORDED: &str = "testbed/traces/pgbench.csv.gz";
 const SIZE: Bytes = Bytes(4 << 30);
 /// What `idlewise run` is to keep.
@@ -52,6 +51,14 @@ struct Arguments {
     /// File system on the disk
     #[arg(long, value_enum, default_value_t)]
     fs: FileSystem,
+
+    /// Use this disk instead of an emulated one: EVERYTHING ON IT IS LOST
+    #[arg(long)]
+    disk: Option<PathBuf>,
+
+    /// Where the tables go
+    #[arg(long, default_value = "docs/commands.md")]
+    out: PathBuf,
 
     /// Add to the tables of an earlier run, which had another file system, foreground or command
     #[arg(long)]
@@ -92,8 +99,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ensure!(Path::new(RECORDED).exists(), "{RECORDED} is not here: run `make commands` in the project's folder");
     let (stop, tool) = (stop_flag()?, Tool::beside_us()?);
     let folder = tempfile::tempdir()?;
-    let disk = EmulatedDisk::new(&Options { size: SIZE, timing: Timing::HardDisk { queue: 1 }, ..Options::default() })?;
-    let device = Device::open(disk.path())?;
+    let options = Options { size: SIZE, timing: Timing::HardDisk { queue: 1 }, ..Options::default() };
+    let emulated = arguments.disk.is_none().then(|| EmulatedDisk::new(&options)).transpose()?;
+    let path = arguments.disk.as_deref().or(emulated.as_ref().map(EmulatedDisk::path)).expect("one of the two");
+    let device = Device::open(&path.canonicalize()?)?;
     device.set_rotational()?;
     let (schedulers, _) = device.schedulers()?;
     let _restored = Restored::of(&device)?;
@@ -114,10 +123,12 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ("random reads", &mut random),
         ("pgbench, played as reads", &mut replayed),
     ];
-    let fs = format!("{:?}", arguments.fs).to_lowercase();
+    let later = if says_for_whom() { "for whom it writes later" } else { "not for whom it writes later" };
+    let fs = format!("{}; the kernel says {later}", format!("{:?}", arguments.fs).to_lowercase());
     let setting = format!("{}: {} s", tool.version()?, arguments.seconds);
     std::fs::create_dir_all("experiments")?;
-    let mut found = Found::open(Path::new("experiments/commands.jsonl"), &setting, arguments.resume)?;
+    let rows = Path::new("experiments").join(arguments.out.file_name().context("a file for the tables")?);
+    let mut found = Found::open(&rows.with_extension("jsonl"), &setting, arguments.resume)?;
     for (name, foreground) in foregrounds.into_iter().filter(|(name, _)| name.contains(&arguments.foreground)) {
         device.set_scheduler("none")?;
         let mut alone = || measured(&device, foreground, arguments.seconds, || Ok(()));
@@ -162,8 +173,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
     }
     let page = page(&tool, arguments, found.rows)?;
-    std::fs::write(REPORT, markdown(&page))?;
-    println!("\nThe disk is emulated. The table: {REPORT}");
+    std::fs::write(&arguments.out, markdown(&page))?;
+    println!("\nThe disk is emulated. The table: {}", arguments.out.display());
     Ok(())
 }
 
@@ -212,8 +223,8 @@ fn measured(
 /// A file system with a tree and a large file.
 fn prepared(device: &Device, fs: FileSystem, folder: &Path) -> anyhow::Result<Mounted> {
     let make: &[&str] = match fs {
-        FileSystem::Ext4 => &["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-        FileSystem::Xfs => &["mkfs.xfs", "-q"],
+        FileSystem::Ext4 => &["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        FileSystem::Xfs => &["mkfs.xfs", "-q", "-f"],
     };
     println!("Making a file system and {FILES} files of {}.", Bytes(FILE));
     system(&[make, &[device.name()?]].concat())?;
@@ -260,11 +271,16 @@ fn page(tool: &Tool, arguments: &Arguments, mut rows: Vec<Row>) -> anyhow::Resul
     Ok(Page {
         title: "Commands in the background".into(),
         lead: format!(
-            "Made by `make commands` with {} on Linux {}. The disk is emulated: {SIZE}, a 15,000 rpm drive's times, with a file system on it. Each \
-             foreground is played for {} s, beside each command, and alone before and after.",
+            "Made by `make {}` with {} on Linux {kernel}. The disk is emulated: {SIZE}, a 15,000 rpm drive's times, with a file system on it. \
+             Each foreground is played for {} s, beside each command, and alone before and after.{}",
+            if arguments.disk.is_some() { "commands-in-machine" } else { "commands" },
             tool.version()?,
-            kernel,
-            arguments.seconds
+            arguments.seconds,
+            if arguments.disk.is_some() {
+                " The processor is emulated as well, and about ten times as slow."
+            } else {
+                ""
+            },
         ),
         sections: std::iter::once(about).chain(sections).collect(),
     })
