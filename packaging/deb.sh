@@ -54,8 +54,10 @@ running() {
     for exe in /proc/[0-9]*/exe; do
         # The very file: another system on this machine has one of that name.
         if [ "$exe" -ef /usr/bin/idlewise ]; then
-            exe=${exe#/proc/}
-            echo "${exe%/exe}"
+            process=${exe#/proc/}
+            process=${process%/exe}
+            # What `idlewise run` runs is somebody's own, and gets the signals that are sent to it.
+            [ "$(tr '\0' '\n' < "/proc/$process/cmdline" | sed -n 2p)" = run ] || echo "$process"
         fi
     done
 }
