@@ -26,6 +26,7 @@ __all__ = [
     "first_arrival",
     "formats",
     "frontier",
+    "grid",
     "policies",
     "reliability",
     "fleet_page",
