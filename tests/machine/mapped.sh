@@ -31,6 +31,7 @@ dmsetup remove checked
 
 # One that is read from a cache.
 modprobe dm-writecache
+dd if=/dev/zero of="$tags" bs=64k count=1 oflag=direct 2>/dev/null
 step cache-made dmsetup create cached --table "0 $sectors writecache s $data $tags 4096 0"
 scrub cached /dev/mapper/cached
 dmsetup remove cached

@@ -248,9 +248,11 @@ impl Daemon {
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
                 let answered = disk.ask_what_it_shares(now.unix_s, wakes(&wish, known, &outlook, now.unix_s));
+                let is_claimed = disk.is_claimed();
                 match (answered, self.taken(&identity)) {
                     (Err(reason), _) => next = Next::Wait(reason),
                     (Ok(()), Some(taken)) => next = Next::Wait(Reason::Taken(taken)),
+                    (Ok(()), None) if is_claimed => next = Next::Wait(Reason::Busy),
                     (Ok(()), None) => {}
                 }
             }

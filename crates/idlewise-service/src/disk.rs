@@ -7,7 +7,7 @@ use std::time::Duration;
 use idlewise::drive::Slowdowns;
 use idlewise::schedule::{Standing, Week};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::scrub::{BadBlocks, Doing, Pass, RunSoFar, in_words};
+use idlewise_linux::scrub::{BadBlocks, Doing, Pass, RunSoFar, in_words, is_claimed};
 
 use crate::Wish;
 use crate::daemon::{Options, WAS_SET_S};
@@ -114,6 +114,15 @@ impl Disk {
             retry: None,
             said: Said::default(),
         }
+    }
+
+    /// Whether somebody scrubs a disk that it lies on, or something that lies there.
+    pub fn is_claimed(&self) -> bool {
+        let numbers = |name: &str| {
+            let (major, minor) = name.strip_prefix("disk ")?.split_once(':')?;
+            Some((major.parse().ok()?, minor.parse().ok()?))
+        };
+        self.shares.iter().filter_map(|name| numbers(name)).any(is_claimed)
     }
 
     /// Asks what it shares with others, beside whatever else is done.

@@ -93,6 +93,9 @@ pub fn twin(present: &Present, first: &Path) -> String {
 /// Why that cannot be looked after.
 pub fn of(path: &Path) -> Result<(Present, Device), String> {
     let device = Device::open(path).map_err(|error| error.to_string())?;
+    if let Some(cache) = device.cached_by() {
+        return Err(format!("{}: {cache} {}", path.display(), Device::CACHED));
+    }
     let usual = device.kind().goal();
     let (usual_mean_s, usual_max_s) = (usual.mean_slowdown.as_secs_f64(), usual.max_slowdown.as_secs_f64());
     let (identity, size, marks) = (device.identity.clone(), device.size, device.marks.clone());

@@ -10,7 +10,7 @@ use idlewise::order::{Order, ScanOrder, Surface};
 use idlewise::policy::Account;
 use idlewise::tune::{Goal, Predicted};
 use idlewise::{Bytes, Nanos};
-use idlewise_linux::device::Device;
+use idlewise_linux::device::{Device, Named};
 use idlewise_linux::monitor::now;
 use idlewise_linux::scrub::{
     Begun, Checkpoint, Claim, Doing, InTime, Pacing, Progress, RateCap, Report, Scrubber, State, StateFolder, in_time,
@@ -67,8 +67,7 @@ impl Job {
         self.check_sizes(&device)?;
         if let Some(cache) = device.cached_by() {
             let name = device.path.display();
-            let what = "answers from a cache what that has, so that the disks below are not read there: scrub those";
-            return Err(UsageError(format!("{name}: {cache} {what}")).into());
+            return Err(UsageError(format!("{name}: {cache} {}", Device::CACHED)).into());
         }
         Ok(match content::array(&device, &self.content, self.verifier.as_deref())? {
             Ok(Some(array)) => device.by_members(array.size, array.members.iter().map(|member| &member.device)),
@@ -355,6 +354,11 @@ fn say_how_it_begins(device: &Device, checkpoint: &Checkpoint, bar: &Bar) {
             device.identity,
             Nanos::from_secs(unix_now().saturating_sub(checkpoint.started_unix_s()))
         )),
+    }
+    if device.named == Named::Never {
+        bar.say(
+            "the kernel does not tell when something else is put behind it: a pass that is interrupted begins anew",
+        );
     }
     if checkpoint.is_on_the_disk_of(device) {
         bar.say("its checkpoints are on this very disk: saved once a minute; --state-dir chooses another folder");

@@ -64,9 +64,12 @@ pub fn cache<'a>(mut places: impl Iterator<Item = &'a Place>) -> Option<String> 
     places.find(|place| has(place)).map(Place::name)
 }
 
-/// Of the origin of snapshots: the volume that has its data, each at the same place.
+/// Of the origin of snapshots, also while one is merged into it: the volume that has its data, each at the same place.
 fn origin(target: &Target) -> Option<(u32, u32)> {
-    (target.kind == "snapshot-origin").then(|| number(target.words.split(' ').next()?)).flatten()
+    ["snapshot-origin", "snapshot-merge"]
+        .contains(&&*target.kind)
+        .then(|| number(target.words.split(' ').next()?))
+        .flatten()
 }
 
 /// The table of the volume that has the data of one with snapshots, or else its own.

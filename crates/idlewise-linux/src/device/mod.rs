@@ -287,6 +287,10 @@ impl Device {
         self.place.disks_below(Path::new("/sys"))
     }
 
+    /// Why such a device is not scrubbed.
+    pub const CACHED: &str =
+        "answers from a cache what that has, so that the disks below are not read there: scrub those";
+
     /// The name of a device, itself or below it, that answers from a faster one what that has (dm-cache, dm-writecache, bcache): the disks below
     /// may not be read then. Nothing is known where this process may not ask device-mapper.
     pub fn cached_by(&self) -> Option<String> {

@@ -175,6 +175,13 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
     folders.iter().flat_map(|folder| notes_in(folder)).filter_map(|path| live(&path)).collect()
 }
 
+/// Whether another process of root or the caller scrubs this disk, or what lies on it.
+pub fn is_claimed(disk: (u32, u32)) -> bool {
+    let me = Process::this();
+    let name = format!("{}-{}", disk.0, disk.1);
+    own_folder().is_some_and(|folder| note(&folder, &name).is_some_and(|note| note.process != me))
+}
+
 /// The files of all notes in a folder of claims.
 fn notes_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let paths = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));

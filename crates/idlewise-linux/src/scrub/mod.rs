@@ -28,7 +28,7 @@ mod words;
 
 pub use bad_runs::BadBlocks;
 pub use checkpoint::{Begun, Checkpoint, CheckpointError};
-pub use claim::{Claim, Note, notes};
+pub use claim::{Claim, Note, is_claimed, notes};
 pub use deadline::{InTime, in_time};
 pub use engine::{Report, ScrubError, Scrubber};
 pub use folder::{Listed, StateFolder};

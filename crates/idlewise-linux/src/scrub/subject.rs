@@ -44,8 +44,10 @@ impl<'a> Subject<'a> {
 
     /// Why a pass is of another disk, if it is or may be.
     pub fn is_other(&self, pass: &Pass) -> Option<String> {
+        // Of what may be changed without a word, what was found is told until it is known better.
+        let named = if self.named == Named::Never { Named::ByChoice } else { self.named };
         match &pass.marks {
-            Some(before) => self.marks.other_than(before, self.named),
+            Some(before) => self.marks.other_than(before, named),
             None => matches!(self.named, Named::ForNow | Named::Never)
                 .then(|| "it does not say which disk of this name it is of".into()),
         }
@@ -98,6 +100,9 @@ impl<'a> Subject<'a> {
 
     /// Why an unfinished pass of this device has to begin anew.
     pub fn has_to_begin_anew(&self, pass: &Pass) -> Option<String> {
+        if let (Named::Never, Some(before)) = (self.named, &pass.marks) {
+            return self.marks.other_than(before, self.named);
+        }
         if pass.marks.as_ref().is_some_and(|before| self.marks.has_other_members_than(before)) {
             return Some("a member of the array is another disk than when it began".into());
         }

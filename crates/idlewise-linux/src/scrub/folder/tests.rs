@@ -76,6 +76,24 @@ fn after_a_whole_pass_another_disk_of_that_name_may_be_smaller() {
     }
 }
 
+/// Other data may be behind nbd and zram: no pass goes on, and what was found is told until the next one has looked.
+#[test]
+fn what_may_be_changed_without_a_word_is_read_from_its_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let never = Subject { named: Named::Never, ..subject() };
+    saved(folder.path(), State::Interrupted);
+    let states = StateFolder(folder.path().into());
+    assert_eq!(states.pass_of(&never).unwrap().unwrap().known_errors().len(), 1);
+    let checkpoint = open(folder.path(), &never, false).unwrap();
+    assert!(matches!(checkpoint.begun(), Begun::AnewBecause(why) if why.contains("the kernel does not tell")));
+    assert_eq!((checkpoint.verified(), checkpoint.pass.known_errors().len()), (Bytes(0), 1));
+    drop(checkpoint);
+    saved(folder.path(), State::Complete);
+    let pass = states.pass_of(&never).unwrap().unwrap();
+    assert!(pass.over() && pass.completed_unix_s.is_some());
+    assert_eq!(open(folder.path(), &never, false).unwrap().begun(), &Begun::Anew);
+}
+
 /// What was read of a device was all of it, or it was not.
 #[test]
 fn of_a_device_that_grew_no_pass_is_complete() {
