@@ -358,23 +358,23 @@ fn root_a_path_that_leads_elsewhere_later_is_not_followed() {
     let second = Loop::of_size(&path("second.img"), 16 * MIB, &[]).unwrap();
     for disk in [&first, &second] {
         let ones = vec![1; MIB as usize];
-        File::options().write(true).open(&disk.0).unwrap().write_all_at(&ones, 0).unwrap();
+        File::options().write(true).open(disk.path()).unwrap().write_all_at(&ones, 0).unwrap();
     }
-    std::os::unix::fs::symlink(&first.0, path("target")).unwrap();
+    std::os::unix::fs::symlink(first.path(), path("target")).unwrap();
     system("mkfifo", &[path("trace").to_str().unwrap()]);
     let arguments = [path("trace").display().to_string(), path("target").display().to_string()];
     let mut replay = idlewise(&["replay", &arguments[0], &arguments[1], "--allow-writes"]).spawn().unwrap();
     // It reads the trace now, which takes as long as we like.
     let mut trace = File::options().write(true).open(path("trace")).unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    std::os::unix::fs::symlink(&second.0, path("other")).unwrap();
+    std::os::unix::fs::symlink(second.path(), path("other")).unwrap();
     fs::rename(path("other"), path("target")).unwrap();
     let lines = "128166372003061629,hm,0,Write,0,65536,100\n128166372003071629,hm,0,Write,65536,65536,100\n";
     std::io::Write::write_all(&mut trace, lines.as_bytes()).unwrap();
     drop(trace);
     assert!(replay.wait().unwrap().success());
     let begin = |disk: &Loop| {
-        let mut file = File::open(&disk.0).unwrap();
+        let mut file = File::open(disk.path()).unwrap();
         let mut begin = vec![9; 4096];
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
@@ -393,7 +393,7 @@ fn root_a_device_is_one_device_whatever_its_path_does() {
     let Some(first) = Loop::of_size(&path("16.img"), sizes[0], &[]) else { return };
     let second = Loop::of_size(&path("24.img"), sizes[1], &[]).unwrap();
     let stop = AtomicBool::new(false);
-    std::os::unix::fs::symlink(&first.0, path("disk")).unwrap();
+    std::os::unix::fs::symlink(first.path(), path("disk")).unwrap();
     let mut seen = [0, 0];
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -401,7 +401,7 @@ fn root_a_device_is_one_device_whatever_its_path_does() {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                std::os::unix::fs::symlink(&disk.0, path("next")).unwrap();
+                std::os::unix::fs::symlink(disk.path(), path("next")).unwrap();
                 fs::rename(path("next"), path("disk")).unwrap();
             }
         });

@@ -137,7 +137,10 @@ impl Drop for Running {
 pub const PACE: [&str; 4] = ["--request-size", "512KiB", "--idle-wait", "1ms"];
 
 /// A loop device on a file, until it is dropped.
-pub struct Loop(pub PathBuf);
+pub struct Loop {
+    path: PathBuf,
+    folder: PathBuf,
+}
 
 impl Loop {
     /// `None`, said aloud, where the machine cannot have one.
@@ -148,7 +151,8 @@ impl Loop {
         }
         let output = Command::new("losetup").args(["--find", "--show"]).args(options).arg(file).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        Some(Self(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())))
+        let path = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+        Some(Self { path, folder: file.parent().unwrap().into() })
     }
 
     /// On a new sparse file of this size.
@@ -158,13 +162,18 @@ impl Loop {
     }
 
     pub fn path(&self) -> &str {
-        self.0.to_str().unwrap()
+        self.path.to_str().unwrap()
     }
 }
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        assert!(Command::new("losetup").arg("-d").arg(&self.0).status().unwrap().success());
+        // A test that let go of it may have lost it to another one.
+        let backing = Path::new("/sys/block").join(self.path.file_name().unwrap()).join("loop/backing_file");
+        if std::fs::read_to_string(backing).is_ok_and(|file| Path::new(&file).starts_with(&self.folder)) {
+            let detached = Command::new("losetup").arg("-d").arg(&self.path).status().unwrap().success();
+            assert!(detached || std::thread::panicking());
+        }
     }
 }
 
