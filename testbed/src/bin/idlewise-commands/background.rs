@@ -1,12 +1,19 @@
 //! What runs in the background, and how it is held back.
 
+use std::borrow::Cow;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
+use idlewise::Nanos;
 use rustix::process::{Pid, Signal, kill_process_group};
+
+/// What `idlewise run` is to keep.
+pub const GOAL: Nanos = Nanos::from_millis(1);
+/// The maximum slowdown of hard disks, unless it is said.
+const USUAL_MAX: Nanos = Nanos::from_millis(50);
 
 /// A command that reads a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +37,8 @@ pub enum Pace {
     LowestWeight,
     /// By a limit of its rate, in bytes a second.
     Limit(u64),
-    /// By `idlewise run` with a goal.
-    Idlewise,
+    /// By `idlewise run` with a mean slowdown.
+    Idlewise(Nanos),
 }
 
 impl Work {
@@ -66,14 +73,24 @@ impl Work {
 
 impl Pace {
     /// Its name in the table.
-    pub fn label(&self) -> &'static str {
+    pub fn label(&self) -> Cow<'static, str> {
         match self {
-            Self::Free => "as it is",
-            Self::IdleClass => "ionice -c 3",
-            Self::LowestWeight => "lowest weight",
-            Self::Limit(_) => "limit of the rate",
-            Self::Idlewise => "idlewise run, goal 1 ms",
+            Self::Free => "as it is".into(),
+            Self::IdleClass => "ionice -c 3".into(),
+            Self::LowestWeight => "lowest weight".into(),
+            Self::Limit(_) => "limit of the rate".into(),
+            Self::Idlewise(goal) => format!("idlewise run, goal {goal}").into(),
         }
+    }
+
+    /// Whether others offer it.
+    pub fn is_a_peers(&self) -> bool {
+        matches!(self, Self::IdleClass | Self::LowestWeight)
+    }
+
+    /// The mean slowdown that is to be kept.
+    pub fn goal(&self) -> Nanos {
+        if let Self::Idlewise(goal) = self { *goal } else { GOAL }
     }
 }
 
@@ -89,12 +106,14 @@ impl Background {
         let script = work.script(folder);
         let shell = ["sh", "-c", &script];
         let mut words: Vec<&str> = Vec::new();
+        let (goal, most) = (pace.goal().to_string(), Nanos(pace.goal().0 * 10).max(USUAL_MAX).to_string());
         let program = idlewise.to_str().context("the path of idlewise is text")?;
         match pace {
             Pace::IdleClass => words.extend(["ionice", "-c", "3"]),
-            Pace::Idlewise => {
+            Pace::Idlewise(_) => {
                 let folder = folder.to_str().context("the folder's path is text")?;
-                words.extend([program, "run", "--quiet", "--mean-slowdown", "1ms", "--device", folder, "--"]);
+                words.extend([program, "run", "--quiet", "--mean-slowdown", &goal, "--max-slowdown", &most]);
+                words.extend(["--device", folder, "--"]);
             }
             _ => {}
         }
