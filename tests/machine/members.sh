@@ -130,13 +130,13 @@ half_of() { echo "0 $half linear $1 0"; }
 dmsetup create origin --uuid LVM-012345 --table "$(half_of "$1")"
 volume=$(readlink -f /dev/mapper/origin)
 # shellcheck disable=SC2086
-until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
+until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 400kB/s > /dev/null 2>&1
 dmsetup create origin-real --uuid LVM-012345-real --table "$(half_of "$1")"
 dmsetup suspend origin
 dmsetup reload origin --table "0 $half snapshot-origin /dev/mapper/origin-real"
 dmsetup resume origin
 # shellcheck disable=SC2086
-until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>/tmp/snapshot
+until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 400kB/s > /dev/null 2>/tmp/snapshot
 step snapshot cat /tmp/snapshot
 dmsetup suspend origin
 dmsetup reload origin --table "$(half_of "$1")"
