@@ -126,7 +126,7 @@ impl Drop for Line {
 
 /// What the work has cost a disk, and how much it may.
 pub fn slowdown(disk: &DiskSoFar) -> String {
-    let least = if disk.is_at_least() { "at least " } else { "" };
+    let least = if disk.is_at_least { "at least " } else { "" };
     format!("{}: mean slowdown {least}{} (goal {})", disk.name, disk.measured.mean_slowdown(), disk.goal.mean_slowdown)
 }
 

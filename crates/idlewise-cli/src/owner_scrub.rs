@@ -11,7 +11,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use idlewise::report::percent;
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::command::Why;
-use idlewise_linux::device::{self, Device, Member, WholeDisk};
+use idlewise_linux::device::{self, Device, Member};
 use idlewise_linux::scrub::{Claim, StateFolder};
 use idlewise_linux::scrubber::{Driven, DrivenSettings, Kind, Place, SCRUBBERS, SoFar};
 
@@ -95,7 +95,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         say!("idlewise: {name}: would let {} go on from {}; it begins with --allow-writes", kind.name, begun);
         return Ok(Exit::NothingToDo);
     }
-    let _claims = claims(&device, &states)?;
+    // No scrub may meet it on its disks.
+    let _claims = Claim::around([&device].into_iter(), &[], &states)?;
     let stop = stop_flag(Second::IsIgnored)?;
     let Limits { mean_slowdown, max_slowdown, idle_wait } = arguments.limits;
     let settings = DrivenSettings { mean_slowdown, max_slowdown, idle_wait };
@@ -168,14 +169,6 @@ fn until_over(
             (so_far.disks.clone(), pieces(&so_far))
         });
     }
-}
-
-/// Its disks, so that no scrub meets it there.
-fn claims(device: &Device, states: &StateFolder) -> anyhow::Result<Vec<Claim>> {
-    // Not by the members of the array: those of one that lacks some are not told.
-    let below = WholeDisk::below(&device.path).unwrap_or_default();
-    let below = below.iter().map(WholeDisk::open).collect::<Result<Vec<_>, _>>()?;
-    Ok(Claim::around(below.iter().chain([device]), &[], states)?)
 }
 
 impl Arguments {

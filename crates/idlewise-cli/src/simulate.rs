@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use idlewise::disk::SMALLEST_REQUEST;
 use idlewise::idle::Idleness;
-use idlewise::policy::{BUSY_PERIOD, POLICIES, RELATIVE_DELAY, REQUEST_SIZE, Setting};
+use idlewise::policy::{Entry, POLICIES, REQUEST_SIZE, Setting};
 use idlewise::report::{Chart, Page, Scale, Section, Table, percent};
 use idlewise::simulate::{self, Command, Lane, Run, Summary, Tally, Work};
 use idlewise::{Bytes, Cdh, Nanos, Rate};
@@ -162,10 +162,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Some(_) => arguments.policy.chosen_without_sizes("waiting")?,
         None => arguments.policy.chosen("waiting")?,
     };
-    let ends = |name| {
-        [BUSY_PERIOD, RELATIVE_DELAY].iter().any(|option| POLICIES.get(name).is_some_and(|p| p.takes(option.name)))
-    };
-    if overruns.is_some() && ends(chosen.name()) {
+    if overruns.is_some() && POLICIES.get(chosen.name()).is_some_and(Entry::ends_by_itself) {
         let name = chosen.name();
         return Err(UsageError(format!("--run knows no end but the foreground's coming: {name} has another")).into());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
-use idlewise::policy::{BUDGET, BUSY_PERIOD, Kind, POLICIES, Parameter, RELATIVE_DELAY, REQUEST_SIZE, Value};
+use idlewise::policy::{BUDGET, Kind, POLICIES, Parameter, REQUEST_SIZE, Value};
 use idlewise::policy::{Budget, Decision, Parameters, Policy, Setting, all_parameters, build};
 use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
@@ -87,7 +87,7 @@ impl Chosen {
         let mut parameters = given.map_or(Ok(Parameters::default()), parameters)?;
         let name = policy.cast::<PyString>().map(|name| name.to_string());
         if let Some(entry) = name.ok().and_then(|name| POLICIES.get(&name)) {
-            if entry.takes(BUSY_PERIOD.name) || entry.takes(RELATIVE_DELAY.name) {
+            if entry.ends_by_itself() {
                 let why = "a command knows no end but the foreground's coming";
                 return Err(value_error(&format!("overruns: {why}, and {} has another", entry.name)));
             }

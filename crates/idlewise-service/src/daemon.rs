@@ -333,8 +333,8 @@ impl Daemon {
     fn taken(&self, identity: &str) -> Option<String> {
         let disk = self.disks.get(identity).filter(|disk| disk.worker.is_none())?;
         let others = self.disks.iter().filter(|(other, one)| *other != identity && one.worker.is_some());
-        let mut shared = others.flat_map(|(_, one)| &one.shares);
-        shared.find(|name| disk.shares.contains(name)).cloned()
+        let mut shared = others.flat_map(|(_, one)| &one.shares.names);
+        shared.find(|name| disk.shares.names.contains(name)).cloned()
     }
 
     fn end_all(&mut self) {

@@ -13,7 +13,7 @@ use crate::Wish;
 use crate::daemon::{Options, WAS_SET_S};
 use crate::decision::{Facts, Next, Outlook, Reason, is_another, is_of_the_goal};
 use crate::finder::Elsewhere;
-use crate::machine::{Moment, Present, shares};
+use crate::machine::{Moment, Present, Shared, shares};
 use crate::messages::cannot_be_read;
 use crate::record::{Cost, Done};
 use crate::told::{Level, say};
@@ -36,9 +36,9 @@ pub struct Disk {
     /// Where it is.
     pub present: Present,
     /// What it shares with others, as of when its scrub was last begun.
-    pub shares: Vec<String>,
+    pub shares: Shared,
     /// Where the answer to that comes from, and since when it is waited for, in seconds since 1970.
-    sharing: Option<(Receiver<Option<Vec<String>>>, f64)>,
+    sharing: Option<(Receiver<Option<Shared>>, f64)>,
     /// What another checkpoint holds.
     pub elsewhere: Elsewhere,
     /// What its checkpoint holds, if that is of this disk.
@@ -94,7 +94,7 @@ impl Disk {
     pub fn new(present: Present) -> Self {
         Self {
             present,
-            shares: Vec::new(),
+            shares: Shared::default(),
             sharing: None,
             pass: None,
             elsewhere: Elsewhere::default(),
@@ -118,11 +118,7 @@ impl Disk {
 
     /// Whether somebody scrubs a disk that it lies on, or something that lies there.
     pub fn is_claimed(&self) -> bool {
-        let numbers = |name: &str| {
-            let (major, minor) = name.strip_prefix("disk ")?.split_once(':')?;
-            Some((major.parse().ok()?, minor.parse().ok()?))
-        };
-        self.shares.iter().filter_map(|name| numbers(name)).any(is_claimed)
+        self.shares.disks.iter().copied().any(is_claimed)
     }
 
     /// Asks what it shares with others, beside whatever else is done.

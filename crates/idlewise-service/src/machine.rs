@@ -1,6 +1,6 @@
 //! What the machine tells: the time, its disks, and whether it runs on its battery.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -93,8 +93,8 @@ pub fn twin(present: &Present, first: &Path) -> String {
 /// Why that cannot be looked after.
 pub fn of(path: &Path) -> Result<(Present, Device), String> {
     let device = Device::open(path).map_err(|error| error.to_string())?;
-    if let Some(cache) = device.cached_by() {
-        return Err(format!("{}: {cache} {}", path.display(), Device::CACHED));
+    if let Some(why) = device.hidden_by_a_cache() {
+        return Err(why);
     }
     let usual = device.kind().goal();
     let (usual_mean_s, usual_max_s) = (usual.mean_slowdown.as_secs_f64(), usual.max_slowdown.as_secs_f64());
@@ -102,19 +102,26 @@ pub fn of(path: &Path) -> Result<(Present, Device), String> {
     Ok((Present { path: path.into(), identity, marks, named: device.named, size, usual_mean_s, usual_max_s }, device))
 }
 
-/// What a device shares with others, of which one is read at a time: its disk, drive, arrays and pools. To find pools, their labels are read from
-/// it, so nothing is asked of one that sleeps where that is not to be woken up: nothing is told then.
-pub fn shares(path: &Path, wakes: bool) -> Option<Vec<String>> {
-    let Ok(device) = Device::open(path) else { return Some(Vec::new()) };
+/// What a device shares with others, of which one is read at a time.
+#[derive(Default)]
+pub struct Shared {
+    /// Its disks and those below, its drive, arrays and pools, in words.
+    pub names: Vec<String>,
+    /// The numbers of those disks.
+    pub disks: BTreeSet<(u32, u32)>,
+}
+
+/// What a device shares. To find pools, their labels are read from it, so nothing is asked of one that sleeps where that is not to be woken up:
+/// nothing is told then.
+pub fn shares(path: &Path, wakes: bool) -> Option<Shared> {
+    let Ok(device) = Device::open(path) else { return Some(Shared::default()) };
     if !wakes && device.is_asleep() {
         return None;
     }
-    let (major, minor) = device.disk_numbers();
-    let mut shares = device.arrays();
-    shares.extend(device.shared_drive());
-    let disks = device.disks_below().into_iter().chain([(major, minor)]);
-    shares.extend(disks.map(|(major, minor)| format!("disk {major}:{minor}")));
-    Some(shares)
+    let (mut names, disks) = (device.arrays(), device.disks());
+    names.extend(device.shared_drive());
+    names.extend(disks.iter().map(|(major, minor)| format!("disk {major}:{minor}")));
+    Some(Shared { names, disks })
 }
 
 /// Whether the machine runs on its battery: it has one of its own that is being discharged, and nothing feeds it.

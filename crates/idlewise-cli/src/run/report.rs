@@ -129,7 +129,7 @@ impl From<&DiskSoFar> for Disk {
             monitor: disk.monitor,
             moved_bytes: disk.moved().0,
             foreground_requests: disk.measured.foreground_requests,
-            slowdown_is_at_least: disk.is_at_least(),
+            slowdown_is_at_least: disk.is_at_least,
             mean_slowdown_s: disk.measured.mean_slowdown().as_secs_f64(),
             max_slowdown_s: disk.measured.max_slowdown.as_secs_f64(),
             goal_mean_slowdown_s: disk.goal.mean_slowdown.as_secs_f64(),

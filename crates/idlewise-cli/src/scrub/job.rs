@@ -65,9 +65,8 @@ impl Job {
     pub fn open(&self, path: &Path) -> anyhow::Result<Device> {
         let device = open_device(path)?;
         self.check_sizes(&device)?;
-        if let Some(cache) = device.cached_by() {
-            let name = device.path.display();
-            return Err(UsageError(format!("{name}: {cache} {}", Device::CACHED)).into());
+        if let Some(why) = device.hidden_by_a_cache() {
+            return Err(UsageError(why).into());
         }
         Ok(match content::array(&device, &self.content, self.verifier.as_deref())? {
             Ok(Some(array)) => device.by_members(array.size, array.members.iter().map(|member| &member.device)),

@@ -54,8 +54,7 @@ pub fn run(job: &Job, paths: &[PathBuf], at_once: &AtOnce, quiet: bool, json: bo
         let mut bar = Bar::new(quiet, &device, Some(&bars));
         let part = |whole: &str| format!("another part of {whole} is being scrubbed");
         let leave = groups.enter(device.arrays(), &job.stop, &mut |array| bar.queue(&part(array)));
-        let below = device.disks_below().into_iter().chain([device.disk_numbers()]);
-        let mut disk: Vec<_> = below.map(|(major, minor)| format!("disk {major}:{minor}")).collect();
+        let mut disk: Vec<_> = device.disks().iter().map(|(major, minor)| format!("disk {major}:{minor}")).collect();
         disk.extend(device.shared_drive());
         let disk = disks.enter(disk, &job.stop, &mut |disk| bar.queue(&part(disk)));
         // Last: who has a turn waits for nobody else.

@@ -8,7 +8,6 @@ use idlewise::tune::Goal;
 use idlewise::{Bytes, Nanos};
 
 use super::lane::{Lane, Overruns, Why};
-use crate::monitor::SHARES;
 
 /// Where it stands.
 #[derive(Clone, Debug)]
@@ -46,16 +45,13 @@ pub struct DiskSoFar {
     pub idle_wait: Nanos,
     /// Name of the monitor.
     pub monitor: &'static str,
+    /// Whether the slowdowns are only what it sees of them: the kernel's counters do not tell how long others wait while the processes run.
+    pub is_at_least: bool,
     /// Events that it lost.
     pub lost_events: u64,
 }
 
 impl DiskSoFar {
-    /// Whether the slowdowns are only what is seen of them: the kernel's counters do not tell how long others wait while the processes run.
-    pub fn is_at_least(&self) -> bool {
-        self.monitor == SHARES
-    }
-
     pub(crate) fn of(lane: &mut Lane) -> Self {
         let driver = &mut lane.watched.driver;
         driver.tell();
@@ -68,6 +64,7 @@ impl DiskSoFar {
             overruns: lane.overruns.clone(),
             idle_wait: lane.waiting.idle_wait,
             monitor: lane.watched.monitor.name(),
+            is_at_least: lane.watched.monitor.is_coarse(),
             lost_events: lane.watched.monitor.lost(),
         }
     }

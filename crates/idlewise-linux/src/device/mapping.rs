@@ -1,9 +1,11 @@
 //! Where on which device each part of a volume lies: what was read of it says nothing of another place that it was moved to.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::Device;
 use super::identity::Named;
 use super::mapper::{self, Target};
 use super::sysfs::Place;
@@ -55,21 +57,26 @@ pub fn stretches<'a>(
 /// Kinds of targets that answer from a faster device what that has.
 const CACHES: [&str; 2] = ["cache", "writecache"];
 
-/// The first of these devices that answers from a cache: what lies below may not be read.
-pub fn cache<'a>(mut places: impl Iterator<Item = &'a Place>) -> Option<String> {
-    let has = |place: &Place| {
-        let table = || mapper::table(place.disk_numbers()).unwrap_or_default();
-        place.name().starts_with("bcache") || table().iter().any(|target| CACHES.contains(&&*target.kind))
-    };
-    places.find(|place| has(place)).map(Place::name)
+impl Device {
+    /// Why it is not scrubbed, where it or what it lies on answers from a cache (dm-cache, dm-writecache, bcache): the disks below may not be
+    /// read. Nothing is known where this process may not ask device-mapper.
+    pub fn hidden_by_a_cache(&self) -> Option<String> {
+        let is_one = |place: &Place| {
+            let table = || mapper::table(place.disk_numbers()).unwrap_or_default();
+            place.name().starts_with("bcache") || table().iter().any(|target| CACHES.contains(&&*target.kind))
+        };
+        let find = |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok();
+        let (name, cache) = (self.path.display(), self.disks().into_iter().filter_map(find).find(is_one)?.name());
+        Some(format!(
+            "{name}: {cache} answers from a cache what that has, so that the disks below are not read there: scrub those"
+        ))
+    }
 }
 
 /// Of the origin of snapshots, also while one is merged into it: the volume that has its data, each at the same place.
 fn origin(target: &Target) -> Option<(u32, u32)> {
-    ["snapshot-origin", "snapshot-merge"]
-        .contains(&&*target.kind)
-        .then(|| number(target.words.split(' ').next()?))
-        .flatten()
+    let is_one = ["snapshot-origin", "snapshot-merge"].contains(&&*target.kind);
+    target.words.split(' ').next().filter(|_| is_one).and_then(number)
 }
 
 /// The table of the volume that has the data of one with snapshots, or else its own.

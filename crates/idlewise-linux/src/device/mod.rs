@@ -20,7 +20,6 @@ mod whole;
 mod zfs;
 pub(crate) mod zpool;
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -280,24 +279,6 @@ impl Device {
     /// Major and minor number of the whole disk.
     pub fn disk_numbers(&self) -> (u32, u32) {
         self.place.disk_numbers()
-    }
-
-    /// Numbers of the whole disks and volumes that it lies on: what is read of it is read there.
-    pub fn disks_below(&self) -> BTreeSet<(u32, u32)> {
-        self.place.disks_below(Path::new("/sys"))
-    }
-
-    /// Why such a device is not scrubbed.
-    pub const CACHED: &str =
-        "answers from a cache what that has, so that the disks below are not read there: scrub those";
-
-    /// The name of a device, itself or below it, that answers from a faster one what that has (dm-cache, dm-writecache, bcache): the disks below
-    /// may not be read then. Nothing is known where this process may not ask device-mapper.
-    pub fn cached_by(&self) -> Option<String> {
-        let sys = Path::new("/sys");
-        let below = self.disks_below().into_iter().chain([self.disk_numbers()]);
-        let places = below.filter_map(|(major, minor)| sysfs::Place::find(sys, rustix::fs::makedev(major, minor)).ok());
-        mapping::cache(places.collect::<Vec<_>>().iter())
     }
 
     /// Size of the whole disk.

@@ -1,16 +1,40 @@
-//! Which disks a file system writes to, through whatever it lies on.
+//! Which disks a file system writes to, and a device reads from, through whatever they lie on.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rustix::fs::{major, minor};
 
 use super::sysfs::Place;
+use super::{Device, loops};
 use crate::files::told_by_kernel;
 
 /// File systems without a disk of this machine.
 const WITHOUT_A_DISK: [&str; 8] = ["tmpfs", "ramfs", "nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph"];
 /// Devices on top of each other, at most.
 const LEVELS: usize = 16;
+
+impl Device {
+    /// Numbers of the whole disks and volumes that what is read of it is read from: its own, and those below. Also of the device below a loop
+    /// device, but not of a file system there.
+    pub fn disks(&self) -> BTreeSet<(u32, u32)> {
+        let (mut found, mut look) = (BTreeSet::from([self.place.disk_numbers()]), below(&self.place));
+        while let Some(number) = look.pop() {
+            let Ok(place) = Place::find(Path::new("/sys"), number) else { continue };
+            // None is looked at twice, however they lie on each other.
+            if found.insert(place.disk_numbers()) {
+                look.extend(below(&place));
+            }
+        }
+        found
+    }
+}
+
+/// Numbers of the devices that one is made of.
+fn below(place: &Place) -> Vec<u64> {
+    let device = loops::backing(&place.disk).ok().flatten().and_then(|backing| backing.device);
+    place.slaves().into_iter().chain(device).collect()
+}
 
 /// Whether what is written to the file system of this device number may reach the disk with these numbers. Where that cannot be
 /// told, as of btrfs and overlays, it may.

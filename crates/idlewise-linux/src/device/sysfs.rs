@@ -1,6 +1,5 @@
 //! What sysfs says of a block device. The root is a parameter, so that tests use plain folders.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -192,24 +191,6 @@ impl Place {
         let parts = parts.map(|number| number.map(|(major, minor)| rustix::fs::makedev(major, minor)));
         let backing = loops::backing(&self.disk).transpose();
         parts.chain(backing.map(|backing| backing.map(|backing| backing.number))).collect()
-    }
-
-    /// Numbers of the whole disks and volumes below it: what it is made of, through any number of levels, and what a loop device lies on. A
-    /// file system below a loop device is none.
-    pub fn disks_below(&self, sys: &Path) -> BTreeSet<(u32, u32)> {
-        let on = |place: &Self| {
-            let device = loops::backing(&place.disk).ok().flatten().and_then(|backing| backing.device);
-            place.slaves().into_iter().chain(device).collect::<Vec<_>>()
-        };
-        let (mut found, mut look) = (BTreeSet::new(), on(self));
-        while let Some(number) = look.pop() {
-            let Ok(place) = Self::find(sys, number) else { continue };
-            // None is looked at twice, however they lie on each other.
-            if found.insert(place.disk_numbers()) {
-                look.extend(on(&place));
-            }
-        }
-        found
     }
 
     /// Numbers of the disks, partitions or volumes that it is made of.

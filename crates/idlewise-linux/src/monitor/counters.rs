@@ -137,7 +137,7 @@ impl Open {
         }
         let none = in_flight == Some(0);
         // Some, such as flushes that the kernel makes one of, are counted when they come and not when they have gone.
-        let have_gone = completed == 0 && none && std::mem::replace(&mut self.none, none);
+        let have_gone = completed == 0 && none && self.none;
         let gone = if have_gone { self.arrivals.len() } else { (completed - untold) as usize };
         let gone = self.arrivals.drain(..gone.min(self.arrivals.len()));
         events.extend(gone.map(|arrival| event(EventKind::Completion, at, arrival, Origin::Foreground)));

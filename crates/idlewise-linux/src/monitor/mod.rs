@@ -29,8 +29,8 @@ use crate::device::{Device, WholeDisk};
 
 pub use all_paths::AllPaths;
 pub use joined::Joined;
+pub(crate) use shares::WRITTEN_BY;
 pub use shares::{Counter, Moved};
-pub(crate) use shares::{NAME as SHARES, WRITTEN_BY};
 pub(crate) use writes::Announcement;
 
 /// What a disk is watched for, and which requests are ours.

@@ -12,8 +12,6 @@ use super::counters::{self, Counted, Counters, Look, Open, OwnWork};
 use super::{Event, Monitor, MonitorError, Own, now};
 use crate::device::WholeDisk;
 
-/// What it is called.
-pub const NAME: &str = "shares";
 /// The kernel writes a page so long after it was filled, with its usual settings (dirty_expire_centisecs and the interval of its looks).
 pub const WRITTEN_BY: Nanos = Nanos::from_secs(35);
 
@@ -54,7 +52,7 @@ pub struct Shares {
 impl Shares {
     /// Begins counting.
     pub fn open(disk: &WholeDisk, mut counter: Counter) -> Result<Self, MonitorError> {
-        let counters = Counters::open(disk, NAME)?;
+        let counters = Counters::open(disk, "shares")?;
         let (seen, asked, due) = (counters.look()?, counter(), Moved::default());
         Ok(Self {
             counters,
@@ -142,7 +140,7 @@ fn share(requests: u64, part: u64, all: u64) -> u64 {
 
 impl Monitor for Shares {
     fn name(&self) -> &'static str {
-        NAME
+        "shares"
     }
 
     fn is_coarse(&self) -> bool {

@@ -80,7 +80,7 @@ impl Claim {
         for device in devices {
             let path = device.path.display().to_string();
             // What lies below is nobody's by its name: nothing of its own is verified.
-            disks.extend(device.disks_below().into_iter().map(|disk| (disk, (format!("a disk below {path}"), ""))));
+            disks.extend(device.disks().into_iter().map(|disk| (disk, (format!("a disk below {path}"), ""))));
             disks.insert(device.disk_numbers(), (path, &device.identity));
         }
         let others = disks.iter().filter(|(disk, _)| !claimed.contains(disk));

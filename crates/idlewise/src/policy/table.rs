@@ -3,7 +3,7 @@
 use super::parameter::Parameter;
 use super::parameters::{COMMON, Given, ParameterError, Parameters, Setting};
 use super::restrained::{BODY, MONITORING, RESTRAINED, TAIL, TAIL_BURSTY};
-use super::{BUDGET, Budget, Policy};
+use super::{BUDGET, BUSY_PERIOD, Budget, Policy, RELATIVE_DELAY};
 use super::{adaptive, clairvoyant, fixed_delay, growing, predicting, waiting};
 use crate::registry::{Named, Registry};
 
@@ -32,6 +32,11 @@ impl Entry {
     /// Whether it can be told this, by the name of a parameter.
     pub fn takes(&self, name: &str) -> bool {
         self.parameters.iter().chain(&COMMON).any(|parameter| parameter.name == name)
+    }
+
+    /// Whether it ends its work in an idle interval by itself, and not only when a foreground request comes: as a command in the gaps cannot.
+    pub fn ends_by_itself(&self) -> bool {
+        [BUSY_PERIOD, RELATIVE_DELAY].iter().any(|parameter| self.takes(parameter.name))
     }
 }
 
