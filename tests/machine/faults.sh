@@ -63,11 +63,7 @@ fault_disk gone --cache 10ms
 gone=$disk
 fault_disk well --cache 5ms --bad 9
 well=$disk
-# Not before it is being scrubbed: this machine may be slow.
-(for _ in $(seq 60); do
-    idlewise status "$gone" --state-dir /tmp/states 2>/dev/null | grep -q running && break
-    sleep 1
-done
+(until_running "$gone"
 echo 1 > "/sys/block/${gone#/dev/}/device/delete") &
 step many idlewise scrub "$dead" "$gone" "$well" $PACE
 wait_for_jobs

@@ -71,7 +71,7 @@ set -- $disks
 make_array md88 raid1 0 0 "$1" "$2"
 dd if=/dev/urandom of=/dev/md88 bs=1M oflag=direct 2>/dev/null
 # shellcheck disable=SC2086
-until_it_runs /dev/md88 idlewise scrub /dev/md88 $PACE --max-rate 1MB/s > /dev/null 2>&1
+scrub_ends_early /dev/md88 idlewise scrub /dev/md88 $PACE --max-rate 1MB/s > /dev/null 2>&1
 step begun idlewise status /dev/md88 --state-dir /tmp/states --json
 member md88 faulty "$2"
 until_said faulty "/sys/block/md88/md/dev-${2#/dev/}/state"
@@ -97,15 +97,13 @@ lies_on() {
 dmsetup create moved --uuid LVM-abcdef --table "0 $sectors linear $1 0"
 volume=$(readlink -f /dev/mapper/moved)
 # shellcheck disable=SC2086
-until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
+scrub_ends_early "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
 lies_on "$there"
 # shellcheck disable=SC2086
 step moved idlewise scrub "$volume" $PACE
 lies_on "$1"
 # shellcheck disable=SC2086
-idlewise scrub "$volume" $PACE --restart --max-rate 2MB/s > /tmp/meanwhile 2>/tmp/meanwhile.err &
-scrub=$!
-sleep 3
+scrub_begins "$volume" idlewise scrub "$volume" $PACE --restart --max-rate 2MB/s > /tmp/meanwhile 2>/tmp/meanwhile.err
 lies_on "$there"
 wait $scrub
 step meanwhile cat /tmp/meanwhile
@@ -116,7 +114,7 @@ half=$((sectors / 2))
 dmsetup create inside --uuid LVM-fedcba --table "0 $half linear $1 0"
 volume=$(readlink -f /dev/mapper/inside)
 # shellcheck disable=SC2086
-until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
+scrub_ends_early "$volume" idlewise scrub "$volume" $PACE --max-rate 1MB/s > /dev/null 2>&1
 dmsetup suspend inside
 dmsetup reload inside --table "0 $half linear $1 $half"
 dmsetup resume inside
@@ -130,13 +128,13 @@ half_of() { echo "0 $half linear $1 0"; }
 dmsetup create origin --uuid LVM-012345 --table "$(half_of "$1")"
 volume=$(readlink -f /dev/mapper/origin)
 # shellcheck disable=SC2086
-until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 400kB/s > /dev/null 2>&1
+scrub_ends_early "$volume" idlewise scrub "$volume" $PACE --max-rate 400kB/s > /dev/null 2>&1
 dmsetup create origin-real --uuid LVM-012345-real --table "$(half_of "$1")"
 dmsetup suspend origin
 dmsetup reload origin --table "0 $half snapshot-origin /dev/mapper/origin-real"
 dmsetup resume origin
 # shellcheck disable=SC2086
-until_it_runs "$volume" idlewise scrub "$volume" $PACE --max-rate 400kB/s > /dev/null 2>/tmp/snapshot
+scrub_ends_early "$volume" idlewise scrub "$volume" $PACE --max-rate 400kB/s > /dev/null 2>/tmp/snapshot
 step snapshot cat /tmp/snapshot
 dmsetup suspend origin
 dmsetup reload origin --table "$(half_of "$1")"
@@ -145,9 +143,7 @@ dmsetup remove origin-real
 # shellcheck disable=SC2086
 step no-snapshot idlewise scrub "$volume" $PACE
 # shellcheck disable=SC2086
-idlewise scrub "$volume" $PACE --restart --max-rate 1MB/s > /dev/null 2>&1 &
-scrub=$!
-sleep 3
+scrub_begins "$volume" idlewise scrub "$volume" $PACE --restart --max-rate 400kB/s > /dev/null 2>&1
 # shellcheck disable=SC2086
 step below idlewise scrub "$1" $PACE --restart --for 1s
 kill -INT $scrub
@@ -162,26 +158,36 @@ done
 step paths cat $(for path in $paths; do echo "/sys/block/${path#/dev/}/device/wwid"; done)
 # shellcheck disable=SC2086
 set -- $paths
-touch /tmp/reading
-while [ -e /tmp/reading ]; do dd if="$2" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; done &
+# read_other_path: until /tmp/reading is gone, a line in /tmp/reads for each.
+read_other_path() {
+    : > /tmp/reads
+    while [ -e /tmp/reading ]; do dd if="$1" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null && echo >> /tmp/reads; sleep 0.01; done
+}
 # shellcheck disable=SC2086
-step foreground idlewise scrub "$1" $PACE --max-rate 8MB/s --restart
+idlewise scrub "$1" $PACE --max-rate 4MB/s --restart > /tmp/foreground &
+scrub=$!
+until_running "$1"
+touch /tmp/reading
+read_other_path "$2" &
+wait $scrub
 rm /tmp/reading
 wait $!
+step foreground cat /tmp/foreground
+tell foreground-reads "$(wc -l < /tmp/reads)"
 # A path that comes while a scrub runs.
 echo -1 > /sys/bus/pseudo/drivers/scsi_debug/add_host
 sleep 1
 # shellcheck disable=SC2086
 idlewise scrub "$1" $PACE --max-rate 4MB/s --restart > /tmp/later &
 scrub=$!
-sleep 2
+until_running "$1"
 echo 1 > /sys/bus/pseudo/drivers/scsi_debug/add_host
 for _ in $(seq 50); do [ -b "$2" ] && break; sleep 0.1; done
 touch /tmp/reading
-while [ -e /tmp/reading ]; do dd if="$2" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null && echo >> /tmp/reads; sleep 0.01; done &
+read_other_path "$2" &
 reading=$!
 wait $scrub
 rm /tmp/reading
 wait $reading
 step later cat /tmp/later
-tell reads "$(wc -l < /tmp/reads)"
+tell later-reads "$(wc -l < /tmp/reads)"

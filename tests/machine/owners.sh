@@ -44,11 +44,14 @@ until_checked() {
 for by in md-gate md-steps; do
     touch /tmp/writing
     write_now_and_then &
+    writing=$!
+    # What was written before somebody looked is not seen.
+    (until_checked md0; : > /tmp/written) &
     # shellcheck disable=SC2086
     step "beside-$by" idlewise owner-scrub /dev/md0 --by $by --idle-wait 20ms --mean-slowdown 1s --allow-writes $OWN --restart
     step "beside-$by-writes" cat /tmp/written
     rm /tmp/writing
-    wait $!
+    wait $writing
     step "beside-$by-after" knobs
 done
 
@@ -93,8 +96,9 @@ tell turns $turns
 # Somebody else ends it: it says so, and nothing is left.
 touch /tmp/writing
 write_now_and_then &
+# What is said before it has begun is not heard.
 (
-    until_checked md0
+    for _ in $(seq 6000); do grep -q / $md/sync_completed && break; sleep 0.01; done
     echo idle > $md/sync_action
 ) &
 # shellcheck disable=SC2086

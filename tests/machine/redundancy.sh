@@ -82,10 +82,7 @@ stays=$disk
 fault_disk goes --cache 60ms
 goes=$disk
 raid1 md3 16320 "$stays" "$goes"
-(for _ in $(seq 60); do
-    idlewise status /dev/md3 --state-dir /tmp/states 2>/dev/null | grep -q running && break
-    sleep 1
-done
+(until_running /dev/md3
 state=/sys/block/md3/md/dev-${goes#/dev/}/state
 echo faulty > "$state"
 until echo remove > "$state"; do sleep 0.1; done) 2>/dev/null &
@@ -99,10 +96,7 @@ fault_disk grows --cache 150ms
 grows=$disk
 fault_disk grown --cache 150ms
 raid1 md4 3968 "$grows" "$disk"
-(for _ in $(seq 60); do
-    idlewise status /dev/md4 --state-dir /tmp/states 2>/dev/null | grep -q running && break
-    sleep 1
-done
+(until_running /dev/md4
 until echo 3 > /sys/block/md4/md/raid_disks; do sleep 0.1; done) 2>/dev/null &
 step reshaped idlewise scrub /dev/md4 --request-size 64KiB --idle-wait 1ms --state-dir /tmp/states --json --quiet
 
@@ -110,7 +104,7 @@ step reshaped idlewise scrub /dev/md4 --request-size 64KiB --idle-wait 1ms --sta
 echo 200 > /sys/block/md0/md/sync_speed_max
 echo check > /sys/block/md0/md/sync_action
 # shellcheck disable=SC2086
-step md-check until_it_runs "$right" idlewise scrub "$right" $PACE --restart
+step md-check idlewise scrub "$right" $PACE --restart --for 5s
 step md-check-status idlewise status "$right" --state-dir /tmp/states --json
 echo idle > /sys/block/md0/md/sync_action
 echo system > /sys/block/md0/md/sync_speed_max

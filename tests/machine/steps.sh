@@ -22,17 +22,34 @@ scrub() {
     step "$name" idlewise scrub "$@" $PACE --restart
 }
 
-# until_it_runs DEVICE COMMAND...: its scrub is ended two seconds after it has begun. An emulated machine may be slow.
-until_it_runs() {
-    device=$1
+# until_running DEVICE: until a scrub of it is under way. An emulated machine may be slow.
+until_running() {
+    for _ in $(seq 240); do
+        idlewise status "$1" --state-dir /tmp/states 2>/dev/null | grep -q running && return
+        sleep 0.5
+    done
+}
+
+# sectors_read FOLDER: of the device with this folder in /sys, and of the disks right below it.
+sectors_read() { cat "$1/stat" "$1"/slaves/*/stat 2>/dev/null | awk '{ sectors += $3 } END { print sectors }'; }
+
+# scrub_begins DEVICE COMMAND...: starts it, as $scrub, and waits until 2 MiB are read.
+scrub_begins() {
+    folder=/sys/dev/block/$(stat -L -c '%t %T' "$1" | while read -r major minor; do echo $((0x$major)):$((0x$minor)); done)
     shift
+    begins=$(sectors_read "$folder")
+    most=$((begins + 4096 * (1 + $(find "$folder/slaves/" -type l | wc -l))))
     "$@" &
     scrub=$!
-    for _ in $(seq 60); do
-        idlewise status "$device" --state-dir /tmp/states 2>/dev/null | grep -q running && break
-        sleep 1
+    for _ in $(seq 600); do
+        [ "$(sectors_read "$folder")" -gt $most ] && break
+        sleep 0.2
     done
-    sleep 2
+}
+
+# scrub_ends_early DEVICE COMMAND...: the same, and ends it.
+scrub_ends_early() {
+    scrub_begins "$@"
     kill -TERM $scrub
     wait $scrub
 }

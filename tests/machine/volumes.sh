@@ -17,21 +17,21 @@ disk() {
 
 # volume NAME DEVICE: what its users do is recorded, and a scrub of it tells them from itself.
 volume() {
-    idlewise capture "$2" --for 8s --out "/tmp/$1.csv" > "/tmp/$1.captured" 2>&1 &
-    sleep 3
+    idlewise capture "$2" --for 10min --out "/tmp/$1.csv" > "/tmp/$1.captured" 2>&1 &
+    capture=$!
+    for _ in $(seq 300); do ls -l /proc/$capture/fd | grep -q bpf_link && break; sleep 0.2; done
+    sleep 1
     for at in $(seq 50); do
         dd if="$2" of=/dev/null bs=4k count=1 skip=$((at * 7)) iflag=direct 2>/dev/null
         [ $((at % 2)) = 0 ] || dd if=/dev/zero of="$2" bs=8k count=1 seek=$((at * 5)) oflag=direct conv=notrunc 2>/dev/null
     done
-    wait
+    kill -INT $capture
+    wait $capture
     step "$1-recorded" idlewise trace stats "/tmp/$1.csv" --json
     # What it reads itself is nobody else's.
     step "$1-alone" idlewise scrub "$2" $PACE --restart --content none
-    idlewise scrub "$2" --request-size 4KiB --idle-wait 5ms --max-rate 800KB/s --state-dir /tmp/states --json --quiet --restart --content none > /tmp/scrubbed &
-    for _ in $(seq 60); do
-        idlewise status "$2" --state-dir /tmp/states 2>/dev/null | grep -q running && break
-        sleep 0.5
-    done
+    idlewise scrub "$2" --request-size 4KiB --idle-wait 5ms --max-rate 400KB/s --state-dir /tmp/states --json --quiet --restart --content none > /tmp/scrubbed &
+    until_running "$2"
     for at in $(seq 20); do
         dd if="$2" of=/dev/null bs=4k count=1 skip=$((at * 7)) iflag=direct 2>/dev/null
     done
