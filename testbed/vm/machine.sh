@@ -42,10 +42,12 @@ run_machine() {
     local dir=$1 code=0 quick
     quick='quiet loglevel=1 panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check nowatchdog'
     quick+=' cryptomgr.notests random.trust_cpu=on audit=0 lsm= rcupdate.rcu_expedited=1 pci=lastbus=1'
+    # One thread for all processors: with one each, QEMU 7.2 hangs now and then where the kernel changes its own code, which it does for
+    # every tracepoint that is attached.
     timeout --kill-after=5 "$limit" qemu-system-x86_64 \
         -nodefaults -no-user-config -no-reboot -display none \
         -machine q35,usb=off,smbus=off,hpet=off,vmport=off \
-        -accel tcg,thread=multi,tb-size=128 ${VM_BIOS:+-bios "$VM_BIOS"} \
+        -accel tcg,thread=single,tb-size=128 ${VM_BIOS:+-bios "$VM_BIOS"} \
         -cpu "${VM_CPU:-max}" -smp "$cpus" -m "$memory" \
         -serial "file:$dir/console.log" \
         -kernel "${VM_IMAGE:-$vmlinux}" -initrd "$dir/initramfs" \
