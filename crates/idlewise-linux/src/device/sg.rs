@@ -2,7 +2,10 @@
 
 use std::ffi::c_void;
 use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{fstat, major, minor};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 
@@ -19,6 +22,8 @@ const TO_DEVICE: i32 = -2;
 /// After as many milliseconds the kernel aborts a command.
 const TIMEOUT_MS: u32 = 60_000;
 const CHECK_CONDITION: u8 = 0x02;
+/// A disk that is taken away answers no command from then on, and is not there any more so much later at most.
+const GOES: Duration = Duration::from_secs(1);
 
 /// A disk that takes SCSI commands.
 #[derive(Debug)]
@@ -119,7 +124,10 @@ impl Sg {
         // SAFETY: the header is the kernel's structure, and the lengths in it are those of the buffers that it points at.
         let done = unsafe { ioctl(&self.0, Updater::<SG_IO, Header>::new(&mut header)) };
         done.map_err(|errno| refused(errno, "this SCSI command needs CAP_SYS_RAWIO"))?;
-        host_fault(header.host_status)?;
+        if let Err(fault) = host_fault(header.host_status) {
+            let is_gone = matches!(fault, Fault::Device(_)) && self.goes_away();
+            return Err(if is_gone { Fault::gone() } else { fault });
+        }
         match header.status & 0x3e {
             0 => Ok(Answer::Good),
             CHECK_CONDITION => Ok(Answer::Sense(sense[..usize::from(header.sense_length).min(sense.len())].to_vec())),
@@ -127,6 +135,20 @@ impl Sg {
             // Busy, queue full, aborted.
             _ => Err(Fault::Passing { kind: "not-ready" }),
         }
+    }
+
+    /// Whether the kernel knows it no longer, now or soon.
+    fn goes_away(&self) -> bool {
+        let Ok(node) = fstat(&self.0).map(|stat| stat.st_rdev) else { return false };
+        let folder = Path::new("/sys/dev/block").join(format!("{}:{}", major(node), minor(node)));
+        let asked = Instant::now();
+        while folder.exists() {
+            if asked.elapsed() > GOES {
+                return false;
+            }
+            std::thread::sleep(GOES / 20);
+        }
+        true
     }
 }
 
