@@ -262,7 +262,8 @@ fn the_scrub_of_zfs_is_paused_for_others() {
     assert_eq!((&steps["ended"].json()["state"], steps["ended"].exit), (&"interrupted".into(), 4));
     says("ended-after", "scrub paused");
     assert_eq!(steps["anew"].exit, 64);
-    assert_eq!((steps["beside-another"].exit, steps["taken-away"].exit), (1, 1));
+    assert_eq!((steps["beside-another"].exit, steps["taken-away"].exit, steps["other-disk"].exit), (1, 1, 1));
+    says("other-disk", "another idlewise is scrubbing it");
     says("beside-another", "begun by somebody else");
     says("another", "scrub in progress");
     says("taken-away-why", "somebody else has paused");

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -100,6 +101,33 @@ fn root_another_medium_in_the_same_device_ends_the_pass() {
     assert_eq!(result["state"], "failed");
     assert!((1..SIZE / 2).contains(&result["verified_bytes"].as_u64().unwrap()), "{result}");
     // The next run is of the other one, from its beginning.
+    let result = common::json(&[&arguments[..], &PACE].concat());
+    assert_eq!((&result["resumed_at_bytes"], &result["verified_bytes"]), (&0.into(), &SIZE.into()), "{result}");
+}
+
+/// Nor where it is below the device: between two runs, and while one is at it.
+#[test]
+fn root_another_medium_below_the_device_begins_the_pass_anew() {
+    const SIZE: u64 = 64 * MIB;
+    let folder = tempfile::tempdir().unwrap();
+    let [first, other] = ["first", "other"].map(|name| {
+        File::create(folder.path().join(name)).unwrap().set_len(SIZE).unwrap();
+        File::open(folder.path().join(name)).unwrap()
+    });
+    let Some(below) = Loop::new(&folder.path().join("first"), &["--read-only"]) else { return };
+    let disk = Loop::new(Path::new(below.path()), &["--read-only", "--direct-io=on"]).unwrap();
+    let arguments = ["scrub", disk.path(), "--state-dir", folder.path().to_str().unwrap(), "--json", "--quiet"];
+    let slow = [&arguments[..], &["--request-size", "64KiB", "--idle-wait", "1ms", "--max-rate", "8MB/s"]].concat();
+    let begun = common::run(&[&slow[..], &["--for", "2s"]].concat());
+    assert_eq!(begun.status.code(), Some(4), "{}", stderr(&begun));
+    change_file(below.path(), &other);
+    let running = Running::new(idlewise(&slow));
+    std::thread::sleep(Duration::from_millis(2_500));
+    change_file(below.path(), &first);
+    let output = running.end();
+    assert!(stderr(&output).contains("lies elsewhere than when it began"), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["state"], &result["resumed_at_bytes"]), (&"interrupted".into(), &0.into()), "{result}");
     let result = common::json(&[&arguments[..], &PACE].concat());
     assert_eq!((&result["resumed_at_bytes"], &result["verified_bytes"]), (&0.into(), &SIZE.into()), "{result}");
 }

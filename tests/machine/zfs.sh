@@ -91,6 +91,8 @@ zpool scrub -s tank
 $own > /tmp/taken.json 2> /tmp/taken.err &
 driver=$!
 until_it 'in progress'
+# Nor is another disk of the pool scrubbed meanwhile.
+step other-disk idlewise scrub "$right" --for 1s --content none --state-dir /tmp/states
 sleep 4
 zpool scrub -p tank
 wait $driver

@@ -96,7 +96,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Ok(Exit::NothingToDo);
     }
     // No scrub may meet it on its disks.
-    let _claims = Claim::around([&device].into_iter(), &[], &states)?;
+    let others = scrubber.others().with_context(|| name.clone())?;
+    let _claims = Claim::around(std::iter::once(&device).chain(&others), &[], &states)?;
     let stop = stop_flag(Second::IsIgnored)?;
     let Limits { mean_slowdown, max_slowdown, idle_wait } = arguments.limits;
     let settings = DrivenSettings { mean_slowdown, max_slowdown, idle_wait };

@@ -275,12 +275,14 @@ impl Daemon {
         *self.control.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overview);
     }
 
-    /// Keeps what is to be remembered. It is tried again later where that fails.
-    pub(crate) fn save(&mut self) {
+    /// Keeps what is to be remembered. It is tried again later where that fails, for the reason that comes back.
+    pub(crate) fn save(&mut self) -> Option<std::io::Error> {
         self.saved = Instant::now();
-        if let Err(error) = self.record.save() {
+        let failed = self.record.save().err();
+        if let Some(error) = &failed {
             say(Level::Warning, &format!("what is to be remembered of the disks cannot be saved: {error}"));
         }
+        failed
     }
 
     /// What is wished for a disk.

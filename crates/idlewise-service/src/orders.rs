@@ -84,9 +84,7 @@ impl Daemon {
                 }
                 _ => return Err("say of which disk".into()),
             };
-            say(Level::Notice, &done);
-            self.save();
-            return Ok(done);
+            return Ok(self.kept(done));
         };
         let is_meant = |(identity, disk): &(&String, &Disk)| {
             let path = disk.present.path.display().to_string();
@@ -134,9 +132,16 @@ impl Daemon {
             }
             Order::Reload => return Err("the configuration is of all disks".into()),
         };
+        Ok(self.kept(done))
+    }
+
+    /// Keeps what was done, and what to say of it.
+    fn kept(&mut self, done: String) -> String {
         say(Level::Notice, &done);
-        self.save();
-        Ok(done)
+        match self.save() {
+            None => done,
+            Some(error) => format!("{done}; a restart of the service would forget it, as it cannot be saved: {error}"),
+        }
     }
 
     /// Forgets a disk that is not there; whether it was known.

@@ -14,10 +14,13 @@ _LIST = "system.posix_acl_access"
 
 def folder(out: str, *names: str) -> pathlib.Path:
     """A folder in ``out``, which is made where it is not there yet. One of another user raises PermissionError."""
-    path = pathlib.Path(out)
-    _check_way(path)
-    # Above it folders are made for whom the umask says.
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = pathlib.Path(os.path.abspath(out))
+    # From the top: what was looked at stays, so that nothing is made where a link of another user leads.
+    for above in reversed(path.parents):
+        # For whom the umask says.
+        if not os.path.lexists(above):
+            above.mkdir(exist_ok=True)
+        _check_above(above)
     return within(_made(path), *names)
 
 
@@ -42,21 +45,26 @@ def _check_way(path: pathlib.Path) -> None:
     """Whoever may rename a folder above it may put another one there at any time. Both the way that was named and that to which links lead."""
     for way in dict.fromkeys([pathlib.Path(os.path.abspath(path)), path.resolve()]):
         for above in way.parents:
-            try:
-                found = above.lstat()
-            except FileNotFoundError:
-                continue
-            if stat.S_ISLNK(found.st_mode):
-                _check_link(above)
-            elif not _is_ours(found):
-                raise _refused(above, f"belongs to another user (number {found.st_uid})")
-            elif not found.st_mode & stat.S_ISVTX:
-                _check_writers(above, found)
+            _check_above(above)
+
+
+def _check_above(above: pathlib.Path) -> None:
+    found = above.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        _check_link(above, found)
+    elif not _is_ours(found):
+        raise _refused(above, f"belongs to another user (number {found.st_uid})")
+    elif not found.st_mode & stat.S_ISVTX:
+        _check_writers(above, found)
 
 
 def _own(path: pathlib.Path) -> None:
-    _check_link(path)
-    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    found = path.lstat()
+    is_link = stat.S_ISLNK(found.st_mode)
+    if is_link:
+        _check_link(path, found)
+    # A link of the caller's own stays; one that is put in the place of a folder meanwhile is not followed.
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if is_link else os.O_NOFOLLOW))
     try:
         found = os.fstat(opened)
         if not _is_ours(found):
@@ -74,10 +82,10 @@ def _check_writers(path: pathlib.Path, found: os.stat_result, opened: int | None
         raise _refused(path, "others may write to this folder")
 
 
-def _check_link(path: pathlib.Path) -> None:
+def _check_link(path: pathlib.Path, found: os.stat_result) -> None:
     """A link of another user may lead anywhere."""
-    if path.is_symlink() and not _is_ours(path.lstat()):
-        raise _refused(path, f"is a link of another user (number {path.lstat().st_uid})")
+    if not _is_ours(found):
+        raise _refused(path, f"is a link of another user (number {found.st_uid})")
 
 
 def _is_ours(stat: os.stat_result) -> bool:

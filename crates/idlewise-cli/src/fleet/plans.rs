@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use idlewise::report::FleetVolume;
-use idlewise::report::printable::one_line;
+use idlewise::report::printable::{is_harmful, one_line};
 use idlewise::{Nanos, Rate};
 
 use super::Report;
@@ -12,6 +12,8 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 
 const DAY_S: f64 = 86_400.0;
+/// A pass that takes as long is none.
+const LONGEST_DAYS: f64 = 36_500.0;
 /// A pass may take so much longer than on the trace before it is late.
 const SLACK: f64 = 2.0;
 
@@ -64,16 +66,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 impl Arguments {
     fn section(&self, volume: &FleetVolume) -> String {
         let name = one_line(&volume.volume);
-        let Some(pass_s) = volume.full_pass_s else {
-            let why = volume.error.as_deref().unwrap_or("its plan scrubs nothing");
+        let Some(pass_s) = volume.full_pass_s.filter(|pass_s| (0.0..LONGEST_DAYS * DAY_S).contains(pass_s)) else {
+            let why = volume.error.as_deref().unwrap_or("its plan scrubs nothing, or a pass takes a century");
             return format!("# {name}: no plan: {}\n\n", one_line(why));
         };
         let days = (SLACK * pass_s / DAY_S).ceil().max((self.verify_every.as_secs_f64() / DAY_S).ceil()) as u64;
         let rate = Rate(volume.throughput_bytes_per_s.unwrap_or(0.0) as u64);
         let pass = Nanos((pass_s * 1e9) as u64);
         let quoted = |text: &str| serde_json::to_string(text).expect("text can be written");
-        // Of a pattern, `?` stands for any letter.
-        let literal = volume.volume.replace(['*', '?'], "?");
+        // Of a pattern, `?` stands for any letter, also for one that no terminal should be shown.
+        let literal = volume.volume.replace(|c: char| c == '*' || is_harmful(c), "?");
         format!(
             "# {name}: {rate} by its plan, a pass takes {pass}\n[[disk]]\nmatch = {}\nmean_slowdown = \"{}\"\nmax_slowdown = \"{}\"\nverify_every = \"{days}d\"\n\n",
             quoted(&self.path.replace("{volume}", &literal)),

@@ -135,6 +135,8 @@ const NAMES: [(&str, &str); 7] = [
 const UNIQUE_MAPPINGS: [&str; 4] = ["LVM-", "CRYPT-LUKS", "CRYPT-BITLK-", "mpath-"];
 /// What QEMU calls a disk without a serial number: this and its slot.
 const QEMUS_SLOT: &str = "drive-";
+/// Devices that keep their numbers when another server, or other memory, comes behind them.
+const REUSED: [&str; 2] = ["nbd", "zram"];
 /// NVMe disks, by the vendor's number, of which each has the vendor's same serial number: those of Google's and Microsoft's clouds.
 const NVME_ALL_ALIKE: [&str; 2] = ["nvme.1ae0-", "nvme.1414-"];
 
@@ -156,8 +158,7 @@ impl Place {
     /// one serial number; QEMU names disks without one by their slot. Serial numbers of virtual disks are typed by somebody, and cut.
     pub fn named(&self) -> Named {
         let Some((kind, value)) = self.says() else {
-            // They keep their numbers when another server, or other memory, comes behind them.
-            let is_reused = ["nbd", "zram"].iter().any(|driver| self.name().starts_with(driver));
+            let is_reused = REUSED.iter().any(|driver| self.name().starts_with(driver));
             return if is_reused { Named::Never } else { Named::ForNow };
         };
         let is_any = |begins: &[&str]| begins.iter().any(|begin| value.starts_with(begin));
@@ -173,6 +174,10 @@ impl Place {
         if by_ieee(&value) || is_any(&["eui.", "uuid."]) || kind == "md" {
             return if typed { Named::ByChoice } else { Named::Alone };
         }
+        // Nor does a loop device know when something else has come behind what it lies on.
+        if kind == "loop" && REUSED.iter().any(|driver| value.starts_with(&format!("/dev/{driver}"))) {
+            return Named::Never;
+        }
         if kind == "loop" || self.is_usb() || value.contains(QEMUS_SLOT) || is_any(&NVME_ALL_ALIKE) {
             return Named::ForNow;
         }
@@ -181,9 +186,9 @@ impl Place {
         if by_maker { Named::Alone } else { Named::ByChoice }
     }
 
-    /// What a volume lies on at last, in order, and the volumes, itself the first; nothing of what is no volume.
+    /// What a volume or a loop device lies on at last, in order, and those that do, itself the first; nothing of what is a disk.
     fn below(&self, sys: &Path) -> (Vec<Which>, Vec<Self>) {
-        let (mut below, mut look) = (Vec::new(), self.slaves());
+        let (mut below, mut look) = (Vec::new(), self.devices_below());
         let mut volumes: Vec<_> = Some(self.clone()).filter(|_| !look.is_empty()).into_iter().collect();
         // None is looked at twice, however they lie on each other.
         let mut seen = BTreeSet::new();
@@ -193,7 +198,7 @@ impl Place {
             else {
                 continue;
             };
-            match place.slaves() {
+            match place.devices_below() {
                 parts if parts.is_empty() => below.push(place.which(place.diskseq())),
                 parts => {
                     look.extend(parts);

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::sysfs::numbers;
 use crate::apart::{filled, last_error};
+use crate::files::told_by_kernel;
 
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 /// Length of `struct loop_info64` (linux/loop.h), which begins with the numbers of the file's file system, of the file, and of the device
@@ -51,6 +52,12 @@ pub fn backing(folder: &Path) -> io::Result<Option<Backing>> {
     let [system, file, device] = [0, 1, 2].map(word);
     let device = Some(device).filter(|device| *device != 0);
     Ok(Some(Backing { number: device.unwrap_or(system), device, file: (system, file) }))
+}
+
+/// Whether the loop device with this folder in sysfs lies on another device, and reads it through the page cache.
+pub fn is_cached(folder: &Path) -> bool {
+    let is_direct = || told_by_kernel(folder.join("loop/dio")).is_ok_and(|text| text.trim() == "1");
+    backing(folder).is_ok_and(|backing| backing.is_some_and(|backing| backing.device.is_some())) && !is_direct()
 }
 
 /// Has the loop device at this path, with this number, say where it lies. By system calls alone.

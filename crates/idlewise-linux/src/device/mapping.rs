@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Device;
 use super::identity::Named;
 use super::mapper::{self, Target};
 use super::sysfs::Place;
+use super::{Device, loops};
 
 /// Kinds of targets whose data lie where the table says.
 const KINDS: [&str; 3] = ["linear", "striped", "crypt"];
@@ -58,18 +58,24 @@ pub fn stretches<'a>(
 const CACHES: [&str; 2] = ["cache", "writecache"];
 
 impl Device {
-    /// Why it is not scrubbed, where it or what it lies on answers from a cache (dm-cache, dm-writecache, bcache): the disks below may not be
-    /// read. Nothing is known where this process may not ask device-mapper.
+    /// Why it is not scrubbed, where it or what it lies on answers from a cache (dm-cache, dm-writecache, bcache, a loop device on another device
+    /// that reads through the page cache): the disks below may not be read. Nothing is known where this process may not ask device-mapper.
     pub fn hidden_by_a_cache(&self) -> Option<String> {
-        let is_one = |place: &Place| {
+        let (find, path) = (
+            |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok(),
+            self.path.display(),
+        );
+        self.disks().into_iter().filter_map(find).find_map(|place| {
+            let name = place.name();
+            let hidden =
+                format!("{path}: {name} answers from a cache what that has, so that what lies below is not read there");
             let table = || mapper::table(place.disk_numbers()).unwrap_or_default();
-            place.name().starts_with("bcache") || table().iter().any(|target| CACHES.contains(&&*target.kind))
-        };
-        let find = |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok();
-        let (name, cache) = (self.path.display(), self.disks().into_iter().filter_map(find).find(is_one)?.name());
-        Some(format!(
-            "{name}: {cache} answers from a cache what that has, so that the disks below are not read there: scrub those"
-        ))
+            if name.starts_with("bcache") || table().iter().any(|target| CACHES.contains(&&*target.kind)) {
+                return Some(format!("{hidden}: scrub those disks"));
+            }
+            let is_cached = loops::is_cached(&place.disk);
+            is_cached.then(|| format!("{hidden}: scrub that, or `losetup --direct-io=on /dev/{name}`"))
+        })
     }
 }
 

@@ -18,22 +18,24 @@ impl Device {
     /// Numbers of the whole disks and volumes that what is read of it is read from: its own, and those below. Also of the device below a loop
     /// device, but not of a file system there.
     pub fn disks(&self) -> BTreeSet<(u32, u32)> {
-        let (mut found, mut look) = (BTreeSet::from([self.place.disk_numbers()]), below(&self.place));
+        let (mut found, mut look) = (BTreeSet::from([self.place.disk_numbers()]), self.place.devices_below());
         while let Some(number) = look.pop() {
             let Ok(place) = Place::find(Path::new("/sys"), number) else { continue };
             // None is looked at twice, however they lie on each other.
             if found.insert(place.disk_numbers()) {
-                look.extend(below(&place));
+                look.extend(place.devices_below());
             }
         }
         found
     }
 }
 
-/// Numbers of the devices that one is made of.
-fn below(place: &Place) -> Vec<u64> {
-    let device = loops::backing(&place.disk).ok().flatten().and_then(|backing| backing.device);
-    place.slaves().into_iter().chain(device).collect()
+impl Place {
+    /// Numbers of the devices that it is made of, or lies on as a loop device.
+    pub(super) fn devices_below(&self) -> Vec<u64> {
+        let device = loops::backing(&self.disk).ok().flatten().and_then(|backing| backing.device);
+        self.slaves().into_iter().chain(device).collect()
+    }
 }
 
 /// Whether what is written to the file system of this device number may reach the disk with these numbers. Where that cannot be

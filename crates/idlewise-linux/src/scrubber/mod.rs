@@ -28,6 +28,13 @@ pub(crate) use zfs::LetGo;
 
 /// An owner's own scrub.
 pub trait Scrubber: Send {
+    /// What it works on beside the device that was named, and what lies below that.
+    ///
+    /// # Errors
+    /// Why that cannot be told.
+    fn others(&self) -> io::Result<Vec<Device>> {
+        Ok(Vec::new())
+    }
     /// Who else uses its disks, to be watched.
     ///
     /// # Errors

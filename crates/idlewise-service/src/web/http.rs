@@ -135,15 +135,18 @@ impl Response {
             sent += to.write(&all[sent..])?;
         }
         to.end();
-        // Who is hung up on while it still sends does not read the answer.
-        let until = until.min(Instant::now() + LINGER);
-        let mut rest = [0; 1024];
-        while let Some(left) = left(until)
-            && to.limit(left).is_ok()
-            && matches!(to.read(&mut rest), Ok(1..))
-        {}
         Ok(())
     }
+}
+
+/// Reads what still comes behind an answer: who is hung up on while it sends does not read it.
+pub fn linger(from: &mut impl Stream) {
+    let until = Instant::now() + LINGER;
+    let mut rest = [0; 1024];
+    while let Some(left) = left(until)
+        && from.limit(left).is_ok()
+        && matches!(from.read(&mut rest), Ok(1..))
+    {}
 }
 
 /// The time until then.

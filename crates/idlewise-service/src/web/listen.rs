@@ -19,7 +19,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, getsockname};
 use rustix::process::umask;
 
-use super::http::{Ender, Request, Response, Stream};
+use super::http::{Ender, Request, Response, Stream, linger};
 
 /// So many are answered at once. Whoever else comes takes the place of whom has been asking for the longest, and is told to come later
 /// where all are being answered.
@@ -153,14 +153,17 @@ fn converse(stream: &mut impl Stream, from: From, answer: &Answer, place: &Place
         Ok(request) => (answer(&request, from), request.method == "HEAD"),
         Err(refused) => (refused, false),
     };
-    response.send(stream, head_only, Instant::now() + PATIENCE)
+    response.send(stream, head_only, Instant::now() + PATIENCE)?;
+    place.may_be_ended(stream);
+    linger(stream);
+    Ok(())
 }
 
 /// The connections of a socket.
 #[derive(Default)]
 struct Open {
     count: AtomicUsize,
-    /// Those whose request is not all there, by the order in which they came, and what ends them.
+    /// Those whose request is not all there, or that have their answer, by the order in which they came, and what ends them.
     asking: Mutex<(u64, BTreeMap<u64, Ender>)>,
 }
 
@@ -186,11 +189,17 @@ impl Place {
             };
             end();
         }
-        if let Some(end) = stream.ender() {
-            waiting.insert(place.number, end);
-        }
         drop(asking);
+        place.may_be_ended(stream);
         Some(place)
+    }
+
+    /// It makes way for whoever else comes.
+    fn may_be_ended(&self, stream: &impl Stream) {
+        let mut asking = self.open.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(end) = stream.ender() {
+            asking.1.insert(self.number, end);
+        }
     }
 
     /// Its request is there: it is answered whoever else comes.
@@ -229,5 +238,15 @@ mod tests {
             assert!(told.starts_with("HTTP/1.1 404"), "{told}");
         }
         drop(silent);
+        // Nor does who does not hang up.
+        let answered = || {
+            let mut asks = UnixStream::connect(&path).unwrap();
+            asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut begins = [0; 12];
+            asks.read_exact(&mut begins).unwrap();
+            (asks, begins)
+        };
+        let answered: Vec<_> = (0..3 * MOST).map(|_| answered()).collect();
+        assert!(answered.iter().all(|(_, begins)| begins == b"HTTP/1.1 404"), "{answered:?}");
     }
 }

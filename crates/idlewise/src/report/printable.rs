@@ -36,7 +36,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 
 /// Control characters, of which a tab is one, those that turn the direction of writing around or end a line unseen, and those that
 /// nobody sees, so that two names look alike.
-fn is_harmful(c: char) -> bool {
+pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

@@ -117,13 +117,17 @@ pub fn gate(device: &Device, place: Place) -> io::Result<Box<dyn Scrubber>> {
 }
 
 impl Scrubber for Gate {
+    fn others(&self) -> io::Result<Vec<Device>> {
+        let disks = self.worker.seen()?.status.disks;
+        // A pool of files, or a member that is missing, has no device.
+        Ok(disks.iter().filter_map(|path| Device::open(Path::new(path)).ok()).collect())
+    }
+
     fn users(&self) -> io::Result<Vec<(WholeDisk, Box<dyn Monitor>)>> {
         let mut users: Vec<(WholeDisk, Box<dyn Monitor>)> =
             vec![(self.device.whole(), Box::new(Users::of(&self.pool, self.works.clone())?))];
         let mut known = Vec::new();
-        for path in self.worker.seen()?.status.disks {
-            // A pool of files, or a member that is missing, has nobody beside it.
-            let Ok(member) = Device::open(Path::new(&path)) else { continue };
+        for member in self.others()? {
             if member.start == Bytes(0) || known.contains(&member.disk_numbers()) || !member.whole().has_requests() {
                 continue;
             }
