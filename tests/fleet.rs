@@ -57,7 +57,7 @@ fn plans_are_sections_of_the_configuration() {
     let table = folder.path().join("fleet.json");
     fs::write(
         &table,
-        r#"{"rows":[{"volume":"a*_0","full_pass_s":864000.0,"throughput_bytes_per_s":2e6},{"volume":"a\n[[disk]]","error":"no idle\ntime"},{"volume":"b_0","full_pass_s":60.0}],"errors":{}}"#,
+        r#"{"rows":[{"volume":"a*\u202e_0","full_pass_s":864000.0,"throughput_bytes_per_s":2e6},{"volume":"a\n[[disk]]","error":"no idle\ntime"},{"volume":"ab","full_pass_s":1e308},{"volume":"b_0","full_pass_s":60.0}],"errors":{}}"#,
     )
     .unwrap();
     let plans = |more: &[&str]| run(&[&["fleet", "plans", folder.path().to_str().unwrap()][..], &GOAL, more].concat());
@@ -66,11 +66,11 @@ fn plans_are_sections_of_the_configuration() {
     assert!(output.status.success(), "{}", stderr(&output));
     // Twice what a pass takes; and what stands in a name begins no section.
     assert!(
-        text.contains("match = \"/dev/disk/by-id/virtio-a?_0\"") && text.contains("verify_every = \"20d\""),
+        text.contains("match = \"/dev/disk/by-id/virtio-a??_0\"") && text.contains("verify_every = \"20d\""),
         "{text}"
     );
     let sections = text.lines().filter(|line| line.starts_with("[[disk]]")).count();
-    assert!(sections == 1 && text.contains("no plan: no idle"), "{text}");
+    assert!(sections == 1 && text.contains("no plan: no idle") && text.contains("takes a century"), "{text}");
     let config = folder.path().join("idlewise.toml");
     fs::write(&config, &text).unwrap();
     assert!(!stderr(&run(&["check-config", "--config", config.to_str().unwrap()])).contains("line "));

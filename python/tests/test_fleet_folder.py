@@ -197,6 +197,23 @@ def test_a_folder_below_one_of_another_user_is_refused(files, tmp_path):
         analyze(files, home / "out")
 
 
+def test_a_link_that_is_put_in_the_place_of_a_folder_is_not_followed(files, out, tmp_path, monkeypatch):
+    private = tmp_path / "private"
+    private.mkdir()
+    really = os.open
+
+    def exchanged(path, flags, *more, **named):
+        if path == out and not out.is_symlink():
+            out.rename(tmp_path / "before")
+            out.symlink_to(private)
+        return really(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", exchanged)
+    with pytest.raises(OSError):
+        analyze(files, out)
+    assert out.is_symlink() and not list(private.iterdir())
+
+
 def test_a_pipe_among_files_is_not_waited_for(files, out, tmp_path):
     os.mkfifo(tmp_path / "traces" / "2.csv")
     assert len(analyze(str(tmp_path / "traces" / "*.csv"), out).rows) == 1
