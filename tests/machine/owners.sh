@@ -85,7 +85,7 @@ more=--restart
 # The first turns end before the check is over, or has begun, however fast this machine is.
 while [ $turns -lt 60 ]; do
     # shellcheck disable=SC2086
-    $own_gate --for $((whole / 2 + whole * turns / 25))ms $more > /tmp/again
+    $own_gate --for $((whole / 8 + whole * turns / 25))ms $more > /tmp/again
     grep -q interrupted /tmp/again || break
     turns=$((turns + 1))
     more=
@@ -96,10 +96,14 @@ tell turns $turns
 # Somebody else ends it: it says so, and nothing is left.
 touch /tmp/writing
 write_now_and_then &
-# What is said before it has begun is not heard.
+# What is said before md has begun is not heard.
 (
-    for _ in $(seq 6000); do grep -q / $md/sync_completed && break; sleep 0.01; done
-    echo idle > $md/sync_action
+    until_checked md0
+    for _ in $(seq 600); do
+        echo idle > $md/sync_action
+        [ "$(cat $md/sync_action)" = idle ] && break
+        sleep 0.1
+    done
 ) &
 # shellcheck disable=SC2086
 step taken-away $own --restart

@@ -314,7 +314,8 @@ impl Scrubber for Check {
         // Until md says how far it is, the count is that of an earlier check.
         let wrong = self.before.saturating_add(if self.has_begun { counted } else { 0 });
         let was_at_limit = self.is_at_limit();
-        let checked = self.checked();
+        // One that somebody has ended is said to be all done until md has cleaned up behind it; but none goes beyond its limit.
+        let checked = self.checked().filter(|done| *done <= self.limit);
         if let Some(done) = checked.filter(|done| *done > self.done) {
             (self.done, self.since, self.idle_since) = (done, Instant::now(), Instant::now());
         }
