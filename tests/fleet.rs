@@ -70,7 +70,7 @@ fn plans_are_sections_of_the_configuration() {
         "{text}"
     );
     let sections = text.lines().filter(|line| line.starts_with("[[disk]]")).count();
-    assert!(sections == 1 && text.contains("no plan: no idle") && text.contains("takes a century"), "{text}");
+    assert!(sections == 1 && text.contains("no plan: no idle") && text.contains("more than 100 years"), "{text}");
     let config = folder.path().join("idlewise.toml");
     fs::write(&config, &text).unwrap();
     assert!(!stderr(&run(&["check-config", "--config", config.to_str().unwrap()])).contains("line "));

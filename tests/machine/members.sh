@@ -164,7 +164,7 @@ read_other_path() {
     while [ -e /tmp/reading ]; do dd if="$1" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null && echo >> /tmp/reads; sleep 0.01; done
 }
 # shellcheck disable=SC2086
-idlewise scrub "$1" $PACE --max-rate 4MB/s --restart > /tmp/foreground &
+idlewise scrub "$1" $PACE --max-rate 2MB/s --restart > /tmp/foreground &
 scrub=$!
 until_running "$1"
 touch /tmp/reading
@@ -178,7 +178,7 @@ tell foreground-reads "$(wc -l < /tmp/reads)"
 echo -1 > /sys/bus/pseudo/drivers/scsi_debug/add_host
 sleep 1
 # shellcheck disable=SC2086
-idlewise scrub "$1" $PACE --max-rate 4MB/s --restart > /tmp/later &
+idlewise scrub "$1" $PACE --max-rate 2MB/s --restart > /tmp/later &
 scrub=$!
 until_running "$1"
 echo 1 > /sys/bus/pseudo/drivers/scsi_debug/add_host

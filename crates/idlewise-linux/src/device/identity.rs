@@ -135,8 +135,6 @@ const NAMES: [(&str, &str); 7] = [
 const UNIQUE_MAPPINGS: [&str; 4] = ["LVM-", "CRYPT-LUKS", "CRYPT-BITLK-", "mpath-"];
 /// What QEMU calls a disk without a serial number: this and its slot.
 const QEMUS_SLOT: &str = "drive-";
-/// Devices that keep their numbers when another server, or other memory, comes behind them.
-const REUSED: [&str; 2] = ["nbd", "zram"];
 /// NVMe disks, by the vendor's number, of which each has the vendor's same serial number: those of Google's and Microsoft's clouds.
 const NVME_ALL_ALIKE: [&str; 2] = ["nvme.1ae0-", "nvme.1414-"];
 
@@ -158,7 +156,8 @@ impl Place {
     /// one serial number; QEMU names disks without one by their slot. Serial numbers of virtual disks are typed by somebody, and cut.
     pub fn named(&self) -> Named {
         let Some((kind, value)) = self.says() else {
-            let is_reused = REUSED.iter().any(|driver| self.name().starts_with(driver));
+            // They keep their numbers when another server, or other memory, comes behind them.
+            let is_reused = ["nbd", "zram"].iter().any(|driver| self.name().starts_with(driver));
             return if is_reused { Named::Never } else { Named::ForNow };
         };
         let is_any = |begins: &[&str]| begins.iter().any(|begin| value.starts_with(begin));
@@ -174,11 +173,11 @@ impl Place {
         if by_ieee(&value) || is_any(&["eui.", "uuid."]) || kind == "md" {
             return if typed { Named::ByChoice } else { Named::Alone };
         }
-        // Nor does a loop device know when something else has come behind what it lies on.
-        if kind == "loop" && REUSED.iter().any(|driver| value.starts_with(&format!("/dev/{driver}"))) {
-            return Named::Never;
+        if kind == "loop" {
+            // Nor does it know when something else has come behind what it lies on.
+            return if is_any(&["/dev/nbd", "/dev/zram"]) { Named::Never } else { Named::ForNow };
         }
-        if kind == "loop" || self.is_usb() || value.contains(QEMUS_SLOT) || is_any(&NVME_ALL_ALIKE) {
+        if self.is_usb() || value.contains(QEMUS_SLOT) || is_any(&NVME_ALL_ALIKE) {
             return Named::ForNow;
         }
         // A manufacturer's model and serial number.
@@ -363,6 +362,7 @@ mod tests {
             ("devices/pci0/block/sda", "wwid", "naa.20010000c9000000", "wwn-naa.20010000c9000000", Alone),
             ("devices/pci0/usb2/2-1/block/sda", "wwid", "naa.5000c5001", "wwn-naa.5000c5001", Alone),
             ("devices/virtual/block/loop0", "loop/backing_file", "/a.img", "loop-/a.img", ForNow),
+            ("devices/virtual/block/loop0", "loop/backing_file", "/dev/nbd3", "loop-/dev/nbd3", Never),
             ("devices/virtual/block/md0", "md/uuid", "1e-0", "md-1e-0", Alone),
             ("devices/virtual/block/md0", "md/uuid", "00000000-0000-0000-0000-000000000000", "name-md0", ForNow),
             ("devices/virtual/block/dm-0", "dm/uuid", "LVM-x", "dm-LVM-x", Alone),

@@ -61,14 +61,13 @@ impl Device {
     /// Why it is not scrubbed, where it or what it lies on answers from a cache (dm-cache, dm-writecache, bcache, a loop device on another device
     /// that reads through the page cache): the disks below may not be read. Nothing is known where this process may not ask device-mapper.
     pub fn hidden_by_a_cache(&self) -> Option<String> {
-        let (find, path) = (
-            |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok(),
-            self.path.display(),
-        );
+        let find = |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok();
         self.disks().into_iter().filter_map(find).find_map(|place| {
             let name = place.name();
-            let hidden =
-                format!("{path}: {name} answers from a cache what that has, so that what lies below is not read there");
+            let hidden = format!(
+                "{}: {name} answers from a cache what that has, so that what lies below is not read there",
+                self.path.display()
+            );
             let table = || mapper::table(place.disk_numbers()).unwrap_or_default();
             if name.starts_with("bcache") || table().iter().any(|target| CACHES.contains(&&*target.kind)) {
                 return Some(format!("{hidden}: scrub those disks"));

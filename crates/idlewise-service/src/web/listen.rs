@@ -21,8 +21,8 @@ use rustix::process::umask;
 
 use super::http::{Ender, Request, Response, Stream, linger};
 
-/// So many are answered at once. Whoever else comes takes the place of whom has been asking for the longest, and is told to come later
-/// where all are being answered.
+/// So many are answered at once. Whoever else comes takes the place of whom has been there for the longest, still asking or with
+/// an answer already, and is told to come later where all are being answered.
 const MOST: usize = 64;
 /// A request has to be there within this.
 const PATIENCE: Duration = Duration::from_secs(5);
