@@ -5,4 +5,4 @@ cd "$(dirname "$0")/.." || exit 1
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
 cmp -s python/tests-requirements.txt "$target/python/made-of" || { echo "the tests of the Python package are skipped"; exit 0; }
 ln -sf "$target/debug/libidlewise_python.so" python/idlewise/_native.abi3.so
-cd python && exec "$target/python/bin/python" -m pytest -q -p no:cacheprovider --doctest-modules "${@:-tests}" idlewise
+cd python && exec "$target/python/bin/python" -m pytest -q -o "cache_dir=$target/python/cache" --doctest-modules "${@:-tests}" idlewise

@@ -109,9 +109,9 @@ fn who_ignores_the_end_of_children_gets_the_exit_code() {
 #[test]
 fn root_works_on_one_disk_do_not_count_each_other() {
     let Some(bench) = Bench::new(1024 * MIB, &[], true) else { return };
-    let pace = ["--request-size", "64KiB", "--idle-wait", "2ms", "--mean-slowdown", "100ms", "--for", "14s"];
+    let pace = ["--request-size", "64KiB", "--idle-wait", "2ms", "--mean-slowdown", "100ms", "--for", "1min"];
     let scrub = bench.start(&[&pace[..], &["--max-slowdown", "1s"]].concat());
-    let read = format!("timeout 12 dd if={} of=/dev/null bs=64k iflag=direct", bench.path());
+    let read = format!("timeout 60 dd if={} of=/dev/null bs=64k iflag=direct", bench.path());
     let limits = ["run", "--quiet", "--mean-slowdown", "100ms", "--max-slowdown", "1s", "--", "sh", "-c", &read];
     let command = Running::new(idlewise(&limits));
     let name = bench.path().trim_start_matches("/dev/");
@@ -127,6 +127,11 @@ fn root_works_on_one_disk_do_not_count_each_other() {
             [&disk["foreground_requests"], &disk["moved_bytes"]].map(Value::as_u64),
         ]
     };
+    let begun = Instant::now();
+    while told()[0][0].is_none() || (told()[1][0].is_none() && begun.elapsed() < Duration::from_secs(10)) {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", told());
+        std::thread::sleep(Duration::from_millis(100));
+    }
     // Until they have heard of each other.
     std::thread::sleep(Duration::from_secs(5));
     let before = told();

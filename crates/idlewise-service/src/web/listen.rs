@@ -9,8 +9,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -162,9 +161,24 @@ fn converse(stream: &mut impl Stream, from: From, answer: &Answer, place: &Place
 /// The connections of a socket.
 #[derive(Default)]
 struct Open {
-    count: AtomicUsize,
+    state: Mutex<Connections>,
+    /// One has gone.
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Connections {
+    count: usize,
+    /// How many have come.
+    number: u64,
     /// Those whose request is not all there, or that have their answer, by the order in which they came, and what ends them.
-    asking: Mutex<(u64, BTreeMap<u64, Ender>)>,
+    asking: BTreeMap<u64, Ender>,
+}
+
+impl Open {
+    fn state(&self) -> MutexGuard<'_, Connections> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One of those that are answered at once.
@@ -175,43 +189,44 @@ struct Place {
 
 impl Place {
     fn take(open: &Arc<Open>, stream: &impl Stream) -> Option<Self> {
-        let before = open.count.fetch_add(1, Ordering::Relaxed);
-        let mut asking = open.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        let (next, waiting) = &mut *asking;
-        *next += 1;
-        let place = Self { open: open.clone(), number: *next };
-        if before >= MOST {
-            // Its thread ends soon; until then there are more.
-            let oldest = waiting.pop_first().filter(|_| before < 2 * MOST);
-            let Some((_, end)) = oldest else {
-                drop(asking);
-                return None;
-            };
+        let mut state = open.state();
+        if state.count >= MOST {
+            let (_, end) = state.asking.pop_first()?;
             end();
+            // Its thread ends soon; until then there are more, and on a busy machine whoever comes waits for one to go.
+            let is_full = |state: &mut Connections| state.count >= 2 * MOST;
+            state = open.left.wait_timeout_while(state, PATIENCE, is_full).unwrap_or_else(PoisonError::into_inner).0;
+            if state.count >= 2 * MOST {
+                return None;
+            }
         }
-        drop(asking);
+        state.count += 1;
+        state.number += 1;
+        let place = Self { open: open.clone(), number: state.number };
+        drop(state);
         place.may_be_ended(stream);
         Some(place)
     }
 
     /// It makes way for whoever else comes.
     fn may_be_ended(&self, stream: &impl Stream) {
-        let mut asking = self.open.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(end) = stream.ender() {
-            asking.1.insert(self.number, end);
+            self.open.state().asking.insert(self.number, end);
         }
     }
 
     /// Its request is there: it is answered whoever else comes.
     fn has_asked(&self) {
-        self.open.asking.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
+        self.open.state().asking.remove(&self.number);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.has_asked();
-        self.open.count.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.open.state();
+        state.asking.remove(&self.number);
+        state.count -= 1;
+        self.open.left.notify_one();
     }
 }
 
