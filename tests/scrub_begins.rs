@@ -5,6 +5,7 @@ mod common;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -130,6 +131,51 @@ fn root_another_medium_below_the_device_begins_the_pass_anew() {
     assert_eq!((&result["state"], &result["resumed_at_bytes"]), (&"interrupted".into(), &0.into()), "{result}");
     let result = common::json(&[&arguments[..], &PACE].concat());
     assert_eq!((&result["resumed_at_bytes"], &result["verified_bytes"]), (&0.into(), &SIZE.into()), "{result}");
+}
+
+/// Nor where the device is another part of its file meanwhile, or is read through the page cache: the kernel tells nobody of either.
+#[test]
+fn root_what_a_loop_device_is_made_meanwhile_is_not_taken_for_what_it_was() {
+    const SIZE: u64 = 64 * MIB;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(below) = Loop::of_size(&folder.path().join("disk"), 2 * SIZE, &["--read-only"]) else { return };
+    let limit = SIZE.to_string();
+    let options = ["--read-only", "--direct-io=on", "--sizelimit", &limit];
+    let disk = Loop::new(Path::new(below.path()), &options).unwrap();
+    let arguments = ["scrub", disk.path(), "--state-dir", folder.path().to_str().unwrap(), "--json", "--quiet"];
+    let slow = [&arguments[..], &["--request-size", "64KiB", "--idle-wait", "1ms", "--max-rate", "8MB/s"]].concat();
+    let losetup = |option: &str| {
+        assert!(Command::new("losetup").args([option, disk.path()]).status().unwrap().success());
+    };
+    let turns: [(&dyn Fn(), &dyn Fn(), &str); 2] = [
+        (&|| begin_at(disk.path(), SIZE), &|| begin_at(disk.path(), 0), "lie elsewhere now"),
+        (&|| losetup("--direct-io=off"), &|| losetup("--direct-io=on"), "a cache"),
+    ];
+    for (change, undo, why) in turns {
+        let running = Running::new(idlewise(&slow));
+        std::thread::sleep(Duration::from_millis(2_500));
+        change();
+        let output = running.end();
+        undo();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), &result["state"]), (Some(4), &"interrupted".into()), "{result}");
+        assert!(result["failure"].as_str().unwrap().contains(why), "{result}");
+        let begun = common::run(&[&slow[..], &["--for", "1s"]].concat());
+        let result: Value = serde_json::from_slice(&begun.stdout).unwrap();
+        assert_eq!(result["resumed_at_bytes"], 0, "{result}");
+    }
+}
+
+/// Has a loop device begin elsewhere in its file: LOOP_GET_STATUS64 and LOOP_SET_STATUS64.
+fn begin_at(device: &str, offset: u64) {
+    const GET: rustix::ioctl::Opcode = 0x4c05;
+    const SET: rustix::ioctl::Opcode = 0x4c04;
+    let device = File::open(device).unwrap();
+    // SAFETY: the command writes one `struct loop_info64`, which has so many bytes.
+    let mut info = unsafe { rustix::ioctl::ioctl(&device, rustix::ioctl::Getter::<GET, [u64; 29]>::new()).unwrap() };
+    info[3] = offset;
+    // SAFETY: the command reads one such structure.
+    unsafe { rustix::ioctl::ioctl(&device, rustix::ioctl::Setter::<SET, _>::new(info)).unwrap() };
 }
 
 /// LOOP_CHANGE_FD.

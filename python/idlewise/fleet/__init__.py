@@ -22,8 +22,9 @@ from typing import Any
 from .. import _native
 from .._errors import IdlewiseError
 from .._types import DiskLike, Progress, Size, Time
-from ._engines import Dask, Engine, Processes, Spark, engine as _engine
+from ._engines import Dask, Engine, Spark, engine as _engine
 from ._folder import folder as _folder
+from ._processes import Processes
 from ._splits import are_whole, find
 from ._steps import GROUPS, Job, Reduced, Row, reduce, splits, tune
 

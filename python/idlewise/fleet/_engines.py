@@ -1,22 +1,18 @@
-"""What runs tasks: the cores of this machine, Dask, or Spark."""
+"""What runs tasks: the cores of this machine (``_processes``), Dask, or Spark."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from ._processes import TRIES, Processes
+
 T = TypeVar("T")
 R = TypeVar("R")
-
-#: So often in a row a task may take its worker with it.
-TRIES = 4
 
 
 class Engine(Protocol):
@@ -25,52 +21,6 @@ class Engine(Protocol):
     def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
         """The results of ``task`` of each, in any order."""
         ...
-
-
-class Processes:
-    """The cores of this machine. A worker that dies, as for want of memory, is replaced, and what it did is done again."""
-
-    def __init__(self, workers: int | None = None) -> None:
-        self._workers = workers or os.cpu_count() or 1
-        self._pool: ProcessPoolExecutor | None = None
-
-    def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
-        """The results of ``task`` of each, in any order. The workers stay for the next tasks."""
-        left = list(range(len(of)))
-        tries = 0
-        while left:
-            done: list[int] = []
-            pool = self._pool = self._pool or self._new()
-            try:
-                futures = {pool.submit(task, of[at]): at for at in left}
-                for future in as_completed(futures):
-                    result = future.result()
-                    done.append(futures[future])
-                    yield result
-            except BrokenProcessPool:
-                self.close()
-                tries = 0 if done else tries + 1
-                if tries == TRIES:
-                    raise
-            except BaseException:
-                self.close()
-                raise
-            left = [at for at in left if at not in set(done)]
-
-    def close(self) -> None:
-        """End the workers, with what they are doing."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-
-    def _new(self) -> ProcessPoolExecutor:
-        # Threads do not survive a fork.
-        return ProcessPoolExecutor(self._workers, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread)
-
-
-def _one_thread() -> None:
-    """A worker a core: none of them has more to do at a time."""
-    os.environ["RAYON_NUM_THREADS"] = "1"
 
 
 class Dask:

@@ -63,7 +63,7 @@ impl Marks {
         let (sys, start_bytes) = (Path::new("/sys"), place.start().0);
         let (below, volumes) = place.below(sys);
         let find = |(major, minor)| Place::find(sys, rustix::fs::makedev(major, minor)).ok();
-        let mapped = mapping::stretches(volumes.iter(), find);
+        let mapped = mapping::stretches(volumes.iter(), find, |place| place.named() == Named::Alone);
         Self { start_bytes, partition_uuid, boot_id: boot_id(), diskseq, members: Vec::new(), below, mapped }
     }
 

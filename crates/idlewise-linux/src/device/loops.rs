@@ -16,7 +16,7 @@ use crate::files::told_by_kernel;
 
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 /// Length of `struct loop_info64` (linux/loop.h), which begins with the numbers of the file's file system, of the file, and of the device
-/// that the file is.
+/// that the file is, with the part of it.
 const LOOP_INFO: usize = 232;
 /// One that hangs holds up whoever opens it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,6 +30,8 @@ pub struct Backing {
     pub device: Option<u64>,
     /// Numbers of its file's file system and of the file.
     pub file: (u64, u64),
+    /// Where it begins there, and how much of it it has, in bytes; 0 for all.
+    pub part: (u64, u64),
 }
 
 /// Of the loop device with this folder in sysfs; nothing of what is no loop device in use.
@@ -49,9 +51,9 @@ pub fn backing(folder: &Path) -> io::Result<Option<Backing>> {
         other => other?,
     };
     let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| told[at * 8 + index]));
-    let [system, file, device] = [0, 1, 2].map(word);
+    let [system, file, device, from, length] = [0, 1, 2, 3, 4].map(word);
     let device = Some(device).filter(|device| *device != 0);
-    Ok(Some(Backing { number: device.unwrap_or(system), device, file: (system, file) }))
+    Ok(Some(Backing { number: device.unwrap_or(system), device, file: (system, file), part: (from, length) }))
 }
 
 /// Whether the loop device with this folder in sysfs lies on another device, and reads it through the page cache.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::identity::Named;
 use super::mapper::{self, Target};
 use super::sysfs::Place;
 use super::{Device, loops};
@@ -31,10 +30,11 @@ pub struct Stretch {
     pub from: u64,
 }
 
-/// The stretches of volumes with a name of their own, in order; none where this process may not ask.
+/// The stretches of those volumes that are wanted, in order; none where this process may not ask.
 pub fn stretches<'a>(
     volumes: impl Iterator<Item = &'a Place>,
     find: impl Fn((u32, u32)) -> Option<Place>,
+    wanted: impl Fn(&Place) -> bool,
 ) -> Vec<Stretch> {
     let mut all = Vec::new();
     let tables = volumes.map(|place| (place, mapper::table(place.disk_numbers()).unwrap_or_default()));
@@ -42,7 +42,7 @@ pub fn stretches<'a>(
     // While a volume has snapshots, its data lie on another volume, which is there only for that time.
     let origins: BTreeSet<_> = tables.iter().flat_map(|(_, table)| table.iter().filter_map(origin)).collect();
     let tables = tables.into_iter().filter(|(place, _)| !origins.contains(&place.disk_numbers()));
-    for (place, table) in tables.filter(|(place, _)| place.named() == Named::Alone) {
+    for (place, table) in tables.filter(|(place, _)| wanted(place)) {
         for target in without_origin(table, |number| mapper::table(number).ok()) {
             all.extend(of_target(&place.identity(), &target, |number| {
                 let below = find(number)?.which(None);

@@ -1,5 +1,6 @@
 //! Block devices: what they are, where they lie on their disk, and how to recognise them again.
 
+mod ground;
 mod identity;
 mod kind;
 mod loops;
@@ -30,6 +31,7 @@ use std::sync::OnceLock;
 use idlewise::Bytes;
 use rustix::io::Errno;
 
+pub use ground::Ground;
 pub use identity::{Marks, Named, Which};
 pub use kind::Kind;
 pub use member::Member;

@@ -24,6 +24,7 @@ use super::lane::{Lane, TICK};
 use super::spent::Spent;
 use super::{Checkpoint, Doing, Pacing, Progress, Report, ScrubError, State};
 use crate::content::geometry;
+use crate::device::Ground;
 use crate::device::verify::Fault;
 use crate::monitor::now;
 
@@ -86,8 +87,11 @@ pub struct Run<'r, 'a> {
     /// Why the last one could not be saved.
     unsaved: Option<String>,
     failure: Option<String>,
-    /// How data lay on the members of an array when the run began.
+    /// How data lay on the members of an array when the run began, and what the device lay on.
     geometry: Option<String>,
+    ground: Ground,
+    /// Why what was read since the last checkpoint may have been read from elsewhere.
+    left: Option<String>,
 }
 
 impl<'r, 'a> Run<'r, 'a> {
@@ -138,6 +142,8 @@ impl<'r, 'a> Run<'r, 'a> {
             unsaved: None,
             failure: None,
             geometry: geometry(device),
+            ground: Ground::of(device),
+            left: None,
         }
     }
 
@@ -170,11 +176,11 @@ impl<'r, 'a> Run<'r, 'a> {
             self.failure = Some(format!("the device grew from {was} to {is}: what is new has not been read yet"));
             state = State::Interrupted;
         }
-        let reshaped = geometry(self.lane.device) != self.geometry;
-        if state == State::Complete && (reshaped || self.lane.device.lies_elsewhere()) {
-            let what = if reshaped { "the array was reshaped" } else { "the volume was moved" };
-            let why = format!("{what} meanwhile, and its data lie elsewhere now: the next run begins at the beginning");
-            self.failure = Some(why);
+        if matches!(state, State::Complete | State::Interrupted)
+            && let Some(why) = self.left.take().or_else(|| self.has_left())
+        {
+            self.finish_judging();
+            self.failure = Some(format!("{why}: the next run begins at the beginning"));
             self.settled = Settled::default();
             state = State::Interrupted;
         }
@@ -182,8 +188,19 @@ impl<'r, 'a> Run<'r, 'a> {
         Ok(self.report(state))
     }
 
+    /// Why what was read since the run began may have been read from elsewhere.
+    fn has_left(&self) -> Option<String> {
+        if geometry(self.lane.device) != self.geometry {
+            return Some("the array was reshaped meanwhile, and its data lie elsewhere now".into());
+        }
+        self.ground.was_left(self.lane.device).map(String::from)
+    }
+
     fn until_over(&mut self) -> Result<State, ScrubError> {
         loop {
+            if self.left.is_some() {
+                return Ok(State::Interrupted);
+            }
             // What the foreground did until then counts.
             let stopped = self.lane.stopped();
             self.lane.poll(Duration::ZERO)?;

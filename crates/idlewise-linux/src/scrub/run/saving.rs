@@ -72,8 +72,12 @@ impl Run<'_, '_> {
         self.spent.turn_to(&doing, now());
         let progress = self.progress(doing.clone());
         (self.watch)(&progress);
-        if now().since(self.saved) >= self.checkpoint.pause() && *self.certain() != self.kept {
-            self.save(State::Running, doing);
+        if self.left.is_none() && now().since(self.saved) >= self.checkpoint.pause() && *self.certain() != self.kept {
+            // Nothing is kept as read that was read from elsewhere.
+            self.left = self.has_left();
+            if self.left.is_none() {
+                self.save(State::Running, doing);
+            }
         }
     }
 }

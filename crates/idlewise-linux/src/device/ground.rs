@@ -1,0 +1,46 @@
+//! What a device lies on as long as it is open, which may be changed under it: the kernel tells nobody.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Device;
+use super::loops::{self, Backing};
+use super::mapping::{self, Stretch};
+use super::sysfs::Place;
+
+/// Where each loop device and each volume that a device is read through lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    /// Nothing of what is no loop device, or does not answer.
+    loops: BTreeMap<(u32, u32), Option<Backing>>,
+    mapped: Vec<Stretch>,
+}
+
+impl Ground {
+    /// Of now.
+    pub fn of(device: &Device) -> Self {
+        let find = |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok();
+        let places: Vec<_> = device.disks().into_iter().filter_map(find).collect();
+        let backing = |place: &Place| loops::backing(&place.disk).ok().flatten();
+        Self {
+            loops: places.iter().map(|place| (place.disk_numbers(), backing(place))).collect(),
+            mapped: mapping::stretches(places.iter(), find, |_| true),
+        }
+    }
+
+    /// Why what was read of the device since then may have been read from elsewhere, or from a cache.
+    pub fn was_left(&self, device: &Device) -> Option<&'static str> {
+        let now = Self::of(device);
+        let is_elsewhere = |(number, before): (&(u32, u32), &Option<Backing>)| {
+            before.is_some() && now.loops.get(number).is_none_or(|now| now != before)
+        };
+        let is_moved = self.loops.iter().any(is_elsewhere)
+            || mapping::is_moved(&now.mapped, &self.mapped, true)
+            || device.lies_elsewhere();
+        if is_moved {
+            return Some("the volume was moved meanwhile, and its data lie elsewhere now");
+        }
+        let is_hidden = device.hidden_by_a_cache().is_some();
+        is_hidden.then_some("a cache was put before it meanwhile, so that the disk below may not have been read")
+    }
+}

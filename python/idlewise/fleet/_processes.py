@@ -1,0 +1,128 @@
+"""The cores of this machine: worker processes, each with a pipe of its own. Nothing is shared, no lock either, so a worker that is killed at
+whatever moment holds nobody up. (``concurrent.futures`` has one queue for all, and waits for ever for one that died with its lock.)"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: So often a task may take its worker with it.
+TRIES = 4
+
+# Threads do not survive a fork.
+_spawn = multiprocessing.get_context("spawn")
+
+
+class Processes:
+    """The cores of this machine. A worker that dies, as for want of memory, is replaced, and what it did is done again."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or os.cpu_count() or 1
+        self._idle: list[_Worker] = []
+
+    def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
+        """The results of ``task`` of each, in any order. The workers stay for the next tasks."""
+        left = deque(range(len(of)))
+        died: Counter[int] = Counter()
+        busy: dict[Any, tuple[_Worker, int]] = {}
+        try:
+            while left or busy:
+                while left and len(busy) < self._workers:
+                    worker = self._idle.pop() if self._idle else _Worker()
+                    at = left.popleft()
+                    busy[worker.pipe] = worker, at
+                    worker.give(task, of[at])
+                for pipe in wait(list(busy)):
+                    worker, at = busy.pop(pipe)
+                    answer = worker.answer()
+                    if answer is None:
+                        died[at] += 1
+                        if died[at] == TRIES:
+                            raise RuntimeError(f"a worker has died {TRIES} times of the same task: {_how(worker.exit_code)}")
+                        left.append(at)
+                        continue
+                    self._idle.append(worker)
+                    error, result = answer
+                    if error is not None:
+                        raise error
+                    yield result
+        finally:
+            # Who asked may want no more, as after an error.
+            for worker, _ in busy.values():
+                worker.end()
+
+    def close(self) -> None:
+        """End the workers."""
+        while self._idle:
+            self._idle.pop().end()
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self.pipe, theirs = _spawn.Pipe()
+        self._process = _spawn.Process(target=_work, args=(theirs,), daemon=True)
+        self._process.start()
+        # The end of the pipe tells that it has died: only it may have the other one.
+        theirs.close()
+
+    def give(self, task: Callable[[T], R], one: T) -> None:
+        try:
+            self.pipe.send((task, one))
+        except (BrokenPipeError, ConnectionResetError):
+            # It has died: so its answer will say.
+            pass
+
+    def answer(self) -> tuple[Exception | None, Any] | None:
+        """An error or a result; nothing of one that has died."""
+        try:
+            answer: tuple[Exception | None, Any] = self.pipe.recv()
+            return answer
+        except (EOFError, ConnectionResetError):
+            self.end()
+            return None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.exitcode
+
+    def end(self) -> None:
+        self.pipe.close()
+        # One that has died keeps how.
+        self._process.join(0.1)
+        self._process.kill()
+        self._process.join()
+
+
+def _how(code: int | None) -> str:
+    return f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exit code {code}"
+
+
+def _work(pipe: Connection[Any, Any]) -> None:
+    """Do tasks until nobody is there who gives any."""
+    # Ctrl-C is for who has started it, and that one ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A worker a core: none of them has more to do at a time.
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    try:
+        while True:
+            task, one = pipe.recv()
+            answer: tuple[Exception | None, Any]
+            try:
+                answer = None, task(one)
+            except Exception as error:
+                answer = error, None
+            try:
+                pipe.send(answer)
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                pipe.send((RuntimeError(f"a task's answer cannot be sent: {error}; it was {answer!r:.200}"), None))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
