@@ -10,6 +10,7 @@ use common::bench::{Bench, Emulated, MIB};
 use common::held::signal;
 use common::service::{Daemon, asked};
 use common::{run, stderr, stdout};
+use idlewise_linux::device::Device;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -160,6 +161,14 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
         "{}",
         stderr(&output)
     );
+    // Whoever is not named any more is not missing, and what is known of it stays.
+    let section = |path: &Path| format!("[[disk]]\nmatch = \"{}\"\nignore = true\n", path.display());
+    let others: String = Device::all().iter().map(|path| section(path)).collect();
+    let without = format!("[defaults]\nverify_every = \"1d\"\n[[disk]]\nmatch = \"{}\"\n{others}", good.path());
+    fs::write(&config, &without).unwrap();
+    signal(&daemon.child, Signal::HUP);
+    daemon.until("unnamed", |said| said.contains(&format!("{}: is not named by the config", bad.path())));
+    assert!(!asked(&socket, "GET /v1/status").1.contains(bad.path()));
     // Without a disk to look after, that is said.
     fs::write(&config, "[[disk]]\nmatch = \"*\"\nignore = true\n").unwrap();
     signal(&daemon.child, Signal::HUP);
@@ -167,7 +176,11 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
     let (code, said) = daemon.end();
     assert_eq!((code, started()), (Some(0), before), "{said}");
     let kept: Value = serde_json::from_slice(&fs::read(states.join("schedule.state")).unwrap()).unwrap();
-    assert_eq!(kept["disks"].as_object().unwrap().len(), 2, "{kept}");
+    let devices: Vec<_> = kept["disks"].as_object().unwrap().values().map(|disk| disk["device"].as_str()).collect();
+    assert!(
+        devices.len() == 2 && !devices.contains(&Some(bad.path())) && !said.contains("not there any more"),
+        "{kept}"
+    );
 }
 
 #[test]

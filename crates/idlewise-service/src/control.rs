@@ -1,9 +1,11 @@
 //! What is asked of the service while it runs, over HTTP: how everything stands, and orders.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Moment;
@@ -11,8 +13,6 @@ use crate::overview::Overview;
 use crate::web::{From, Request, Response, metrics, page};
 
 const JSON: &str = "application/json";
-/// A later time is no date: the last second of 9999, since 1970.
-const LAST: f64 = 253_402_300_799.0;
 /// The service answers an order after its look at the disks.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -52,11 +52,57 @@ pub struct Asked {
     pub answer: Sender<Result<String, String>>,
 }
 
+/// How everything stood at a look, and what was shown of that: it is made once, however many ask.
+#[derive(Default)]
+pub struct Shown {
+    overview: Overview,
+    made: Mutex<BTreeMap<Vec<String>, Response>>,
+}
+
+impl Shown {
+    /// Of this look.
+    pub fn of(overview: Overview) -> Self {
+        Self { overview, made: Mutex::default() }
+    }
+
+    /// What is at a path.
+    fn at(&self, path: &[String]) -> Response {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(response) = made.get(path) {
+            return response.clone();
+        }
+        let response = self.make(path);
+        // What is not there may be asked for by any name.
+        if response.status == 200 {
+            made.insert(path.to_vec(), response.clone());
+        }
+        response
+    }
+
+    fn make(&self, path: &[String]) -> Response {
+        let overview = &self.overview;
+        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+        match &parts[..] {
+            [""] => page::all(overview),
+            ["disks", name] => page::one(overview, name),
+            ["style.css"] => Response::ok("text/css", page::STYLE),
+            ["live.js"] => Response::ok("text/javascript", page::SCRIPT),
+            ["metrics"] => Response::ok(metrics::KIND, metrics::text(overview)),
+            ["v1", "status"] => json(overview),
+            ["v1", "disks", name] => match overview.disks.iter().find(|disk| disk.is_called(name)) {
+                Some(disk) => json(disk),
+                None => unknown(name),
+            },
+            _ => Response::error(404, "there is nothing here"),
+        }
+    }
+}
+
 /// What answers requests.
 #[derive(Clone)]
 pub struct Control {
     /// How everything stands.
-    pub overview: Arc<RwLock<Arc<Overview>>>,
+    pub shown: Arc<RwLock<Arc<Shown>>>,
     /// Where orders go.
     pub orders: Sender<Asked>,
     /// Names of this machine that requests from the network may be sent to.
@@ -70,26 +116,18 @@ impl Control {
             let problem = "this name is none of this machine's: [web] hosts in the configuration lists them";
             return Response::error(421, problem);
         }
-        let overview = self.overview.read().unwrap_or_else(PoisonError::into_inner).clone();
         let parts: Vec<&str> = request.path.iter().map(String::as_str).collect();
-        let reads = ["GET", "HEAD"].contains(&request.method.as_str());
         match (&*request.method, &parts[..]) {
-            (_, [""]) if reads => page::all(&overview),
-            (_, ["disks", name]) if reads => page::one(&overview, name),
-            (_, ["style.css"]) if reads => Response::ok("text/css", page::STYLE),
-            (_, ["live.js"]) if reads => Response::ok("text/javascript", page::SCRIPT),
-            (_, ["metrics"]) if reads => Response::ok(metrics::KIND, metrics::text(&overview)),
-            (_, ["v1", "status"]) if reads => json(&*overview),
-            (_, ["v1", "disks", name]) if reads => match overview.disks.iter().find(|disk| disk.is_called(name)) {
-                Some(disk) => json(disk),
-                None => unknown(name),
-            },
+            ("GET" | "HEAD", _) => {
+                let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner).clone();
+                shown.at(&request.path)
+            }
             ("POST", _) if from == From::Network => {
                 Response::error(403, "orders are taken on the socket for control only")
             }
             ("POST", ["v1", order]) => self.order(order, None, &request.body),
             ("POST", ["v1", "disks", name, order]) => self.order(order, Some(name), &request.body),
-            ("GET" | "HEAD" | "POST", _) => Response::error(404, "there is nothing here"),
+            ("POST", _) => Response::error(404, "there is nothing here"),
             _ => Response::error(405, "what is here can be got, and on the socket for control some of it posted to"),
         }
     }
@@ -111,13 +149,15 @@ impl Control {
     }
 
     fn order(&self, order: &str, disk: Option<&str>, body: &[u8]) -> Response {
+        // A later time is no date.
+        let last = Timestamp::MAX.as_second() as f64;
         let order = match (order, disk) {
             ("pause", _) if body.is_empty() => Order::Pause(Until::default()),
             ("pause", _) => match serde_json::from_slice::<Until>(body) {
                 Ok(until) if until.until_unix_s.is_some_and(|until| until <= Moment::now().unix_s) => {
                     return Response::error(400, "the pause would be over: until_unix_s is not later than now");
                 }
-                Ok(until) if until.until_unix_s.is_some_and(|until| until > LAST) => {
+                Ok(until) if until.until_unix_s.is_some_and(|until| until > last) => {
                     return Response::error(400, "until_unix_s is later than the year 9999; leave it out for no end");
                 }
                 Ok(until) => Order::Pause(until),
@@ -157,7 +197,7 @@ mod tests {
 
     fn control() -> Control {
         let (orders, _) = channel();
-        Control { overview: Arc::default(), orders, hosts: Arc::new(RwLock::new(vec!["store1".into()])) }
+        Control { shown: Arc::default(), orders, hosts: Arc::new(RwLock::new(vec!["store1".into()])) }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use idlewise_linux::Hold;
 use idlewise_linux::device::Device;
 use idlewise_linux::scrub::{Note, RunSoFar, StateFolder, notes};
 
-use crate::control::{Asked, Control};
+use crate::control::{Asked, Control, Shown};
 use crate::decision::{Next, Reason, next, wakes};
 use crate::disk::Disk;
 use crate::finder::Finder;
@@ -104,7 +104,7 @@ impl Daemon {
         let (send, orders) = channel();
         let hosts = Arc::new(RwLock::new(config.hosts().to_vec()));
         let overview = Overview { version: VERSION, config: loaded.clone(), ..Overview::default() };
-        let control = Control { overview: Arc::new(RwLock::new(Arc::new(overview))), orders: send, hosts };
+        let control = Control { shown: Arc::new(RwLock::new(Arc::new(Shown::of(overview)))), orders: send, hosts };
         Ok(Self {
             options,
             config,
@@ -272,7 +272,7 @@ impl Daemon {
         if !was_just_set {
             self.tell_people(&overview);
         }
-        *self.control.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overview);
+        *self.control.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Shown::of(overview));
     }
 
     /// Keeps what is to be remembered. It is tried again later where that fails, for the reason that comes back.

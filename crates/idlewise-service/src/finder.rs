@@ -199,7 +199,10 @@ impl Daemon {
                 }
                 Found::There(..) => continue,
                 Found::Wrong(why) => {
-                    refused.push(why);
+                    let identity = Device::identity_at(&path).unwrap_or_default();
+                    if !self.config.of(&identity, &path).0.ignore {
+                        refused.push(why);
+                    }
                     continue;
                 }
                 Found::Silent(why) => {
@@ -244,6 +247,16 @@ impl Daemon {
             say(Level::Warning, "no disk is looked after; `idlewise check-config` shows what each one gets");
         }
         self.said_idle = is_idle;
+        // One that is there, and that nobody names any more, is not missing.
+        let wanted = paths(&self.config);
+        let is_unnamed = |identity: &str, path: &Path| {
+            !wanted.iter().any(|one| one == path) && Device::identity_at(path).as_deref() == Some(identity)
+        };
+        for (identity, known) in &mut self.record.disks {
+            if !is_here.contains_key(identity) && is_unnamed(identity, Path::new(&known.device)) {
+                known.device.clear();
+            }
+        }
         // One that is gone, or ignored by now: its scrub ends by itself, or is asked to.
         self.disks.retain(|identity, disk| {
             let is_here = is_here.contains_key(identity);
@@ -257,10 +270,12 @@ impl Daemon {
                 }
             }
             let path = &disk.present.path;
-            match self.config.of(identity, path).0.ignore {
-                true => say(Level::Notice, &format!("{}: is ignored, by the configuration", path.display())),
-                false => say(Level::Error, &format!("{}: is not there any more", path.display())),
-            }
+            let (level, what) = match self.config.of(identity, path).0.ignore {
+                true => (Level::Notice, "is ignored, by the configuration"),
+                false if is_unnamed(identity, path) => (Level::Notice, "is not named by the configuration any more"),
+                false => (Level::Error, "is not there any more"),
+            };
+            say(level, &format!("{}: {what}", path.display()));
             false
         });
         if self.is_the_clock_right() {

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use crate::control::{Asked, Control};
+use crate::control::{Asked, Control, Shown};
 use crate::machine::Moment;
 use crate::overview::{Overview, Seen};
 use crate::web::http::{Ender, Stream};
@@ -65,7 +65,7 @@ pub fn request(bytes: &[u8]) {
         ..Overview::default()
     };
     let control = Control {
-        overview: Arc::new(RwLock::new(Arc::new(overview))),
+        shown: Arc::new(RwLock::new(Arc::new(Shown::of(overview)))),
         orders,
         hosts: Arc::new(RwLock::new(vec!["a".into()])),
     };

@@ -92,7 +92,7 @@ impl Daemon {
         };
         let is_forgotten = matches!(order, Order::Acknowledge) && !self.disks.iter().any(|one| is_meant(&one));
         if is_forgotten && self.forget(name) {
-            return Ok(format!("{name}: is not there, and is forgotten"));
+            return Ok(self.kept(format!("{name}: is not there, and is forgotten")));
         }
         let found = self.disks.iter().find(is_meant);
         if let (Some((identity, _)), Some(gone)) = (found, self.gone(name).filter(|_| *order == Order::Acknowledge)) {
@@ -147,18 +147,14 @@ impl Daemon {
     /// Forgets a disk that is not there; whether it was known.
     fn forget(&mut self, name: &str) -> bool {
         let found = self.gone(name).cloned();
-        let is_known = found.is_some_and(|identity| self.record.disks.remove(&identity).is_some());
-        if is_known {
-            self.save();
-        }
-        is_known
+        found.is_some_and(|identity| self.record.disks.remove(&identity).is_some())
     }
 
     /// The disk of this name that is not there.
     fn gone(&self, name: &str) -> Option<&String> {
         let is_meant = |(identity, known): &(&String, &Known)| {
             let names = [identity.as_str(), &known.device, known.device.strip_prefix("/dev/").unwrap_or_default()];
-            names.contains(&name) && !self.disks.contains_key(*identity)
+            !name.is_empty() && names.contains(&name) && !self.disks.contains_key(*identity)
         };
         self.record.disks.iter().find(is_meant).map(|(identity, _)| identity)
     }

@@ -1,8 +1,9 @@
 //! HTTP/1.1, as far as control, metrics and a page need it: one request a connection, in bounded memory and time.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// No request has more bytes before its body, or in it.
@@ -82,19 +83,19 @@ pub struct Response {
     pub status: u16,
     /// The media type.
     pub kind: &'static str,
-    /// The content.
-    pub body: Vec<u8>,
+    /// The content, which many may be reading at the same time.
+    pub body: Arc<[u8]>,
 }
 
 impl Response {
     /// A page, or whatever is well.
     pub fn ok(kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
-        Self { status: 200, kind, body: body.into() }
+        Self { status: 200, kind, body: body.into().into() }
     }
 
     /// What is wrong, as a line of text.
     pub fn error(status: u16, problem: impl std::fmt::Display) -> Self {
-        Self { status, kind: "text/plain; charset=utf-8", body: format!("{problem}\n").into() }
+        Self { status, kind: "text/plain; charset=utf-8", body: format!("{problem}\n").into_bytes().into() }
     }
 
     /// Sends it until then, without its content where only the head is wanted, and ends the connection.
@@ -127,12 +128,15 @@ impl Response {
             body.len()
         );
         let body = if head_only { &[][..] } else { body };
-        let all = [head.as_bytes(), body].concat();
-        let mut sent = 0;
-        while sent < all.len() {
+        let mut parts = [IoSlice::new(head.as_bytes()), IoSlice::new(body)];
+        let mut rest = &mut parts[..if body.is_empty() { 1 } else { 2 }];
+        while !rest.is_empty() {
             // At least what finds room at once.
             to.limit(left(until).unwrap_or(AT_ONCE))?;
-            sent += to.write(&all[sent..])?;
+            match to.write_vectored(rest)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                sent => IoSlice::advance_slices(&mut rest, sent),
+            }
         }
         to.end();
         Ok(())

@@ -20,8 +20,8 @@ use rustix::process::umask;
 
 use super::http::{Ender, Request, Response, Stream, linger};
 
-/// So many are answered at once. Whoever else comes takes the place of whom has been there for the longest, still asking or with
-/// an answer already, and is told to come later where all are being answered.
+/// So many are answered at once. Whoever else comes takes the place of whom has been there for the longest, still asking or being
+/// given an answer, and is told to come later where all are being answered.
 const MOST: usize = 64;
 /// A request has to be there within this.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -152,8 +152,9 @@ fn converse(stream: &mut impl Stream, from: From, answer: &Answer, place: &Place
         Ok(request) => (answer(&request, from), request.method == "HEAD"),
         Err(refused) => (refused, false),
     };
-    response.send(stream, head_only, Instant::now() + PATIENCE)?;
+    // Whoever does not read it makes way, as who does not ask.
     place.may_be_ended(stream);
+    response.send(stream, head_only, Instant::now() + PATIENCE)?;
     linger(stream);
     Ok(())
 }
@@ -171,7 +172,7 @@ struct Connections {
     count: usize,
     /// How many have come.
     number: u64,
-    /// Those whose request is not all there, or that have their answer, by the order in which they came, and what ends them.
+    /// Those whose request is not all there, or that are given their answer, by the order in which they came, and what ends them.
     asking: BTreeMap<u64, Ender>,
 }
 
@@ -236,13 +237,27 @@ mod tests {
 
     use super::*;
 
+    /// A connection that is not ended, and how what it was answered begins.
+    fn answered_at(path: &Path) -> (UnixStream, [u8; 12]) {
+        let mut asks = UnixStream::connect(path).unwrap();
+        asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut begins = [0; 12];
+        asks.read_exact(&mut begins).unwrap();
+        (asks, begins)
+    }
+
     /// Whoever keeps connections open without asking for anything locks nobody out.
     #[test]
     fn who_only_connects_makes_way_for_who_asks() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
-        let answer: Answer = Arc::new(|_, _| Response::error(404, "here"));
+        // More than a socket holds.
+        let large = Response::ok("text/plain", vec![b'a'; 4 << 20]);
+        let answer: Answer = Arc::new(move |request, _| match request.path[0].as_str() {
+            "large" => large.clone(),
+            _ => Response::error(404, "here"),
+        });
         serve(move || listener.accept().map(|(stream, _)| stream), From::Network, &answer).unwrap();
         let silent: Vec<_> = (0..3 * MOST).map(|_| UnixStream::connect(&path).unwrap()).collect();
         for _ in 0..5 {
@@ -254,14 +269,15 @@ mod tests {
         }
         drop(silent);
         // Nor does who does not hang up.
-        let answered = || {
-            let mut asks = UnixStream::connect(&path).unwrap();
-            asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-            let mut begins = [0; 12];
-            asks.read_exact(&mut begins).unwrap();
-            (asks, begins)
-        };
-        let answered: Vec<_> = (0..3 * MOST).map(|_| answered()).collect();
+        let answered: Vec<_> = (0..3 * MOST).map(|_| answered_at(&path)).collect();
         assert!(answered.iter().all(|(_, begins)| begins == b"HTTP/1.1 404"), "{answered:?}");
+        // Nor who does not read what was asked for.
+        let deaf = || {
+            let mut asks = UnixStream::connect(&path).unwrap();
+            asks.write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            asks
+        };
+        let _deaf: Vec<_> = (0..3 * MOST).map(|_| deaf()).collect();
+        assert_eq!(&answered_at(&path).1, b"HTTP/1.1 404");
     }
 }
