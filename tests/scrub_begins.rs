@@ -147,11 +147,7 @@ fn root_what_a_loop_device_is_made_meanwhile_is_not_taken_for_what_it_was() {
     let losetup = |option: &str| {
         assert!(Command::new("losetup").args([option, disk.path()]).status().unwrap().success());
     };
-    let turns: [(&dyn Fn(), &dyn Fn(), &str); 2] = [
-        (&|| begin_at(disk.path(), SIZE), &|| begin_at(disk.path(), 0), "lie elsewhere now"),
-        (&|| losetup("--direct-io=off"), &|| losetup("--direct-io=on"), "a cache"),
-    ];
-    for (change, undo, why) in turns {
+    let changed = |change: &dyn Fn(), undo: &dyn Fn(), why: &str| {
         let running = Running::new(idlewise(&slow));
         std::thread::sleep(Duration::from_millis(2_500));
         change();
@@ -163,7 +159,9 @@ fn root_what_a_loop_device_is_made_meanwhile_is_not_taken_for_what_it_was() {
         let begun = common::run(&[&slow[..], &["--for", "1s"]].concat());
         let result: Value = serde_json::from_slice(&begun.stdout).unwrap();
         assert_eq!(result["resumed_at_bytes"], 0, "{result}");
-    }
+    };
+    changed(&|| begin_at(disk.path(), SIZE), &|| begin_at(disk.path(), 0), "lie elsewhere now");
+    changed(&|| losetup("--direct-io=off"), &|| losetup("--direct-io=on"), "a cache");
 }
 
 /// Has a loop device begin elsewhere in its file: LOOP_GET_STATUS64 and LOOP_SET_STATUS64.
