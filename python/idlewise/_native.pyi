@@ -70,6 +70,7 @@ class Trace:
         paths: Sequence[Path],
         name: str,
         *,
+        found: Sequence[Path],
         volumes: Sequence[str],
         columns: str | None,
         skip_bad: bool,

@@ -12,6 +12,12 @@ from typing import Any
 from . import _native, _remote
 from ._errors import IdlewiseError
 
+
+class Found(str):
+    """A path that a pattern has found. Whoever may write to its folder may have put anything there: a pipe is not waited for, and a link of
+    another user is not followed."""
+
+
 #: Longer ones are no records.
 _LONGEST_LINE = 64 << 10
 
@@ -79,6 +85,7 @@ def scan(
     return _native.Trace._of_files(
         found,
         kept.names[0] + more,
+        found=[path for path in found if isinstance(path, Found)],
         volumes=wanted,
         columns=columns,
         skip_bad=skip_bad,
@@ -104,6 +111,7 @@ def scan_slice(path: str, slice: tuple[str, int, int, int, int], *, skip_bad: bo
     return _native.Trace._of_files(
         [given],
         path,
+        found=[given] if isinstance(given, Found) else [],
         volumes=[],
         columns=None,
         skip_bad=skip_bad,
@@ -144,7 +152,7 @@ class _Kept:
             return [self.copy(url) for url in _remote.find(path, self._options)]
         paths = [path]
         if _remote.has_magic(path) and not os.path.exists(path):
-            paths = sorted(glob.glob(path, recursive=True))
+            paths = [Found(one) for one in sorted(glob.glob(path, recursive=True))]
             if not paths:
                 raise FileNotFoundError(f"no file fits {path!r}")
         self.names += paths

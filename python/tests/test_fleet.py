@@ -226,3 +226,27 @@ def test_plans_go_back_to_the_machine(files, command, tmp_path):
     config.write_text(text)
     assert "line" not in command.text("check-config", "--config", config, exit=(0, 1, 2))
     assert "no plan" in command.text("fleet", "plans", out, "--path", "/dev/{volume}", *goal)
+
+
+def test_what_a_pattern_finds_may_be_anybodys(files, tmp_path):
+    """A pipe is not waited for, and of a link of somebody else nothing is read."""
+    for number in (0, 1):
+        (tmp_path / f"{number}.csv").write_bytes(files[number].read_bytes())
+    os.mkfifo(tmp_path / "pipe.csv")
+    both = iw.scan([tmp_path / "0.csv", tmp_path / "1.csv"]).requests
+    told = iw.scan(f"{tmp_path}/*.csv")
+    assert told.requests == both and "pipe.csv" in told.provenance["passed_over"]
+    found = fleet.analyze(f"{tmp_path}/*.csv", plans=False, workers=1)
+    assert sum(row["requests"] for row in found.rows) == both
+
+    # What was a file when it was found, and is a pipe by now.
+    later = fleet._splits.Found(str(tmp_path / "pipe.csv"))
+    with pytest.raises(iw.IdlewiseError):
+        fleet._splits.reduce_split(fleet._splits.Split(later, "key"), {}, iw.Partial().idle().disk)
+    if os.geteuid() != 0:
+        pytest.skip("a link of somebody else needs root")
+    (tmp_path / "pipe.csv").unlink()
+    (tmp_path / "link.csv").symlink_to(files[2])
+    os.chown(tmp_path / "link.csv", 1234, 1234, follow_symlinks=False)
+    assert iw.scan(f"{tmp_path}/*.csv").requests == both
+    assert iw.scan([tmp_path / "link.csv"]).requests > 0

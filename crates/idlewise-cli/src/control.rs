@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use idlewise::Nanos;
 use idlewise::report::printable::one_line;
 use idlewise_linux::device::Device;
-use idlewise_service::{Until, escaped};
+use idlewise_service::{Until, connect, escaped};
 
 use crate::dates::{parse_date, unix_now};
 use crate::exit::{Exit, UsageError};
@@ -183,7 +182,7 @@ pub struct LookedAfter {
 /// Whether nobody listens where the daemon does.
 pub fn is_down(to: &To) -> bool {
     let is_gone = |error: std::io::Error| [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind());
-    UnixStream::connect(&to.socket).is_err_and(is_gone)
+    connect(&to.socket, AT_ONCE).is_err_and(is_gone)
 }
 
 /// What the daemon says. Nothing where none answers.
@@ -213,11 +212,12 @@ fn ask(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<s
 
 fn answer(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<String> {
     let shown = socket.display();
-    let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
+    let mut stream = connect(socket, AT_ONCE).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             anyhow!("{shown}: no daemon is running; start it with `systemctl start idlewised` or `idlewise daemon`")
         }
         ErrorKind::PermissionDenied => anyhow!("{shown}: only root may order the daemon: try sudo"),
+        ErrorKind::WouldBlock => anyhow!("{shown}: whoever listens there does not answer"),
         _ => anyhow!("{shown}: {error}"),
     })?;
     stream.set_read_timeout(Some(if method == "GET" { AT_ONCE } else { PATIENCE }))?;

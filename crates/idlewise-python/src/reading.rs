@@ -36,6 +36,7 @@ pub struct Reading {
     pub by_file: bool,
     pub whole: bool,
     pub memory_limit: Option<Bytes>,
+    pub found: Vec<PathBuf>,
     pub slice: Option<Slice>,
 }
 
@@ -96,7 +97,7 @@ impl Requests {
         take: &mut impl FnMut(&mut T, &Columns) -> Result<(), Error>,
     ) -> Result<(T, Provenance), Error> {
         let share = |done| watch.share(done);
-        let Reading { volumes, columns, skip_bad, by_file, memory_limit, slice, .. } = &self.reading;
+        let Reading { volumes, columns, skip_bad, by_file, memory_limit, found, slice, .. } = &self.reading;
         let options = ReadOptions {
             skip_bad: *skip_bad,
             volumes,
@@ -105,6 +106,7 @@ impl Requests {
             by_file: *by_file,
             memory_limit: *memory_limit,
             progress: Some(&share),
+            found,
             slice: slice.as_ref(),
             ..ReadOptions::default()
         };

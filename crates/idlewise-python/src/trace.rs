@@ -59,14 +59,15 @@ impl Trace {
 
 #[pymethods]
 impl Trace {
-    /// Of files; `kept` lives as long as the trace. Of them only a slice is read, where one is given: its format, from which byte to
+    /// Of files, of which patterns have found some; `kept` lives as long as the trace. Of them only a slice is read, where one is given: its format, from which byte to
     /// which, and from which time to which.
     #[staticmethod]
-    #[pyo3(signature = (paths, name, *, volumes, columns, skip_bad, by_file, whole, memory_limit, slice, kept))]
+    #[pyo3(signature = (paths, name, *, found, volumes, columns, skip_bad, by_file, whole, memory_limit, slice, kept))]
     #[allow(clippy::too_many_arguments, reason = "they are the options of `scan`")]
     fn _of_files(
         paths: Vec<PathBuf>,
         name: OsString,
+        found: Vec<PathBuf>,
         volumes: Vec<String>,
         columns: Option<&str>,
         skip_bad: bool,
@@ -84,7 +85,7 @@ impl Trace {
                 .ok_or_else(|| Error::Value(format!("of the format {format:?} no part of a file can be read")))
         };
         let slice = slice.map(of_format).transpose()?;
-        let reading = Reading { volumes, columns, skip_bad, by_file, whole, memory_limit, slice };
+        let reading = Reading { volumes, columns, skip_bad, by_file, whole, memory_limit, found, slice };
         // A name that is no text is shown as well as it can be.
         let name = name.to_string_lossy().into_owned();
         let inner = Requests { name, source: Source::Files(paths), reading, seen: OnceLock::new() };

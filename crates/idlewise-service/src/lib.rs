@@ -40,3 +40,4 @@ pub use messages::{Kind, Message};
 pub use outbox::{Outbox, outbox};
 pub use record::{Done, Known, Paused, Record};
 pub use web::http::escaped;
+pub use web::listen::connect;

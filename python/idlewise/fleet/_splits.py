@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _native, _remote
-from .._scan import scan, scan_slice
+from .._scan import Found, scan, scan_slice
 
 #: Larger text files are cut into slices of at most so many bytes.
 SLICE = 256 << 20
@@ -73,12 +73,13 @@ def find(paths: Any, options: _remote.Options) -> list[str]:
         if _remote.is_url(path):
             files += _remote.find(path, options)
             continue
-        # A pipe would be waited for: only who names it itself wants that.
+        # A pipe is no trace: only who names it itself wants to wait for it.
         fit = (one for one in glob.glob(path, recursive=True) if os.path.isfile(one) or os.path.isdir(one))
-        found = [path] if os.path.exists(path) else sorted(fit)
+        kind = str if os.path.exists(path) else Found
+        found = [path] if kind is str else sorted(fit)
         if not found:
             raise FileNotFoundError(f"no file fits {path!r}")
-        files += (os.path.abspath(one) for one in found)
+        files += (kind(os.path.abspath(one)) for one in found)
     return sorted(set(files))
 
 
@@ -130,7 +131,8 @@ def _size(path: str, options: _remote.Options) -> int | None:
 def _bytes(path: str, options: _remote.Options, begin: int, end: int) -> bytes:
     if _remote.is_url(path):
         return _remote.read(path, options, begin, end)
-    with open(path, "rb") as file:
+    # By now it may be a pipe, which would be waited for.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
         file.seek(begin)
         return file.read(end - begin)
 

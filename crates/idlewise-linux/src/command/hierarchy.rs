@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::files::told_by_kernel;
 
+/// So many groups that belong to other users, or are below such, are looked at.
+const MOST_OF_OTHERS: usize = 4_096;
+
 /// The hierarchy of this machine, or what a container sees of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
@@ -40,20 +43,44 @@ impl Hierarchy {
     /// # Errors
     /// If there is none of that name, which is so while the unit does not run.
     pub fn of_unit(&self, name: &str) -> io::Result<PathBuf> {
-        // Who may make groups in a part of the hierarchy may call them anything; those nearest to the top come first.
-        let is_ours = |group: &PathBuf| {
-            let owner = fs::metadata(group).map(|metadata| metadata.uid());
-            owner.is_ok_and(|owner| owner == 0 || owner == rustix::process::geteuid().as_raw())
-        };
+        // Those nearest to the top come first.
         let named = |group: &PathBuf| group.file_name().is_some_and(|last| last == name);
         let found = self.groups().into_iter().find(|group| named(group) && is_ours(group));
         found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such unit is running"))
     }
 
-    /// All groups, those above before those below.
+    /// All groups, those above before those below; of those that belong to other users, and what is below them, the first and behind the
+    /// others: somebody who may make groups may make any number.
     pub fn groups(&self) -> Vec<PathBuf> {
-        below(&self.mounted)
+        let (mut of_others, mut groups) = (Vec::new(), vec![self.mounted.clone()]);
+        let mut next = 0;
+        while let Some(group) = groups.get(next) {
+            let (ours, others): (Vec<_>, Vec<_>) = just_below(group).partition(is_ours);
+            groups.extend(ours);
+            of_others.extend(others.into_iter().take(MOST_OF_OTHERS - of_others.len()));
+            next += 1;
+        }
+        let mut next = 0;
+        while let Some(group) = of_others.get(next) {
+            let more: Vec<_> = just_below(group).take(MOST_OF_OTHERS - of_others.len()).collect();
+            of_others.extend(more);
+            next += 1;
+        }
+        groups.extend(of_others);
+        groups
     }
+}
+
+/// Whoever may make groups in a part of the hierarchy may call them anything.
+fn is_ours(group: &PathBuf) -> bool {
+    let owner = fs::metadata(group).map(|metadata| metadata.uid());
+    owner.is_ok_and(|owner| owner == 0 || owner == rustix::process::geteuid().as_raw())
+}
+
+/// The groups in a group.
+fn just_below(group: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|folder| folder.path())
 }
 
 /// A group and all those below it, those above first.
@@ -61,9 +88,8 @@ pub fn below(group: &Path) -> Vec<PathBuf> {
     let mut groups = vec![group.to_path_buf()];
     let mut next = 0;
     while let Some(group) = groups.get(next) {
-        let entries = fs::read_dir(group).into_iter().flatten().flatten();
-        let folders: Vec<_> = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).collect();
-        groups.extend(folders.into_iter().map(|folder| folder.path()));
+        let more = just_below(group);
+        groups.extend(more);
         next += 1;
     }
     groups
@@ -103,6 +129,24 @@ mod tests {
         assert_eq!(named(b"0::/\n"), Some(&b""[..]));
         assert_eq!(named(b"0::/..a/\xff\n"), Some(&b"..a/\xff"[..]), "any bytes");
         assert_eq!([path(b"0::/../b\n"), path(b"1:cpu:/a\n")], [None; 2]);
+    }
+
+    /// Whoever makes very many groups is not followed through all of them.
+    #[test]
+    fn root_of_others_only_some_are_looked_at() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: another user's folder needs root");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let theirs = root.path().join("a");
+        (0..MOST_OF_OTHERS + 100).for_each(|number| fs::create_dir_all(theirs.join(number.to_string())).unwrap());
+        let ours = root.path().join("b/c");
+        fs::create_dir_all(&ours).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(1234), None).unwrap();
+        let groups = Hierarchy { mounted: root.path().into() }.groups();
+        assert_eq!(groups.len(), MOST_OF_OTHERS + 3);
+        assert_eq!(groups[..3], [root.path().to_path_buf(), root.path().join("b"), ours]);
     }
 
     #[test]

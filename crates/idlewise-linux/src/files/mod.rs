@@ -6,7 +6,7 @@ mod path;
 mod replacement;
 
 pub use hold::Hold;
-pub use path::Folder;
+pub use path::{Folder, Spot};
 pub(crate) use replacement::append;
 pub use replacement::{Replacement, replace_file};
 

@@ -26,8 +26,11 @@ pub struct Folder(OwnedFd);
 /// A name in an opened folder.
 #[derive(Debug)]
 pub struct Spot {
+    /// The folder.
     pub folder: Folder,
+    /// The name.
     pub name: OsString,
+    /// What was there.
     pub found: Found,
 }
 

@@ -5,7 +5,7 @@ use std::env;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -14,8 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use idlewise_linux::files::{Folder, Spot};
 use rustix::fs::Mode;
-use rustix::net::{AddressFamily, getsockname};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, getsockname, socket_with};
 use rustix::process::umask;
 
 use super::http::{Ender, Request, Response, Stream, linger};
@@ -91,12 +93,38 @@ fn inherited() -> Vec<(String, OwnedFd)> {
         .collect()
 }
 
+/// Reaches whoever listens on a socket. One that has no room for another connection is not waited for longer than so.
+///
+/// # Errors
+/// What the system says; that it would block where there is no room.
+pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let until = Instant::now() + patience;
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match net::connect(&socket, &address) {
+            Err(Errno::AGAIN) if Instant::now() < until => thread::sleep(Duration::from_millis(20)),
+            connected => {
+                connected?;
+                let stream = UnixStream::from(socket);
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+        }
+    }
+}
+
 /// A socket that only this user can reach, in place of one that nobody listens on any more.
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        Folder::own(folder)?;
     }
-    if UnixStream::connect(path).is_ok() {
+    // Of the folder that was looked at: by now its path may lead elsewhere.
+    let spot = Spot::find(path)?;
+    let path = &Path::new("/proc/self/fd").join(spot.folder.as_fd().as_raw_fd().to_string()).join(&spot.name);
+    let is_taken = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    if connect(path, Duration::ZERO).map_or_else(is_taken, |_| true) {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon listens on it"));
     }
     match fs::symlink_metadata(path) {
@@ -236,6 +264,22 @@ mod tests {
     use std::io::{Read, Write};
 
     use super::*;
+
+    /// Nobody is waited for who listens and takes no connection, nor is it taken for nobody.
+    #[test]
+    fn who_takes_no_connection_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/socket");
+        let listener = bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let _full: Vec<_> = (0..2).map_while(|_| connect(&path, Duration::ZERO).ok()).collect();
+        let refused = |error: io::Result<UnixStream>| error.unwrap_err().kind();
+        assert_eq!(refused(connect(&path, Duration::from_millis(50))), io::ErrorKind::WouldBlock);
+        assert_eq!(bind(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+        assert_eq!(refused(connect(&path, Duration::ZERO)), io::ErrorKind::ConnectionRefused);
+        assert!(bind(&path).is_ok());
+    }
 
     /// A connection that is not ended, and how what it was answered begins.
     fn answered_at(path: &Path) -> (UnixStream, [u8; 12]) {

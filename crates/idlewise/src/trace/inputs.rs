@@ -1,6 +1,7 @@
 //! From paths to plain bytes: files, folders, tar archives, standard input, each perhaps compressed.
 
 use std::borrow::{Borrow, Cow};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -76,20 +77,21 @@ pub struct Looks<'a> {
     pub spool: &'a Spool,
 }
 
-/// Opens everything that `paths` name. `-` is standard input; a folder stands for its files, an archive for its members,
+/// Opens everything that `paths` name, of which a pattern has `matched` some. `-` is standard input; a folder stands for its files, an archive for its members,
 /// and `sda` for `sda.blktrace.0`, `.1` and so on if there is no `sda`.
 pub fn open_all<'a>(
-    paths: &[PathBuf],
+    (paths, matched): (&[PathBuf], &[PathBuf]),
     looks: Looks,
     slice: Option<&Slice>,
     progress: Option<ShareDone<'a>>,
 ) -> Result<Inputs<'a>, TraceError> {
     let mut files = Vec::new();
     let mut found = false;
+    let matched: BTreeSet<_> = matched.iter().collect();
     for path in paths {
         let expanded = expand(path).map_err(|error| io_error(path, error))?;
         found |= path.is_dir();
-        files.extend(expanded.into_iter().map(|file| (file == *path, file)));
+        files.extend(expanded.into_iter().map(|file| (file == *path && !matched.contains(path), file)));
     }
     let sizes = files.iter().map(|(_, path)| path.metadata().map_or(0, |data| data.len()));
     let meter = Arc::new(Meter { done: AtomicU64::new(0), size: sizes.sum(), progress });

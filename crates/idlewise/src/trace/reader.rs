@@ -29,6 +29,9 @@ pub struct ReadOptions<'a> {
     pub by_file: bool,
     /// Let each input begin at time zero, whatever its clock says.
     pub aligned: bool,
+    /// Of the paths those that a pattern has found, and nobody has named: as in a folder, what is no regular file, or a link that another
+    /// user may have put there, is passed over.
+    pub found: &'a [PathBuf],
     /// Read only this part of each file.
     pub slice: Option<&'a Slice>,
     /// Most bytes of temporary files: members of archives, and Parquet that is compressed or comes from standard input.
@@ -74,7 +77,9 @@ impl<'a> Reader<'a> {
     /// [`TraceError`] names the file.
     pub fn open(paths: &[PathBuf], options: &ReadOptions<'a>) -> Result<Self, TraceError> {
         let name = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        Self::of_inputs(name, options, |looks| inputs::open_all(paths, looks, options.slice, options.progress))
+        Self::of_inputs(name, options, |looks| {
+            inputs::open_all((paths, options.found), looks, options.slice, options.progress)
+        })
     }
 
     /// Reads from memory; `name` is what errors call it.
