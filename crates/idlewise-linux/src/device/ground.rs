@@ -11,28 +11,27 @@ use super::sysfs::Place;
 /// Where each loop device and each volume that a device is read through lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ground {
-    /// Nothing of what is no loop device, or does not answer.
+    /// Nothing of what is no loop device.
     loops: BTreeMap<(u32, u32), Option<Backing>>,
     mapped: Vec<Stretch>,
 }
 
 impl Ground {
-    /// Of now.
-    pub fn of(device: &Device) -> Self {
+    /// Of now; nothing where that cannot be asked, as where no process can be made.
+    pub fn of(device: &Device) -> Option<Self> {
         let find = |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok();
         let places: Vec<_> = device.disks().into_iter().filter_map(find).collect();
-        let backing = |place: &Place| loops::backing(&place.disk).ok().flatten();
-        Self {
-            loops: places.iter().map(|place| (place.disk_numbers(), backing(place))).collect(),
-            mapped: mapping::stretches(places.iter(), find, |_| true),
-        }
+        let backing = |place: &Place| Some((place.disk_numbers(), loops::backing(&place.disk).ok()?));
+        let loops = places.iter().map(backing).collect::<Option<_>>()?;
+        Some(Self { loops, mapped: mapping::stretches(places.iter(), find, |_| true) })
     }
 
     /// Why what was read of the device since then may have been read from elsewhere, or from a cache.
     pub fn was_left(&self, device: &Device) -> Option<&'static str> {
-        let now = Self::of(device);
+        let now = Self::of(device)?;
+        // What lies below one that is elsewhere is not looked at any more.
         let is_elsewhere = |(number, before): (&(u32, u32), &Option<Backing>)| {
-            before.is_some() && now.loops.get(number).is_none_or(|now| now != before)
+            before.is_some() && now.loops.get(number).is_some_and(|now| now != before)
         };
         let is_moved = self.loops.iter().any(is_elsewhere)
             || mapping::is_moved(&now.mapped, &self.mapped, true)

@@ -89,7 +89,7 @@ pub struct Run<'r, 'a> {
     failure: Option<String>,
     /// How data lay on the members of an array when the run began, and what the device lay on.
     geometry: Option<String>,
-    ground: Ground,
+    ground: Option<Ground>,
     /// Why what was read since the last checkpoint may have been read from elsewhere.
     left: Option<String>,
 }
@@ -193,7 +193,7 @@ impl<'r, 'a> Run<'r, 'a> {
         if geometry(self.lane.device) != self.geometry {
             return Some("the array was reshaped meanwhile, and its data lie elsewhere now".into());
         }
-        self.ground.was_left(self.lane.device).map(String::from)
+        self.ground.as_ref()?.was_left(self.lane.device).map(String::from)
     }
 
     fn until_over(&mut self) -> Result<State, ScrubError> {
