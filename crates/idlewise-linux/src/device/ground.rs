@@ -17,12 +17,21 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Of now; nothing where that cannot be asked, as where no process can be made.
+    /// Of now; nothing where that cannot be asked, as where no process can be made or the disk stands still.
     pub fn of(device: &Device) -> Option<Self> {
-        let find = |(major, minor)| Place::find(Path::new("/sys"), rustix::fs::makedev(major, minor)).ok();
-        let places: Vec<_> = device.disks().into_iter().filter_map(find).collect();
-        let backing = |place: &Place| Some((place.disk_numbers(), loops::backing(&place.disk).ok()?));
-        let loops = places.iter().map(backing).collect::<Option<_>>()?;
+        let find = |number| Place::find(Path::new("/sys"), number).ok();
+        let (mut loops, mut places) = (BTreeMap::new(), Vec::new());
+        let (major, minor) = device.disk_numbers();
+        let mut look = vec![rustix::fs::makedev(major, minor)];
+        while let Some(number) = look.pop() {
+            let Some(place) = find(number).filter(|place| !loops.contains_key(&place.disk_numbers())) else { continue };
+            // One that does not answer is asked once: a scrub waits for it.
+            let backing = loops::backing(&place.disk).ok()?;
+            look.extend(place.slaves().into_iter().chain(backing.and_then(|backing| backing.device)));
+            loops.insert(place.disk_numbers(), backing);
+            places.push(place);
+        }
+        let find = |(major, minor)| find(rustix::fs::makedev(major, minor));
         Some(Self { loops, mapped: mapping::stretches(places.iter(), find, |_| true) })
     }
 

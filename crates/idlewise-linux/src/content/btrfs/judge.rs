@@ -36,14 +36,25 @@ impl Btrfs {
     }
 
     /// The latest copy of the superblock that is on the disk now.
-    pub(super) fn latest(&self) -> Option<Superblock> {
-        let mut bytes = [0; LENGTH];
-        let read = |place: u64| {
-            self.calls.read_exact_at(&self.disk, &mut bytes, self.begin + place).ok()?;
-            // A damaged copy says nothing.
-            Superblock::parse(&bytes, place).ok()?.filter(|found| found.id == self.superblock.id)
-        };
-        self.copies().filter_map(read).max_by_key(|found| found.generation)
+    ///
+    /// # Errors
+    /// If the disk does not answer, or no copy can be read.
+    pub(super) fn latest(&self) -> io::Result<Option<Superblock>> {
+        let (mut latest, mut unread) = (None::<Superblock>, None);
+        for place in self.copies() {
+            let mut bytes = [0; LENGTH];
+            match self.calls.read_exact_at(&self.disk, &mut bytes, self.begin + place) {
+                // A damaged copy says nothing.
+                Ok(()) => {
+                    let found = Superblock::parse(&bytes, place).ok().flatten();
+                    let found = found.filter(|found| found.id == self.superblock.id);
+                    latest = latest.into_iter().chain(found).max_by_key(|found| found.generation);
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+                Err(error) => unread = Some(error),
+            }
+        }
+        unread.filter(|_| latest.is_none()).map_or(Ok(latest), Err)
     }
 
     /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
@@ -95,7 +106,7 @@ impl Btrfs {
                 };
                 if wanted.fits(block) {
                     judged.judged += node;
-                } else if self.latest().is_some_and(|on_disk| generation <= on_disk.generation) {
+                } else if self.latest().ok().flatten().is_some_and(|on_disk| generation <= on_disk.generation) {
                     judged.judged += node;
                     judged.suspects.push(suspect(address, node, TREE_BLOCK, generation));
                 }

@@ -281,7 +281,10 @@ impl Btrfs {
         let fresh = if self.superblock.replaces() { AGAIN } else { FRESH };
         if self.asked.is_none_or(|asked| asked.elapsed() > fresh) {
             // `btrfs replace` gives a device another number when it is done.
-            self.superblock = self.latest().ok_or_else(|| io::Error::other("its superblock is gone"))?;
+            // While none can be read, as while the disk stands still, what is known holds.
+            if let Ok(latest) = self.latest() {
+                self.superblock = latest.ok_or_else(|| io::Error::other("its superblock is gone"))?;
+            }
             self.chunks = stretches(mounted, self.superblock.device)?;
             self.window = Window::default();
             self.asked = Some(Instant::now());
