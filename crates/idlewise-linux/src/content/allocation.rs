@@ -93,7 +93,7 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
         let found = Allocation { begin: part.range.start, length, number, mount, gate, calls };
         match found.users(&(0..1)) {
             Ok(_) => return Ok(Some(Box::new(found))),
-            Err(why) => last = Some(why.0),
+            Err(why) => last = Some(why.why),
         }
     }
     last.map_or(Ok(None), Err)
@@ -102,10 +102,10 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
 impl Allocation {
     /// What uses each stretch of a range of the part, in order.
     fn users(&self, range: &Range<u64>) -> Result<Vec<(Range<u64>, User)>, Unasked> {
-        let failed = |error: io::Error| Unasked(error.to_string());
+        let failed = |error: io::Error| Unasked::from(error.to_string());
         let file = self.mount.open().map_err(failed)?;
         if file.metadata().map_err(failed)?.dev() != self.number {
-            return Err(Unasked("it is no longer mounted there".into()));
+            return Err("it is no longer mounted there".into());
         }
         let mut found = Vec::new();
         let [mut from, to] = keys(self.number, range);

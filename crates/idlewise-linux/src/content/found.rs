@@ -239,13 +239,16 @@ impl Found {
         for (within, part) in self.within(extent) {
             let from = (within.offset.0 - extent.offset.0) as usize;
             let read = read.iter().map(|read| &read[from.min(read.len())..]).collect::<Vec<_>>();
-            let judged = part.content.judge(within, &read).unwrap_or_else(|Unasked(why)| Judged {
+            let judged = part.content.judge(within, &read).unwrap_or_else(|why| Judged {
                 unasked: Some((within.length.0, why)),
                 open: vec![within],
                 ..Judged::default()
             });
             if let Some((bytes, why)) = judged.unasked {
-                all.unasked.get_or_insert((0, why)).0 += bytes;
+                let is_silent = why.is_silent;
+                let (all, first) = all.unasked.get_or_insert((0, why));
+                *all += bytes;
+                first.is_silent |= is_silent;
             }
             all.unmounted.extend(judged.unmounted);
             all.mounted.extend(part.content.name().filter(|_| part.content.absent().is_none()));

@@ -63,7 +63,7 @@ pub trait Content: Send {
     /// # Errors
     /// Why it does not.
     fn mend(&mut self, _extent: Extent) -> Result<(), Unasked> {
-        Err(Unasked("it does not rewrite a part of its data".into()))
+        Err("it does not rewrite a part of its data".into())
     }
     /// What is judged as one begins at multiples of this, counted from the owner's first byte.
     fn unit(&self) -> u64;
@@ -82,7 +82,7 @@ pub struct Judged {
     /// Bytes that nothing uses.
     pub free: u64,
     /// Bytes whose owner could not be asked, and why.
-    pub unasked: Option<(u64, String)>,
+    pub unasked: Option<(u64, Unasked)>,
     /// Bytes of a file system that is not mounted, by its name.
     pub unmounted: Vec<(String, u64)>,
     /// File systems that are.
@@ -106,8 +106,25 @@ pub struct Suspect {
 
 /// The owner cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unasked(pub String);
+#[error("{why}")]
+pub struct Unasked {
+    /// Why not.
+    pub why: String,
+    /// It was asked, and did not answer in time: it may answer later.
+    pub is_silent: bool,
+}
+
+impl From<String> for Unasked {
+    fn from(why: String) -> Self {
+        Self { why, is_silent: false }
+    }
+}
+
+impl From<&str> for Unasked {
+    fn from(why: &str) -> Self {
+        String::from(why).into()
+    }
+}
 
 /// One owner.
 pub struct Owner {

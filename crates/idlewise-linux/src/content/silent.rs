@@ -9,7 +9,7 @@ pub struct Silent(pub String);
 
 impl Content for Silent {
     fn judge(&mut self, extent: Extent, _read: &[&[u8]]) -> Result<Judged, Unasked> {
-        Ok(Judged { unasked: Some((extent.length.0, self.0.clone())), ..Judged::default() })
+        Ok(Judged { unasked: Some((extent.length.0, self.0.clone().into())), ..Judged::default() })
     }
 
     fn unit(&self) -> u64 {

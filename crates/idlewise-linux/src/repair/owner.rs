@@ -10,7 +10,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::{Fate, Outcome, RepairError, RepairLog, in_pieces, note};
-use crate::content::Found;
+use crate::content::{Found, Unasked};
 use crate::device::Device;
 use crate::memory::Buffer;
 use crate::scrub::BadBlocks;
@@ -103,7 +103,7 @@ fn wrong(device: &Device, found: &mut Found, run: &BadBlocks) -> Result<Vec<bool
         };
         let extent = Extent { offset: Bytes(at), length: Bytes(unit.min(rest)) };
         let judged = found.judge(extent, &[&bytes]);
-        if let Some((_, why)) = judged.unasked {
+        if let Some((_, Unasked { why, .. })) = judged.unasked {
             return Err(why);
         }
         if !judged.unmounted.is_empty() {

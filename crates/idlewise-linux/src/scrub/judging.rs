@@ -41,6 +41,10 @@ pub struct Judging {
     /// Places that differed at the last look, by their first bytes.
     suspects: BTreeMap<u64, (Suspect, u32)>,
     so_far: ContentSoFar,
+    /// Stretches about which an owner was asked that did not answer in time: they are read and asked about once more.
+    unanswered: Vec<Extent>,
+    /// It did not answer then either. Until it answers, it is asked about each stretch but once.
+    is_silent: bool,
     /// What is being judged.
     at_work: Option<Look>,
     skip_free: bool,
@@ -81,6 +85,8 @@ pub struct Verdict {
     pub again: Vec<Extent>,
     /// Places that are wrong, and their kind.
     pub wrong: Vec<(Extent, &'static str)>,
+    /// Stretches to read once more after a while, as an owner did not answer in time.
+    pub late: Vec<Extent>,
     /// Stretches that their owners have judged, but for those to be read once more: what was wrong there before is known anew.
     pub compared: Vec<Extent>,
 }
@@ -128,6 +134,8 @@ impl Judging {
             edges,
             judged_by,
             suspects: BTreeMap::new(),
+            unanswered: Vec::new(),
+            is_silent: false,
             so_far,
             at_work: None,
             skip_free,
@@ -205,8 +213,9 @@ impl Judging {
                 self.spare = memory;
                 self.judged(look, result)
             }
+            // Whatever it says later, it is not waited for.
+            _ if self.once_more(asked.extent) => Verdict { late: vec![asked.extent], ..Verdict::default() },
             _ => {
-                // Whatever it says later, it is not waited for.
                 self.so_far.unasked_bytes += if asked.again { 0 } else { asked.extent.length.0 };
                 Verdict::default()
             }
@@ -284,7 +293,23 @@ impl Judging {
         None
     }
 
+    /// Whether a stretch is to be asked about once more, about which there was no answer: a disk may have stood still for a moment.
+    fn once_more(&mut self, extent: Extent) -> bool {
+        let is_again = self.unanswered.iter().any(|one| one.offset < extent.end() && extent.offset < one.end());
+        self.is_silent |= is_again;
+        if !self.is_silent {
+            self.unanswered.push(extent);
+        }
+        !self.is_silent
+    }
+
     fn judged(&mut self, Look { extent, again, .. }: Look, judged: Judged) -> Verdict {
+        if !judged.unasked.as_ref().is_some_and(|(_, why)| why.is_silent) {
+            self.is_silent = false;
+            self.unanswered.retain(|one| one.offset < extent.offset || one.end() > extent.end());
+        } else if self.once_more(extent) {
+            return Verdict { late: vec![extent], ..Verdict::default() };
+        }
         let mut verdict = Verdict::default();
         let later = self.suspects.split_off(&extent.end().0);
         let mut earlier = self.suspects.split_off(&extent.offset.0);
@@ -292,7 +317,7 @@ impl Judging {
         // Of what could not be asked about nobody knows whether it still differs.
         earlier.retain(|&place, _| !judged.open.iter().any(|open| open.offset.0 <= place && place < open.end().0));
         self.so_far.mounted.extend(judged.mounted);
-        if let Some((bytes, why)) = judged.unasked {
+        if let Some((bytes, Unasked { why, .. })) = judged.unasked {
             self.so_far.unasked_bytes += if again { 0 } else { bytes };
             self.so_far.unasked.get_or_insert(why);
         }
@@ -341,123 +366,4 @@ impl Judging {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use super::*;
-    use crate::content::{CHECKSUM, Content};
-
-    const SECTOR: u64 = 4096;
-
-    fn at(sector: u64, sectors: u64) -> Extent {
-        Extent { offset: Bytes(sector * SECTOR), length: Bytes(sectors * SECTOR) }
-    }
-
-    fn not_asked(extent: Extent) -> Judged {
-        Judged { unasked: Some((extent.length.0, "gone".into())), open: vec![extent], ..Judged::default() }
-    }
-
-    fn judging() -> Judging {
-        let judging = Judging::new(Found::default(), false, None).unwrap();
-        Judging { judged_by: std::iter::once(0..100 * SECTOR).collect(), ..judging }
-    }
-
-    /// Judges 16 sectors, of which these differ from something.
-    fn look(judging: &mut Judging, extent: Extent, differs: &[(u64, u64)]) -> Verdict {
-        let suspect = |&(sector, expected): &(u64, u64)| Suspect { extent: at(sector, 1), kind: CHECKSUM, expected };
-        let suspects = differs.iter().map(suspect).collect();
-        let judged = Judged { judged: extent.length.0, suspects, ..Judged::default() };
-        judging.judged(Look { extent, read: extent.length.0, again: false }, judged)
-    }
-
-    #[test]
-    fn what_differs_twice_from_the_same_is_wrong_and_is_counted_once() {
-        let mut judging = judging();
-        let first = look(&mut judging, at(0, 16), &[(3, 1), (4, 1), (9, 2)]);
-        assert_eq!(first.compared, [at(0, 3), at(5, 4), at(10, 6)]);
-        assert_eq!((&first.again[..], &first.wrong[..]), (&[at(3, 2), at(9, 1)][..], &[][..]));
-        assert_eq!(judging.so_far().judged_bytes, 13 * SECTOR);
-        let second = look(&mut judging, at(3, 2), &[(3, 1), (4, 7)]);
-        let (again, wrong, compared) = (vec![at(4, 1)], vec![(at(3, 1), CHECKSUM)], vec![at(3, 1)]);
-        assert_eq!(second, Verdict { again, wrong, compared });
-        for place in [at(9, 1), at(4, 1)] {
-            assert_eq!(look(&mut judging, place, &[]), Verdict { compared: vec![place], ..Verdict::default() });
-        }
-        let ContentSoFar { judged_bytes, transient, .. } = judging.so_far();
-        assert_eq!((*judged_bytes, *transient, judging.suspects.len()), (16 * SECTOR, 2, 0));
-    }
-
-    /// Looks up three pieces before it answers.
-    struct LooksUp(Gate, Arc<AtomicU32>);
-
-    impl Content for LooksUp {
-        fn judge(&mut self, extent: Extent, _read: &[&[u8]]) -> Result<Judged, Unasked> {
-            for _ in 0..3 {
-                self.0.pass();
-                self.1.fetch_add(1, Ordering::SeqCst);
-            }
-            Ok(Judged { judged: extent.length.0, ..Judged::default() })
-        }
-
-        fn unit(&self) -> u64 {
-            SECTOR
-        }
-
-        fn owners(&mut self, _extent: Extent) -> Result<Vec<String>, Unasked> {
-            Ok(Vec::new())
-        }
-    }
-
-    /// What an owner looks up is left, in the middle of a question too, for as long as the foreground uses the disk.
-    #[test]
-    fn owners_make_way_for_the_foreground() {
-        let (gate, pieces) = (Gate::default(), Arc::new(AtomicU32::new(0)));
-        let content = Box::new(LooksUp(gate.clone(), pieces.clone()));
-        let mut judging = Judging::new(Found::of_one(content, 16 * SECTOR, gate), false, None).unwrap();
-        judging.may_look(false);
-        let look = Look { extent: at(0, 16), read: 16 * SECTOR, again: false };
-        judging.tasks.send(Task::Judge(look, vec![Buffer::new(16 * SECTOR as usize)])).unwrap();
-        judging.at_work = Some(look);
-        let mut busy = 20;
-        judging.finish(&mut || {
-            let looked_up = pieces.load(Ordering::SeqCst);
-            assert!(busy == 0 || looked_up == 0, "{looked_up} pieces while the foreground was at work");
-            busy = u32::saturating_sub(busy, 1);
-            busy == 0
-        });
-        assert_eq!((judging.so_far().judged_bytes, pieces.load(Ordering::SeqCst)), (16 * SECTOR, 3));
-    }
-
-    #[test]
-    fn what_is_written_all_the_time_is_not_looked_at_for_ever() {
-        let mut judging = judging();
-        let looks = (0..).take_while(|&look_at| !look(&mut judging, at(0, 1), &[(0, look_at)]).again.is_empty());
-        assert_eq!(looks.count() as u32, LOOKS - 1);
-        assert_eq!(judging.so_far().transient, 1);
-    }
-
-    /// What a pass visits once more is looked at, and is not added to what it has compared.
-    #[test]
-    fn what_is_visited_again_is_not_counted_again() {
-        let mut judging = judging();
-        look(&mut judging, at(0, 16), &[]);
-        let judged = Judged { judged: 16 * SECTOR, open: vec![at(2, 1)], ..Judged::default() };
-        let again = Look { extent: at(0, 16), read: 16 * SECTOR, again: true };
-        assert_eq!(judging.judged(again, judged).compared, [at(0, 2), at(3, 13)]);
-        assert_eq!(judging.judged(again, not_asked(again.extent)), Verdict::default());
-        let ContentSoFar { judged_bytes, unasked_bytes, .. } = judging.so_far();
-        assert_eq!((*judged_bytes, *unasked_bytes), (16 * SECTOR, 0));
-    }
-
-    #[test]
-    fn what_cannot_be_asked_is_not_judged() {
-        let mut judging = judging();
-        look(&mut judging, at(0, 16), &[(3, 1)]);
-        let asked = Look { extent: at(3, 1), read: SECTOR, again: false };
-        assert_eq!(judging.judged(asked, not_asked(asked.extent)), Verdict::default());
-        assert_eq!((judging.so_far().unasked.as_deref(), judging.suspects.len()), (Some("gone"), 0));
-        look(&mut judging, at(16, 16), &[]);
-        assert_eq!((judging.so_far().unasked.as_deref(), judging.so_far().unasked_bytes), (Some("gone"), SECTOR));
-    }
-}
+mod tests;

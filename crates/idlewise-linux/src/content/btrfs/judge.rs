@@ -9,7 +9,7 @@ use idlewise::order::Extent;
 use super::chunks::Piece;
 use super::superblock::{COPIES, LENGTH, Superblock};
 use super::trees::{self, Allocated, BlockWanted};
-use super::{Btrfs, Mounted, Window, superblock, why};
+use super::{Btrfs, Mounted, Window, superblock, unasked};
 use crate::content::{CHECKSUM, Judged, Suspect, TREE_BLOCK, Unasked};
 
 /// What is free is asked for so many addresses at a time.
@@ -122,7 +122,7 @@ impl Btrfs {
     /// Judges by the map that is known; whether all of it lies in chunks.
     pub(super) fn judge_by_map(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
         let mounted = self.mounted()?;
-        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
+        self.ask(&mounted).map_err(unasked)?;
         let read = read.first().copied().unwrap_or_default();
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + read.len() as u64).min(self.length);
@@ -135,7 +135,7 @@ impl Btrfs {
         for piece in &pieces {
             let from = (piece.place.start - range.start) as usize;
             let bytes = &read[from..from + (piece.place.end - piece.place.start) as usize];
-            self.judge_piece(&mounted, piece, end, bytes, &mut judged).map_err(|error| Unasked(why(&error)))?;
+            self.judge_piece(&mounted, piece, end, bytes, &mut judged).map_err(unasked)?;
         }
         let whole = |place: &u64| (begin..end).contains(place) && place + LENGTH as u64 <= range.end;
         for place in self.copies().filter(whole) {

@@ -114,7 +114,7 @@ impl OwnDevice {
     /// # Errors
     /// If they cannot be asked for.
     pub fn stretches(&mut self) -> io::Result<(Vec<Range<u64>>, bool)> {
-        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
+        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
         self.0.asked = None;
         self.0.ask(&mounted)?;
         let chunks = &self.0.chunks;
@@ -126,7 +126,7 @@ impl OwnDevice {
     /// # Errors
     /// If that cannot be asked.
     pub fn allocated_in(&mut self, place: &Range<u64>) -> io::Result<u64> {
-        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
+        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
         let pieces = self.0.chunks.iter().flat_map(|stretch| stretch.pieces(place));
         let logical =
             |piece: chunks::Piece| Some(piece.logical?..piece.logical? + (piece.place.end - piece.place.start));
@@ -150,7 +150,7 @@ impl OwnDevice {
     /// # Errors
     /// If it is not mounted any more.
     pub fn mounted(&mut self) -> io::Result<(File, u64)> {
-        let Mounted { file, .. } = self.0.mounted().map_err(|problem| io::Error::other(problem.0))?;
+        let Mounted { file, .. } = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
         Ok((file, self.0.superblock.device))
     }
 }
@@ -230,6 +230,10 @@ fn why(error: &io::Error) -> String {
     }
 }
 
+fn unasked(error: io::Error) -> Unasked {
+    Unasked { why: why(&error), is_silent: error.kind() == io::ErrorKind::TimedOut }
+}
+
 impl Btrfs {
     /// Whether it is mounted, or has been since it was found: looks, but not all the time.
     fn is_mounted(&mut self) -> bool {
@@ -250,10 +254,10 @@ impl Btrfs {
 
     /// A folder of the mounted file system. It is opened each time, so that it can be unmounted.
     fn mounted(&mut self) -> Result<Mounted, Unasked> {
-        let Some((own, listed)) = self.listed.clone() else { return Err(Unasked(UNMOUNTED.into())) };
+        let Some((own, listed)) = self.listed.clone() else { return Err(UNMOUNTED.into()) };
         // It may have been replaced by another device, or a copy of it be mounted instead.
         if !listed.exists() {
-            return Err(Unasked("it is no longer mounted from this device".into()));
+            return Err("it is no longer mounted from this device".into());
         }
         // Whoever has mounted something else over it is not asked.
         let is_silent = Cell::new(false);
@@ -270,7 +274,7 @@ impl Btrfs {
         let found = mounts::of(&["btrfs"]).into_iter().find_map(|mount| Some((open(&mount)?, mount)));
         let (file, mount) = found.ok_or_else(|| {
             let nowhere = "it is not mounted where it can be seen from here";
-            Unasked(if is_silent.get() { why(&io::ErrorKind::TimedOut.into()) } else { nowhere.into() })
+            if is_silent.get() { unasked(io::ErrorKind::TimedOut.into()) } else { nowhere.into() }
         })?;
         self.mount = Some(mount);
         Ok(Mounted { file, gate, calls })
@@ -352,7 +356,7 @@ impl Content for Btrfs {
     fn free(&mut self, extent: Extent) -> Result<Vec<Extent>, Unasked> {
         let mounted = self.mounted()?;
         self.asked = None;
-        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
+        self.ask(&mounted).map_err(unasked)?;
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + extent.length.0).min(self.length);
         let mut used: Vec<Range<u64>> = COPIES.iter().map(|place| *place..*place + LENGTH as u64).collect();
@@ -362,8 +366,7 @@ impl Content for Btrfs {
                 continue;
             };
             let addresses = logical..logical + (piece.place.end - piece.place.start);
-            let allocated =
-                trees::allocated(&mounted, &self.superblock, &addresses).map_err(|error| Unasked(why(&error)))?;
+            let allocated = trees::allocated(&mounted, &self.superblock, &addresses).map_err(unasked)?;
             used.extend(allocated.into_iter().map(|Allocated { range, .. }| {
                 let place =
                     |address: u64| piece.place.start + (address.clamp(addresses.start, addresses.end) - logical);
@@ -385,7 +388,7 @@ impl Content for Btrfs {
     fn mend(&mut self, extent: Extent) -> Result<(), Unasked> {
         let mounted = self.mounted()?;
         self.asked = None;
-        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
+        self.ask(&mounted).map_err(unasked)?;
         let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
         let stretches = self.chunks.iter().filter(|one| one.place.start < range.end && one.place.end > range.start);
         for begin in stretches.map(|stretch| stretch.place.start) {
@@ -394,12 +397,10 @@ impl Content for Btrfs {
                 continue;
             }
             let (done, _) = ioctl::scrub_chunk(&mounted.file, self.superblock.device, begin, false);
-            done.map_err(|error| {
-                Unasked(match error.raw_os_error() {
-                    Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
-                    Some(libc::EROFS) => "it is mounted read-only".into(),
-                    _ => why(&error),
-                })
+            done.map_err(|error| match error.raw_os_error() {
+                Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
+                Some(libc::EROFS) => "it is mounted read-only".into(),
+                _ => unasked(error),
             })?;
         }
         Ok(())
@@ -411,7 +412,7 @@ impl Content for Btrfs {
 
     fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
         let mounted = self.mounted()?;
-        self.ask(&mounted).map_err(|error| Unasked(why(&error)))?;
+        self.ask(&mounted).map_err(unasked)?;
         let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
         let mut names = self.names(&mounted, &range);
         if names.is_empty() {

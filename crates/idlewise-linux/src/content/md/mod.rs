@@ -309,7 +309,7 @@ impl Content for Md {
     fn judge(&mut self, extent: Extent, read: Reads) -> Result<Judged, Unasked> {
         let judged = self.compared(extent, read);
         if !judged.suspects.is_empty() || self.seen.is_none_or(|seen| seen.elapsed() > LOOK_AGAIN) {
-            self.array.is_the_same().map_err(Unasked)?;
+            self.array.is_the_same()?;
             self.seen = Some(Instant::now());
         }
         if !judged.suspects.is_empty() {
@@ -325,7 +325,7 @@ impl Content for Md {
 
     fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
         const MOST: usize = 64;
-        self.array.is_the_same().map_err(Unasked)?;
+        self.array.is_the_same()?;
         let blocks = (extent.offset.0..extent.end().0).step_by(self.block as usize).take(MOST);
         let mut names: Vec<_> = blocks.flat_map(|at| self.suspects(at)).collect();
         names.sort();

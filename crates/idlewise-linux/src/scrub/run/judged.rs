@@ -14,6 +14,8 @@ use crate::scrub::{BadBlocks, ContentSoFar, Doing, Owned, Progress};
 const UNIT: u64 = 64 << 10;
 /// Time between two looks at members that differ.
 const APART: Nanos = Nanos::from_millis(100);
+/// So long after an owner did not answer in time it is asked about the same once more.
+const LATER: Nanos = Nanos::from_secs(1);
 /// So long the owners wait for gaps as long as the policy does, then for any.
 const AS_PLANNED: Nanos = Nanos::from_secs(10);
 /// Of so many runs of bad blocks it is told what lies in them.
@@ -90,19 +92,22 @@ impl Run<'_, '_> {
     pub(super) fn finish_judging(&mut self) -> bool {
         let Some(verdict) = self.ask(|judging, may_look| judging.finish(may_look)) else { return false };
         self.unjudged = None;
-        let again = !verdict.again.is_empty();
+        let again = !verdict.again.is_empty() || !verdict.late.is_empty();
         self.act_on(verdict);
         again
     }
 
     fn act_on(&mut self, verdict: Verdict) {
-        let Verdict { again, wrong, compared } = verdict;
+        let Verdict { again, late, wrong, compared } = verdict;
         compared.into_iter().for_each(|extent| self.checkpoint.compared(extent));
         if self.lane.device.is_by_members() && !again.is_empty() {
             // What one member has written already reaches the others meanwhile.
             self.not_before = Nanos(now().0 + APART.0);
         }
-        for extent in again.into_iter().rev() {
+        if !late.is_empty() {
+            self.not_before = Nanos(now().0 + LATER.0);
+        }
+        for extent in again.into_iter().chain(late).rev() {
             self.narrowing.look_again(extent);
             // All else that is left stays so: what is read at the moment is among it.
             self.settled.left.narrowing.insert(0, (extent.offset.0, extent.end().0));
