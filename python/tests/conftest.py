@@ -27,10 +27,13 @@ def command():
         assert done.returncode in exit, done.stderr
         return done.stdout
 
+    def begin(*arguments):
+        return subprocess.Popen([program, *map(str, arguments)], stderr=subprocess.DEVNULL, env=environment)
+
     def run(*arguments):
         return json.loads(text(*arguments, "--json"))
 
-    run.text = text
+    run.text, run.begin = text, begin
     return run
 
 

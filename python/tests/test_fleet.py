@@ -75,16 +75,20 @@ def test_dask_gives_the_same(files, expected, tmp_path):
             assert fleet.analyze(files, out=tmp_path, engine=fleet.Dask(client), **GOAL).rows == expected
 
 
-def children():
-    """Workers of this process."""
+def processes():
+    """All there are: their numbers, those of their parents, and their command lines."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             number, rest = stat.read_text().split(" ", 1)
-            command = (stat.parent / "cmdline").read_bytes()
+            text = (stat.parent / "cmdline").read_bytes()
         except OSError:
             continue
-        if int(rest.rsplit(")", 1)[1].split()[1]) == os.getpid() and b"spawn_main" in command:
-            yield int(number)
+        yield int(number), int(rest.rsplit(")", 1)[1].split()[1]), text
+
+
+def children():
+    """Workers of this process."""
+    return [number for number, parent, text in processes() if parent == os.getpid() and b"spawn_main" in text]
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("IDLEWISE_KILLS", "2"))))
@@ -210,6 +214,30 @@ def test_the_command_makes_the_same_table(files, expected, command, tmp_path):
     assert [row["volume"] for row in found["rows"]] == [row["volume"] for row in expected]
     assert pl.read_parquet(out / "fleet.parquet")["volume"].to_list() == [row["volume"] for row in expected]
     assert "of 5 can be verified within 14" in (out / "fleet.html").read_text()
+
+
+def test_who_ends_the_command_ends_its_work(files, command, tmp_path):
+    def until(what, holds):
+        end = time.monotonic() + 60
+        while not (found := holds()):
+            assert time.monotonic() < end, what
+            time.sleep(0.01)
+        return found
+
+    def work(of):
+        parents = {number: parent for number, parent, _ in processes()}
+        workers = {number: parents[number] for number, _, text in processes() if b"spawn_main" in text and number in parents}
+        return {number: python for number, python in workers.items() if parents.get(python) == of}
+
+    goal = ["--mean-slowdown", GOAL["mean_slowdown"], "--max-slowdown", GOAL["max_slowdown"]]
+    with command.begin("fleet", *files, "--out", tmp_path / "out", "--workers", 1, *goal) as running:
+        begun = until("begun", lambda: work(running.pid))
+        for worker in begun:
+            # So it is not over before.
+            os.kill(worker, signal.SIGSTOP)
+        running.terminate()
+        assert running.wait() == -signal.SIGTERM
+    until("ended", lambda: not {number for number, _, _ in processes()}.intersection({*begun, *begun.values()}))
 
 
 def test_plans_go_back_to_the_machine(files, command, tmp_path):

@@ -1,10 +1,12 @@
-"""What ``idlewise fleet`` runs: a job as JSON on standard input, and a line of JSON on standard output for each thing to tell."""
+"""What ``idlewise fleet`` runs: a job as a line of JSON on standard input, and a line of JSON on standard output for each thing to tell."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from typing import Any
 
 from .. import _native
@@ -13,7 +15,8 @@ from . import Dask, analyze
 
 def main() -> int:
     """Do the job."""
-    job = json.load(sys.stdin)
+    job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_command, daemon=True).start()
     version = job.pop("version")
     if version != _native.__version__:
         return _fail(f"the package idlewise is of version {_native.__version__}, and the command of {version}: install the same")
@@ -30,6 +33,12 @@ def main() -> int:
     except ImportError as error:
         _tell("note", f"fleet.parquet is not written: {error}")
     return 0
+
+
+def _end_with_the_command() -> None:
+    # It keeps its end open for as long as it waits for the answer, and never writes again.
+    if not os.read(sys.stdin.fileno(), 1):
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _tell(what: str, value: Any) -> None:

@@ -1,4 +1,5 @@
-//! The Python package does the work: it is told what to do on its standard input, and tells how far it is on its standard output.
+//! The Python package does the work: it is told what to do in a line on its standard input, and tells how far it is on its standard output.
+//! It ends when its standard input does.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -50,9 +51,10 @@ pub fn analyze(job: &Job) -> anyhow::Result<()> {
     command.args(["-P", "-m", "idlewise.fleet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =
         command.spawn().with_context(|| format!("{shown}: a fleet is analyzed by Python, which is needed"))?;
-    let told = serde_json::to_string(job)?;
+    let told = serde_json::to_string(job)? + "\n";
     // It may end before it has read anything; why, it says.
-    let _ = child.stdin.take().map(|mut input| input.write_all(told.as_bytes()));
+    let mut input = child.stdin.take().context("no input")?;
+    let _ = input.write_all(told.as_bytes());
     let errors = child.stderr.take().map(|errors| std::thread::spawn(|| std::io::read_to_string(errors)));
     let progress = Progress::new("fleet");
     let mut problem = None;
@@ -67,6 +69,7 @@ pub fn analyze(job: &Job) -> anyhow::Result<()> {
     }
     drop(progress);
     let status = child.wait()?;
+    drop(input);
     let said = errors.and_then(|errors| errors.join().ok()?.ok()).unwrap_or_default();
     if let Some(problem) = problem {
         bail!("{problem}");
