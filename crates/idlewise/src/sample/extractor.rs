@@ -108,7 +108,7 @@ impl Extractor {
 
             let volume = usize::from(request.volume);
             let (places, travel, disks) = &mut self.volumes[volume];
-            disks.serve(request.arrival, request.length, &mut interval.served);
+            disks.serve(request.arrival, request.length, request.op, &mut interval.served);
             if places.is_empty() {
                 self.touched.push(volume);
             }

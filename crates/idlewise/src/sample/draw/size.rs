@@ -12,17 +12,18 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// A size is made of six shares of the trace: of its requests, of its bytes, and of how long each disk of [`crate::sample::served`] takes.
+    /// A size is made of seven shares of the trace: of its requests, of its bytes, and of how long each disk of [`crate::sample::served`] takes.
     /// Nobody knows which of them response times follow, and whatever an interval has much of makes it large: the root of the
     /// sum of their squares. The order is by how much of the size is queueing, so that intervals of each kind are drawn evenly.
     pub fn of(intervals: &[TraceInterval]) -> Self {
-        let shares: [fn(&TraceInterval) -> f64; 6] = [
+        let shares: [fn(&TraceInterval) -> f64; 7] = [
             |interval| interval.requests as f64,
             |interval| interval.traffic as f64,
             |interval| interval.served.quick.as_secs_f64(),
             |interval| interval.served.slow.as_secs_f64(),
             |interval| interval.served.slowest.as_secs_f64(),
             |interval| interval.served.waking.as_secs_f64(),
+            |interval| interval.served.reads.as_secs_f64(),
         ];
         let mut squares = vec![0.0; intervals.len()];
         for share in shares {
