@@ -1,4 +1,5 @@
-"""Tables of pyarrow, checked: it takes what it reads of a file as it is, and only pyarrow itself knows where its buffers end."""
+"""Tables of pyarrow, checked: it takes what it reads of a file as it is, and only pyarrow itself knows where its buffers end. And those of
+polars without columns of nothing but nulls: it hands these over in a way that Arrow does not know."""
 
 from __future__ import annotations
 
@@ -11,6 +12,9 @@ from ._errors import IdlewiseError
 
 def checked(table: Any) -> Any:
     """The same table, or an error that says what is damaged in it; batches of a reader are checked when they come."""
+    polars: Any = sys.modules.get("polars")
+    if polars is not None and isinstance(table, polars.DataFrame):
+        return table.cast({name: polars.Int64 for name, kind in table.schema.items() if kind == polars.Null})
     pyarrow: Any = sys.modules.get("pyarrow")
     if pyarrow is None:
         return table

@@ -38,6 +38,14 @@ def completions(column, **scan):
 
 
 @pytest.mark.parametrize("of", [pl.DataFrame, pa.table, pd.DataFrame], ids=["polars", "pyarrow", "pandas"])
+def test_a_column_of_nothing_but_nulls_says_nothing(of):
+    columns = table().to_pydict() | {"completion": [None] * 3}
+    assert pl.DataFrame(iw.scan(of(columns)))["completion"].to_list() == [None] * 3
+    with pytest.raises(ValueError, match="column 'op' has nulls"):
+        iw.scan(of(columns | {"op": [None] * 3})).idle()
+
+
+@pytest.mark.parametrize("of", [pl.DataFrame, pa.table, pd.DataFrame], ids=["polars", "pyarrow", "pandas"])
 @pytest.mark.parametrize("name", ["completion", "response", "issue"])
 def test_nan_is_not_known(of, name):
     columns = table().to_pydict() | {name: np.array([math.nan, 15e6, math.nan])}
