@@ -90,6 +90,16 @@ fn root_each_disk_is_verified_once_and_killing_it_loses_nothing() {
         disk["state"] == "running" && disk["goal_max_slowdown_s"] == 0.02 && told.contains("--max-slowdown 20000000ns")
     });
     assert!(told(good.path()).contains("--order staggered --"), "{}", told(good.path()));
+    // So does what may be spent where a disk is behind, and that it may not be spent any more.
+    let spends = stricter.replace("[defaults]\n", "[defaults]\nwhen_behind = \"spend\"\nspend_up_to = \"2ms\"\n");
+    for (config_now, is_told) in [(&spends, true), (&stricter, false)] {
+        fs::write(&config, config_now).unwrap();
+        signal(&daemon.child, Signal::HUP);
+        daemon.until("spent", |_| {
+            let told = told(good.path());
+            told.contains("--max-slowdown 20000000ns") && told.contains("--mean-slowdown") == is_told
+        });
+    }
     fs::write(&config, &text).unwrap();
     // Another one keeps away from what this one remembers.
     let other = ["daemon", "--state-dir", states.to_str().unwrap(), "--socket", "/proc/nothing"];

@@ -237,8 +237,8 @@ impl Daemon {
             let facts = disk.facts(now, battery, taken, paused);
             // Nothing is spent for what it shows then, nor told.
             let when_behind = if was_just_set { WhenBehind::Say } else { wish.when_behind };
-            let wish = Wish { when_behind, ..wish };
-            let (mut next, outlook) = next(&identity, &wish, known, &facts);
+            let for_now = Wish { when_behind, ..wish.clone() };
+            let (mut next, outlook) = next(&identity, &for_now, known, &facts);
             if matches!(next, Next::Run(_))
                 && disk.worker.is_none()
                 && notes.iter().any(|note| note.identity == identity)
@@ -247,7 +247,7 @@ impl Daemon {
             }
             if matches!(next, Next::Run(_)) && disk.worker.is_none() {
                 // Others may have been put together since; before, nothing is read from a disk.
-                let answered = disk.ask_what_it_shares(now.unix_s, wakes(&wish, known, &outlook, now.unix_s));
+                let answered = disk.ask_what_it_shares(now.unix_s, wakes(&for_now, known, &outlook, now.unix_s));
                 let is_claimed = disk.is_claimed();
                 match (answered, self.taken(&identity)) {
                     (Err(reason), _) => next = Next::Wait(reason),

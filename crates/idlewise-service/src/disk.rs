@@ -363,8 +363,8 @@ impl Disk {
                 }
             }
             (Next::Run(mean), Some(worker)) => {
-                let is_wished = worker.wished == (wish.mean_slowdown, wish.max_slowdown);
-                // What others may suffer is what is wished now; what may be spent changes all the time.
+                let is_wished = worker.wished == wish.into();
+                // What others may suffer is what is wished now; what is spent of that changes all the time.
                 if !is_wished || is_another(*mean, worker.mean_s) && worker.began.elapsed() > SETTLED {
                     worker.ask_to_end();
                 }

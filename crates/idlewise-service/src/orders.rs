@@ -239,7 +239,7 @@ impl Daemon {
             goal_max_slowdown_s: disk
                 .worker
                 .as_ref()
-                .map_or(wish.max_slowdown, |worker| worker.wished.1)
+                .map_or(wish.max_slowdown, |worker| worker.wished.max_slowdown)
                 .map_or(disk.present.usual_max_s, |max| max.as_secs_f64()),
             run: disk.run.clone(),
             foreground_requests: disk.so_far.0.requests,

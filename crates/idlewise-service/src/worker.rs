@@ -15,14 +15,30 @@ use crate::{WhenBehind, Wish};
 /// One that was asked to end has so long; then it is left to itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What others may suffer, by a wish.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Suffer {
+    mean_slowdown: Option<Nanos>,
+    pub max_slowdown: Option<Nanos>,
+    when_behind: WhenBehind,
+    spend_up_to: Option<Nanos>,
+}
+
+impl From<&Wish> for Suffer {
+    fn from(wish: &Wish) -> Self {
+        let &Wish { mean_slowdown, max_slowdown, when_behind, spend_up_to, .. } = wish;
+        Self { mean_slowdown, max_slowdown, when_behind, spend_up_to }
+    }
+}
+
 /// The process.
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
     /// The mean slowdown that it was told, in seconds.
     pub mean_s: f64,
-    /// The mean and the largest slowdown that were wished then.
-    pub wished: (Option<Nanos>, Option<Nanos>),
+    /// What others might suffer by what was wished then.
+    pub wished: Suffer,
     /// Since when it runs.
     pub began: Instant,
     asked: Option<Instant>,
@@ -69,7 +85,7 @@ impl Worker {
         // SAFETY: between the fork and the program nothing is done but this system call.
         unsafe { command.pre_exec(with_us) };
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-        Ok(Self { child, mean_s, wished: (wish.mean_slowdown, wish.max_slowdown), began: Instant::now(), asked: None })
+        Ok(Self { child, mean_s, wished: wish.into(), began: Instant::now(), asked: None })
     }
 
     /// Asks it to save where it is and to end.
