@@ -22,7 +22,8 @@ use serde_json::Value;
 #[test]
 fn root_checkpoints_on_the_scrubbed_disk_are_no_foreground() {
     let folder = tempfile::tempdir().unwrap();
-    for monitor in ["bpf", "diskstats"] {
+    // The one is slow enough to be there still when the file system writes what a save has left behind, 35 s later.
+    for (monitor, rate, most) in [("bpf", "1500kB/s", 0), ("diskstats", "1GB/s", 20)] {
         let Some(disk) = Loop::of_size(&folder.path().join("disk"), 64 * MIB, &[]) else { return };
         // Nothing is put off until it is mounted.
         let now = "lazy_itable_init=0,lazy_journal_init=0";
@@ -34,17 +35,17 @@ fn root_checkpoints_on_the_scrubbed_disk_are_no_foreground() {
         let state = mount.join("state");
         let began = Instant::now();
         // Longer than the time between two checkpoints of a disk of its own.
-        let pace = ["--request-size", "1MiB", "--idle-wait", "6s", "--monitor", monitor, "--json"];
+        let pace = ["--request-size", "1MiB", "--idle-wait", "6s", "--monitor", monitor, "--max-rate", rate, "--json"];
         let scrub = ["scrub", disk.path(), "--state-dir", state.to_str().unwrap()];
         let output = ends_within(Duration::from_secs(90), &mut idlewise(&[&scrub[..], &pace].concat()));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(result["verified_bytes"], 64 * MIB);
         assert!(stderr(&output).contains("on this very disk: saved once a minute"), "{}", stderr(&output));
-        // What the file system writes later, of its own accord, is no checkpoint.
+        // What it writes later, who counts by the kernel's counters alone takes for foreground.
         let foreground = result["measured"]["foreground_requests"].as_u64().unwrap();
-        assert!(foreground <= 20, "{monitor}: {foreground} in {:?}", began.elapsed());
-        assert!(began.elapsed() < Duration::from_secs(60), "{monitor}: {:?}", began.elapsed());
+        assert!(foreground <= most, "{monitor}: {foreground} in {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(75), "{monitor}: {:?}", began.elapsed());
     }
 }
 

@@ -35,6 +35,6 @@ int BPF_PROG(on_bio, struct bio *bio)
 	open.op = bio->bi_opf & REQ_OP_MASK;
 	open.sector = bio->bi_iter.bi_sector;
 	open.bytes = bio->bi_iter.bi_size;
-	open.own = whose(&open, bio);
+	open.own = whose(&open, bio->bi_opf, bio);
 	return came(bucket, free, address, &open, now);
 }

@@ -76,3 +76,5 @@ struct task_struct {
 #define REQ_OP_FLUSH 2
 #define REQ_OP_DRV_IN 34
 #define REQ_OP_DRV_OUT 35
+#define REQ_SYNC (1U << 11)
+#define REQ_META (1U << 12)

@@ -5,7 +5,7 @@
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the
 // range which it announces before it issues them, all its reads where it looks things up on this disk, commands of the disk's own when it announces one, and writes while it saves its
-// checkpoint on this disk; none of them comes from another process. Where a command is run in the gaps, its requests are known by
+// checkpoint on this disk, or that follow from that; none of them comes from another process. Where a command is run in the gaps, its requests are known by
 // their control group instead.
 //
 // A volume that is stacked on other disks (md, device-mapper) has no requests: there the same is done with bios (bios.bpf.h).
@@ -141,7 +141,9 @@ struct {
 	__s64 foreground_open;
 	// Foreground requests that completed and were not told of yet, and their response times together, in one word.
 	__u64 untold;
-	__u64 line[6];
+	// Written by user space: until then the file system may still write what a save of its own has left behind.
+	__u64 own_late;
+	__u64 line[5];
 } shared;
 
 static __always_inline int watched_disk(struct gendisk *disk)
@@ -218,7 +220,20 @@ static __always_inline int has_place(__u8 op)
 	return op != REQ_OP_DRV_IN && op != REQ_OP_DRV_OUT;
 }
 
-static __always_inline int ours(const struct open_request *open)
+// Whether a write comes of what we have done: metadata of a file system that a kernel thread writes in its own time, behind a save of ours,
+// and nobody waits for; or what the kernel has to write before a direct read of ours.
+static __always_inline int follows_ours(const struct open_request *open, __u32 flags)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+
+	if (open->op != REQ_OP_WRITE)
+		return 0;
+	if (task->flags & PF_KTHREAD)
+		return (flags & (REQ_META | REQ_SYNC)) == REQ_META && bpf_ktime_get_ns() < shared.own_late;
+	return shared.own_range && from_itself();
+}
+
+static __always_inline int ours(const struct open_request *open, __u32 flags)
 {
 	int named = 0;
 
@@ -233,7 +248,7 @@ static __always_inline int ours(const struct open_request *open)
 	} else if (!has_place(open->op)) {
 		named = shared.own_command;
 	} else {
-		named = shared.own_writes;
+		named = shared.own_writes || follows_ours(open, flags);
 	}
 	return named && !from_another();
 }
@@ -345,7 +360,7 @@ static __always_inline int seen(struct request *rq, int issued)
 	open.bytes = rq->__data_len;
 	if (excepted(&open))
 		return 0;
-	open.own = whose(&open, rq->bio);
+	open.own = whose(&open, rq->cmd_flags, rq->bio);
 	return came(bucket, free, address, &open, now);
 }
 

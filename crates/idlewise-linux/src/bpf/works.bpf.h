@@ -46,9 +46,9 @@ static __always_inline int of_work(struct bio *bio)
 }
 
 // Whose a request is: one of `enum whose`.
-static __always_inline __u8 whose(const struct open_request *open, struct bio *bio)
+static __always_inline __u8 whose(const struct open_request *open, __u32 flags, struct bio *bio)
 {
-	if (settings.group ? of_group(bio) : ours(open))
+	if (settings.group ? of_group(bio) : ours(open, flags))
 		return OWN;
 	if (!shared.works || !of_work(bio))
 		return FOREGROUND;

@@ -4,6 +4,7 @@
 mod attached;
 mod shared;
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -104,7 +105,10 @@ impl Bpf {
         let tell = move |begins: bool| {
             match begins {
                 true => told.own_writes.fetch_add(1, Ordering::Relaxed),
-                false => told.own_writes.fetch_sub(1, Ordering::Relaxed),
+                false => {
+                    told.own_late.store(now().0.saturating_add(lateness().0), Ordering::Relaxed);
+                    told.own_writes.fetch_sub(1, Ordering::Relaxed)
+                }
             };
         };
         let _registration = Registration::new(disk.numbers(), Box::new(tell));
@@ -303,6 +307,17 @@ impl Monitor for Bpf {
     fn lost(&self) -> u64 {
         self.shared.lost_events.load(Ordering::Relaxed) + self.healed
     }
+}
+
+/// So long after a save its file system may write what it has changed of its own for it, as Linux lets dirty pages become old.
+fn lateness() -> Nanos {
+    let of = |name: &str, usual: u64| {
+        let text = fs::read_to_string(format!("/proc/sys/vm/{name}_centisecs"));
+        text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(usual)
+    };
+    // It looks for old ones every now and then, and what is old then may have to wait for the next look.
+    let centiseconds = of("dirty_expire", 3_000).saturating_add(2 * of("dirty_writeback", 500).min(6_000));
+    Nanos::from_millis(centiseconds.min(60_000).saturating_mul(10))
 }
 
 /// Sets what the program reads and how much it keeps.

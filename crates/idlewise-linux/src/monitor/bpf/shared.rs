@@ -91,7 +91,9 @@ pub struct Variables {
     _pad: AtomicU32,
     pub foreground_open: AtomicI64,
     _untold: AtomicU64,
-    _line: [AtomicU64; 6],
+    /// Until then the file system may still write what a save of ours has left behind.
+    pub own_late: AtomicU64,
+    _line: [AtomicU64; 5],
 }
 
 /// A request in the program's table: its `struct open_request`.
