@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -73,6 +74,50 @@ def test_dask_gives_the_same(files, expected, tmp_path):
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         with distributed.Client(cluster) as client:
             assert fleet.analyze(files, out=tmp_path, engine=fleet.Dask(client), **GOAL).rows == expected
+
+
+ON_THIS_MACHINE = """
+import os, sys, urllib.request
+from idlewise import fleet
+if __name__ == "__main__":
+    engine = getattr(fleet, sys.argv[1])()
+    assert list(engine.run(len, ["abc"])) == [3]
+    if sys.argv[1] == "Spark":
+        # Of a process of its own, which asks who it is that speaks to it.
+        assert engine._session.conf.get("spark.authenticate") == "true"
+        sys.exit(engine.close())
+    ours = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{fd}")]
+    for table in ("tcp", "tcp6"):
+        for line in open(f"/proc/self/net/{table}").read().splitlines()[1:]:
+            _, local, _, state, *_, = line.split()
+            if state == "0A" and f"socket:[{line.split()[9]}]" in ours:
+                print(local)
+                port = int(local.split(":")[1], 16)
+                for path in ("/", "/status", "/health", "/metrics", "/json/counts.json", "/info/main/workers.html"):
+                    try:
+                        print("page", urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10).url)
+                    except urllib.error.HTTPError as error:
+                        assert error.code == 404, error
+    engine.close()
+"""
+
+
+@pytest.mark.parametrize("engine, needs", [("Dask", "distributed"), ("Spark", "py4j")])
+def test_an_engine_of_this_machine_serves_nobody_and_writes_nowhere_else(engine, needs, tmp_path):
+    pytest.importorskip(needs)
+    # What others have laid where Dask would work.
+    precious, scratch = tmp_path / "precious", tmp_path / "dask-scratch-space"
+    precious.write_text("kept")
+    scratch.mkdir()
+    for name in ("global.lock", "purge.lock"):
+        (scratch / name).symlink_to(precious)
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(pathlib.Path(iw.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", ON_THIS_MACHINE, engine], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # Its page servers, without a page but the list of them.
+    assert {local.split(":")[0] for local in done.stdout.split()} <= {"0100007F"}, done.stdout
+    assert precious.read_text() == "kept" and sorted(path.name for path in tmp_path.iterdir()) == ["dask-scratch-space", "precious"]
+    assert sorted(path.name for path in scratch.iterdir()) == ["global.lock", "purge.lock"]
 
 
 def processes():

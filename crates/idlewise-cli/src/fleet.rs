@@ -56,8 +56,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "14d")]
     within: Nanos,
 
-    /// What runs the work: `dask` for a Dask cluster on this machine, the address of a Dask scheduler such as tcp://10.0.0.1:8786, or
-    /// `spark` [default: the cores of this machine]
+    /// What runs the work: `dask` for Dask within the Python process, the address of a Dask scheduler such as tcp://10.0.0.1:8786, or
+    /// `spark`. Who reaches a scheduler has its workers run anything [default: the cores of this machine]
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
 

@@ -127,7 +127,7 @@ def analyze(
         A folder that all workers see. What was done lies there, so a job that was stopped goes on, and another goal is tuned without
         reading again. Nobody but you or root may write to it, or it raises PermissionError. Without it a temporary folder is used.
     engine
-        None for the cores of this machine, ``"dask"`` for a local Dask cluster, ``Dask(client)`` for another one, ``"spark"``
+        None for the cores of this machine, ``"dask"`` for Dask within this process, ``Dask(client)`` for a cluster of it, ``"spark"``
         or ``Spark(session)`` for Spark, or an object with ``run``.
     workers
         How many processes, of this machine.
@@ -154,7 +154,7 @@ def analyze(
     with contextlib.ExitStack() as ends:
         # After an error, tasks of an engine may still write there.
         temporary = ends.enter_context(tempfile.TemporaryDirectory(prefix="idlewise-fleet-", ignore_cleanup_errors=True))
-        if isinstance(run, Processes) and run is not engine:
+        if isinstance(run, (Processes, Dask, Spark)) and run is not engine:
             ends.callback(run.close)
         job = Job(os.path.abspath(out or temporary), model.to_toml(), read, goal if plans else None, skip_bad_files)
         for name in ("parts", "rows"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -24,7 +25,7 @@ class Engine(Protocol):
 
 
 class Dask:
-    """A Dask cluster: its client, the address of its scheduler, or nothing for workers on this machine."""
+    """A Dask cluster: its client, the address of its scheduler, or nothing for one within this process."""
 
     def __init__(self, client: Any = None) -> None:
         try:
@@ -32,7 +33,19 @@ class Dask:
         except ImportError:
             raise ImportError("engine='dask' needs idlewise[dask]") from None
         client_of: Any = distributed.Client
+        self._folder: Any = None
+        if client is None:
+            # Not the folder that others may have made for Dask: it writes through whatever lies there.
+            self._folder = tempfile.TemporaryDirectory(prefix="idlewise-dask-")
+            client = _within_this_process(self._folder.name)
         self._client = client if isinstance(client, client_of) else client_of(client)
+
+    def close(self) -> None:
+        """End what was begun here; a cluster that was there before stays."""
+        if self._folder:
+            self._client.cluster.close()
+            self._client.close()
+            self._folder.cleanup()
 
     def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
         """The results of ``task`` of each, in any order."""
@@ -48,6 +61,27 @@ class Dask:
             self._client.cancel([future for future in futures if not future.done()])
 
 
+def _within_this_process(folder: str) -> Any:
+    """Whoever reaches a scheduler has its workers do anything, and local users reach each that listens. This one does not."""
+    from dask import config  # type: ignore[attr-defined, unused-ignore] # pyright: ignore[reportPrivateImportUsage]
+    from distributed import Client, LocalCluster
+
+    nowhere = "127.0.0.1:0"
+    # Its servers of pages cannot be left out, but their pages can.
+    pages: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    with config.set(pages | {"temporary-directory": folder}):
+        cluster: Any = LocalCluster(  # type: ignore[no-untyped-call, unused-ignore]
+            processes=False,
+            n_workers=1,
+            threads_per_worker=os.cpu_count() or 1,
+            dashboard_address=nowhere,
+            worker_dashboard_address=nowhere,
+            local_directory=folder,
+            scheduler_kwargs={"dashboard": False},
+        )
+    return Client(cluster)  # type: ignore[no-untyped-call, unused-ignore]
+
+
 class Spark:
     """Spark: its session, or one on the cores of this machine. It needs no more of it than ``mapInArrow``, so that of Spark Connect, or of
     an engine that speaks it such as Sail, will do."""
@@ -59,8 +93,20 @@ class Spark:
             raise ImportError("engine='spark' needs idlewise[spark]") from None
         # Workers on this machine have what this process has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        builder: Any = SparkSession.builder
-        self._session = session or builder.appName("idlewise").config("spark.ui.enabled", "false").getOrCreate()
+        builder: Any = SparkSession.builder.appName("idlewise").config("spark.ui.enabled", "false")
+        self._folder: Any = None
+        if session is None and SparkSession.getActiveSession() is None and "SPARK_REMOTE" not in os.environ:
+            # Nobody but this user is to reach it, nor where it writes.
+            self._folder = tempfile.TemporaryDirectory(prefix="idlewise-spark-")
+            builder = builder.master("local[*]").config("spark.authenticate", "true").config("spark.local.dir", self._folder.name)
+            builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+        self._session = session or builder.getOrCreate()
+
+    def close(self) -> None:
+        """End what was begun here; a session that was there before stays."""
+        if self._folder:
+            self._session.stop()
+            self._folder.cleanup()
 
     def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
         """The results of ``task`` of each, in any order."""
