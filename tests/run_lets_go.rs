@@ -192,9 +192,12 @@ fn root_a_process_and_a_unit_are_taken_over_and_let_go() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let root = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap().split(' ').nth(4).unwrap();
     let above = Path::new(root).join(home.lines().find_map(|line| line.strip_prefix("0::/")).unwrap());
-    fs::write(above.join("cgroup.procs"), shell.id().to_string()).unwrap();
     let warning = format!("process {} is in another control group, and is not held", shell.id());
-    until("said", || fs::read_to_string(&said).unwrap().contains(&warning));
+    until("said", || {
+        // What comes too early is taken over once more.
+        fs::write(above.join("cgroup.procs"), shell.id().to_string()).unwrap();
+        fs::read_to_string(&said).unwrap().contains(&warning)
+    });
     signal(&child, Signal::TERM);
     child.wait().unwrap();
     let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
