@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import _native, _remote
+from . import _native, _patterns, _remote
 from ._errors import IdlewiseError
-
-
-class Found(str):
-    """A path that a pattern has found. Whoever may write to its folder may have put anything there: a pipe is not waited for, and a link of
-    another user is not followed."""
+from ._patterns import Found
 
 
 #: Longer ones are no records.
@@ -151,8 +146,8 @@ class _Kept:
         if _remote.is_url(path):
             return [self.copy(url) for url in _remote.find(path, self._options)]
         paths = [path]
-        if _remote.has_magic(path) and not os.path.exists(path):
-            paths = [Found(one) for one in sorted(glob.glob(path, recursive=True))]
+        if _remote.has_magic(path):
+            paths = [*_patterns.find(path)]
             if not paths:
                 raise FileNotFoundError(f"no file fits {path!r}")
         self.names += paths

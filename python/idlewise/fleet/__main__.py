@@ -15,6 +15,8 @@ from . import Dask, analyze
 
 def main() -> int:
     """Do the job."""
+    # What is temporary is taken away then too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     job = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_command, daemon=True).start()
     version = job.pop("version")

@@ -3,6 +3,7 @@ whatever moment holds nobody up. (``concurrent.futures`` has one queue for all, 
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -66,11 +67,26 @@ class Processes:
             self._idle.pop().end()
 
 
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """A new Python looks for modules in the present folder first, which may be anybody's, unless it is told not to."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
+
+
 class _Worker:
     def __init__(self) -> None:
         self.pipe, theirs = _spawn.Pipe()
         self._process = _spawn.Process(target=_work, args=(theirs,), daemon=True)
-        self._process.start()
+        with _safe_path():
+            self._process.start()
         # The end of the pipe tells that it has died: only it may have the other one.
         theirs.close()
 

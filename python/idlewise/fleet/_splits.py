@@ -11,15 +11,15 @@ Where that does not hold, the file is read as a whole.
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _native, _remote
-from .._scan import Found, scan, scan_slice
+from .. import _native, _patterns, _remote
+from .._patterns import Found
+from .._scan import scan, scan_slice
 
 #: Larger text files are cut into slices of at most so many bytes.
 SLICE = 256 << 20
@@ -73,13 +73,15 @@ def find(paths: Any, options: _remote.Options) -> list[str]:
         if _remote.is_url(path):
             files += _remote.find(path, options)
             continue
-        # A pipe is no trace: only who names it itself wants to wait for it.
-        fit = (one for one in glob.glob(path, recursive=True) if os.path.isfile(one) or os.path.isdir(one))
-        kind = str if os.path.exists(path) else Found
-        found = [path] if kind is str else sorted(fit)
+        if _remote.has_magic(path):
+            # A pipe is no trace: only who names it itself wants to wait for it.
+            fit = (one for one in _patterns.find(path) if os.path.isfile(one) or os.path.isdir(one))
+            found: list[str] = [Found(os.path.abspath(one)) for one in fit]
+        else:
+            found = [os.path.abspath(path)] if os.path.exists(path) else []
         if not found:
             raise FileNotFoundError(f"no file fits {path!r}")
-        files += (kind(os.path.abspath(one)) for one in found)
+        files += found
     return sorted(set(files))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import pathlib
 import zlib
 from collections.abc import Iterable
@@ -69,8 +70,14 @@ def splits(job: Job, paths: Iterable[str], whole: bool = False) -> list[Split]:
     read = {name: value for name, value in job.read.items() if name != "storage_options"}
     found = []
     for path in paths:
-        made = [path, state(path, job.read.get("storage_options")), _native.__version__, job.disk, read]
-        slices = [] if whole else cut(path, job.read)
+        made: list[Any] = [path, _native.__version__, job.disk, read]
+        slices = []
+        try:
+            made.append(state(path, job.read.get("storage_options")))
+            slices = [] if whole else cut(path, job.read)
+        except OSError:
+            # It is gone meanwhile, or cannot be read: whoever reads it says so.
+            made.append(time.time_ns())
         found += [Split(path, _key([*made, asdict(one)]), one) for one in slices] or [Split(path, _key(made))]
     return found
 

@@ -47,7 +47,8 @@ pub fn analyze(job: &Job) -> anyhow::Result<()> {
     let python = std::env::var_os("IDLEWISE_PYTHON").unwrap_or_else(|| "python3".into());
     let shown = python.to_string_lossy().into_owned();
     let mut command = Command::new(&python);
-    // Not what lies in the present folder, which may be anybody's (-P, since Python 3.11).
+    // Not what lies in the present folder, which may be anybody's (-P, since Python 3.11); nor does any Python that this one begins.
+    command.env("PYTHONSAFEPATH", "1");
     command.args(["-P", "-m", "idlewise.fleet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =
         command.spawn().with_context(|| format!("{shown}: a fleet is analyzed by Python, which is needed"))?;

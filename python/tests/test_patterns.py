@@ -1,0 +1,72 @@
+"""What patterns find: as ``glob`` does, but nothing through what other users have laid there."""
+
+import glob
+import os
+import subprocess
+import sys
+import pathlib
+
+import pytest
+
+import idlewise as iw
+from idlewise import _patterns, fleet
+
+LINE = "128166372000000000,{},0,Read,0,4096,40000\n"
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Files in folders, and a link of one's own."""
+    for name in ("a.csv", "b.csv", ".hidden.csv", "x[1].csv", "host1/a.csv", "host1/deep/c.csv", "host2/a.csv", ".h/a.csv"):
+        path = tmp_path / "traces" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(LINE.format(name.replace("/", "-").replace(".", "-")))
+    (tmp_path / "traces" / "host3").symlink_to(tmp_path / "traces" / "host1")
+    monkeypatch.chdir(tmp_path / "traces")
+    return tmp_path / "traces"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*.csv", "host*/*.csv", "host[12]/a.csv", "*/deep/c.csv", "ho*", "*/a.csv", "./*.csv", ".*.csv", "host1/./*.csv", "none*"]
+)
+def test_what_nobody_has_laid_there_is_found_as_ever(tree, pattern):
+    for of in (pattern, f"{tree}/{pattern}"):
+        assert [os.path.normpath(one) for one in _patterns.find(of)] == sorted(map(os.path.normpath, glob.glob(of)))
+
+
+def test_folders_below_each_other_are_walked_without_links(tree):
+    (tree / "host1" / "back").symlink_to(".")
+    (tree / "host1" / "again").symlink_to(".")
+    all_of_them = ["a.csv", "b.csv", "host1/a.csv", "host1/deep/c.csv", "host2/a.csv", "x[1].csv"]
+    assert _patterns.find("**/*.csv") == all_of_them
+    assert iw.scan(str(tree / "**/*.csv")).requests == len(all_of_them)
+
+
+def test_who_is_named_like_the_pattern_hides_nobody(tree):
+    os.mkfifo(tree / "*.csv")
+    assert iw.scan("*.csv").requests == 3
+    assert len(fleet.analyze(str(tree / "*.csv"), plans=False, workers=1).rows) == 3
+    # Where nothing else fits, it is meant.
+    assert _patterns.find("x[1].csv") == ["x[1].csv"] and iw.scan("x[1].csv").requests == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="links of somebody else need root")
+def test_nothing_is_found_through_links_of_others(tree, tmp_path):
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "s.csv").write_text(LINE.format("secret"))
+    (tree / "host4").symlink_to(secret)
+    os.chown(tree / "host4", 1234, 1234, follow_symlinks=False)
+    for pattern in ("*/*.csv", "host*", "**/*.csv", "*/s.csv"):
+        assert not [one for one in _patterns.find(str(tree / pattern)) if "host4" in one]
+    assert "secret_0" not in iw.scan(str(tree / "*/*.csv")).volumes
+
+
+def test_workers_take_no_module_of_the_present_folder(tree, tmp_path):
+    planted = tree / "multiprocessing.py"
+    planted.write_text(f"open({str(tmp_path / 'taken')!r}, 'w').close()\nraise ImportError\n")
+    script = tmp_path / "script.py"
+    script.write_text("from idlewise import fleet\nif __name__ == '__main__':\n    print(len(fleet.analyze('a.csv', plans=False, workers=1).rows))\n")
+    environment = os.environ | {"PYTHONPATH": str(pathlib.Path(iw.__file__).parents[1])}
+    done = subprocess.run([sys.executable, script], cwd=tree, env=environment, capture_output=True, text=True)
+    assert done.stdout == "1\n" and not (tmp_path / "taken").exists(), done.stderr
