@@ -118,3 +118,44 @@ fn root_what_cannot_be_asked_is_not_skipped() {
     assert_eq!(output.status.code(), Some(64));
     assert!(stderr(&output).contains("--skip-free needs a mounted"), "{}", stderr(&output));
 }
+
+/// btrfs leaves its first mebibyte to boot loaders: what lies there is not free.
+#[test]
+fn root_the_boot_area_of_btrfs_is_not_free() {
+    if Command::new("mkfs.btrfs").arg("--version").stdout(Stdio::null()).status().is_err()
+        || !std::fs::read_to_string("/proc/filesystems").unwrap().contains("\tbtrfs\n")
+    {
+        eprintln!("SKIPPED: it needs btrfs in the kernel, and mkfs.btrfs");
+        return;
+    }
+    let bad = Range { start: 40, end: 44 };
+    let options = Options { size: Bytes(SIZE), bad_blocks: vec![bad], timing: Timing::Instant, ..Options::default() };
+    let Some(bench) = Bench::of(&options) else { return };
+    // It is made elsewhere: what makes it reads what it is made on.
+    let image = bench.folder.path().join("image");
+    std::fs::File::create(&image).unwrap().set_len(SIZE).unwrap();
+    system("mkfs.btrfs", &["-q", image.to_str().unwrap()]);
+    let mut disk = std::fs::File::options().write(true).open(bench.path()).unwrap();
+    std::io::copy(&mut std::fs::File::open(&image).unwrap(), &mut disk).unwrap();
+    disk.sync_all().unwrap();
+    let folder = bench.folder.path().join("mounted");
+    let _mounted = Mounted::new(&[bench.path()], &folder);
+    let output = run(&[
+        "scrub",
+        bench.path(),
+        "--skip-free",
+        "--json",
+        "--quiet",
+        "--request-size",
+        "64KiB",
+        "--idle-wait",
+        "1ms",
+        "--state-dir",
+        bench.folder.path().join("states").to_str().unwrap(),
+    ]);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let errors = result["errors"].as_array().unwrap();
+    assert_eq!((errors.len(), &errors[0]["lba"]), (1, &40.into()), "{result}");
+    assert_eq!(errors[0]["holds"], serde_json::json!(["reserved, as for a boot loader"]), "{result}");
+    assert!(result["content"]["skipped_bytes"].as_u64() > Some(0), "{result}");
+}

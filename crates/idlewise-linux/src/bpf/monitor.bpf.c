@@ -143,7 +143,9 @@ struct {
 	__u64 untold;
 	// Written by user space: until then the file system may still write what a save of its own has left behind.
 	__u64 own_late;
-	__u64 line[5];
+	// So many writes at most; those beyond are of what others have left behind.
+	__s64 own_late_writes;
+	__u64 line[4];
 } shared;
 
 static __always_inline int watched_disk(struct gendisk *disk)
@@ -229,7 +231,8 @@ static __always_inline int follows_ours(const struct open_request *open, __u32 f
 	if (open->op != REQ_OP_WRITE)
 		return 0;
 	if (task->flags & PF_KTHREAD)
-		return (flags & (REQ_META | REQ_SYNC)) == REQ_META && bpf_ktime_get_ns() < shared.own_late;
+		return (flags & (REQ_META | REQ_SYNC)) == REQ_META && bpf_ktime_get_ns() < shared.own_late &&
+		       shared.own_late_writes > 0 && __sync_fetch_and_add(&shared.own_late_writes, -1) > 0;
 	return shared.own_range && from_itself();
 }
 

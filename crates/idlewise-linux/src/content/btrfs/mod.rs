@@ -35,6 +35,8 @@ use superblock::{COPIES, LENGTH, Superblock};
 use trees::Allocated;
 
 const UNMOUNTED: &str = "it is not mounted";
+/// No chunk lies there: boot loaders put themselves before the first superblock.
+const RESERVED: Range<u64> = 0..1 << 20;
 /// After so long the map of chunks is asked for again, and what is free.
 const FRESH: Duration = Duration::from_secs(30);
 /// The same where a place lies in no chunk that is known.
@@ -302,6 +304,9 @@ impl Btrfs {
     /// What lies in a range of the part, as far as it is said now.
     fn names(&self, mounted: &Mounted, range: &Range<u64>) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
+        if range.start < RESERVED.end {
+            names.insert("reserved, as for a boot loader".into());
+        }
         for piece in self.pieces(range) {
             let Some(logical) = piece.logical else {
                 names.insert("parity".into());
@@ -360,6 +365,7 @@ impl Content for Btrfs {
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + extent.length.0).min(self.length);
         let mut used: Vec<Range<u64>> = COPIES.iter().map(|place| *place..*place + LENGTH as u64).collect();
+        used.push(RESERVED);
         for piece in self.pieces(&range) {
             let Some(logical) = piece.logical else {
                 used.push(piece.place);

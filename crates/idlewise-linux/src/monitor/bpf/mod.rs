@@ -106,6 +106,7 @@ impl Bpf {
             match begins {
                 true => told.own_writes.fetch_add(1, Ordering::Relaxed),
                 false => {
+                    told.own_late_writes.store(LATE_WRITES, Ordering::Relaxed);
                     told.own_late.store(now().0.saturating_add(lateness().0), Ordering::Relaxed);
                     told.own_writes.fetch_sub(1, Ordering::Relaxed)
                 }
@@ -308,6 +309,9 @@ impl Monitor for Bpf {
         self.shared.lost_events.load(Ordering::Relaxed) + self.healed
     }
 }
+
+/// A save leaves no more blocks of metadata behind: those of the inode, its folder, the maps of what is free, and the superblock.
+const LATE_WRITES: i64 = 16;
 
 /// So long after a save its file system may write what it has changed of its own for it, as Linux lets dirty pages become old.
 fn lateness() -> Nanos {

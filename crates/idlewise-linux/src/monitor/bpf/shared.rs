@@ -93,7 +93,9 @@ pub struct Variables {
     _untold: AtomicU64,
     /// Until then the file system may still write what a save of ours has left behind.
     pub own_late: AtomicU64,
-    _line: [AtomicU64; 5],
+    /// So many writes at most.
+    pub own_late_writes: AtomicI64,
+    _line: [AtomicU64; 4],
 }
 
 /// A request in the program's table: its `struct open_request`.
