@@ -58,15 +58,19 @@ def features_of(rows, travels):
 
 
 def sizes_of(intervals, indices):
-    """The size of each interval, and by what they are ordered: from what four disks that are made up would do, in nanoseconds."""
-    free, last, times = defaultdict(lambda: [0] * 4), {}, defaultdict(lambda: [0.0] * 4)
+    """The size of each interval, and by what they are ordered: from what five disks that are made up would do, in nanoseconds."""
+    free, last, times = defaultdict(lambda: [0] * 5), {}, defaultdict(lambda: [0.0] * 5)
     for index in indices:
-        for arrival, volume, _, length, _ in intervals[index]:
+        for arrival, volume, _, length, is_read in intervals[index]:
             sleeps = volume not in last or arrival - last[volume] >= 10 * 10**9
             last[volume] = arrival
-            services = [500_000 + 10 * length, 20_000_000 + 250 * length, 40_000_000 + 500 * length, 500_000 + 10 * length]
+            services = [500_000 + 10 * length, 20_000_000 + 250 * length, 40_000_000 + 500 * length, *[500_000 + 10 * length] * 2]
             answers = []
             for disk, service in enumerate(services):
+                # The last one buffers its writes.
+                if disk == 4 and not is_read:
+                    answers.append(0)
+                    continue
                 begin = min(max(arrival, free[volume][disk]), arrival + 10 * 10**9)
                 free[volume][disk] = begin + service + (100_000_000 if sleeps and disk == 3 else 0)
                 answers.append(free[volume][disk] - arrival)
