@@ -1,5 +1,5 @@
-"""What a pattern such as ``*/*.csv`` finds. Others may have put files and links where it looks, so nothing is found through their links, and
-who has named a file like the pattern hides no other."""
+"""What a pattern such as ``*/*.csv`` finds. Other users may have put files and links where it looks. So nothing is found through their
+links, and a file that is named like the pattern hides no other file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def _below(path: str, rest: list[str]) -> Iterator[str]:
 
 
 def _is_passed(path: str) -> bool:
-    """Whether it is no link, or one that the caller or root has made; to a user also where only the folder's owner could have made it."""
+    """Whether it is no link, or one that the caller or root has made; to a user also where only the folder's owner could have made it. So
+    ``trace/folder.rs`` has it for files."""
     try:
         link, folder = os.lstat(path), os.stat(os.path.dirname(path) or ".")
     except OSError:

@@ -8,6 +8,7 @@ import pytest
 
 import idlewise as iw
 from idlewise import _native, fleet
+from idlewise.fleet import _steps
 
 GOAL = {"mean_slowdown": "2ms", "max_slowdown": "60ms"}
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
@@ -235,3 +236,16 @@ def test_what_is_written_takes_the_place_of_a_file_and_follows_ones_own_links(fi
         plan.save(tmp_path / "nowhere/plan.toml")
     with pytest.raises(IsADirectoryError):
         plan.save(tmp_path)
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_file_that_vanishes_ends_no_job_that_skips_bad_ones(files, out, skip):
+    analyze(files, out)
+    vanished = out.parent / "vanished.csv"
+    job = _steps.Job(str(out), iw.Partial().idle().disk.to_toml(), {}, None, skip)
+    [split] = _steps.splits(job, [str(vanished)])
+    if skip:
+        assert str(vanished) in str(_steps.reduce(job, split).error)
+    else:
+        with pytest.raises(FileNotFoundError, match="vanished.csv"):
+            _steps.reduce(job, split)

@@ -57,7 +57,7 @@ pub struct Arguments {
     within: Nanos,
 
     /// What runs the work: `dask` for Dask within the Python process, the address of a Dask scheduler such as tcp://10.0.0.1:8786, or
-    /// `spark`. Who reaches a scheduler has its workers run anything [default: the cores of this machine]
+    /// `spark`. Protect your scheduler: anyone who can connect to it can run any code on its workers [default: the cores of this machine]
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
 

@@ -364,7 +364,7 @@ impl Disk {
             }
             (Next::Run(mean), Some(worker)) => {
                 let is_wished = worker.wished == wish.into();
-                // What others may suffer is what is wished now; what is spent of that changes all the time.
+                // What is allowed now holds at once; how much of it is spent changes all the time.
                 if !is_wished || is_another(*mean, worker.mean_s) && worker.began.elapsed() > SETTLED {
                     worker.ask_to_end();
                 }

@@ -15,16 +15,17 @@ use crate::{WhenBehind, Wish};
 /// One that was asked to end has so long; then it is left to itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What others may suffer, by a wish.
+/// The slowdown that a wish allows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Suffer {
+pub struct Allowed {
     mean_slowdown: Option<Nanos>,
+    /// The largest.
     pub max_slowdown: Option<Nanos>,
     when_behind: WhenBehind,
     spend_up_to: Option<Nanos>,
 }
 
-impl From<&Wish> for Suffer {
+impl From<&Wish> for Allowed {
     fn from(wish: &Wish) -> Self {
         let &Wish { mean_slowdown, max_slowdown, when_behind, spend_up_to, .. } = wish;
         Self { mean_slowdown, max_slowdown, when_behind, spend_up_to }
@@ -37,8 +38,8 @@ pub struct Worker {
     child: Child,
     /// The mean slowdown that it was told, in seconds.
     pub mean_s: f64,
-    /// What others might suffer by what was wished then.
-    pub wished: Suffer,
+    /// The slowdown that was allowed when it began.
+    pub wished: Allowed,
     /// Since when it runs.
     pub began: Instant,
     asked: Option<Instant>,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 import pathlib
+import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass

@@ -4,9 +4,9 @@
 // is wanted, else of the first that comes to an idle disk and the last before it is idle again, with a sum of the others.
 // A request is there from the first time it is seen, inserted into the scheduler or issued to the driver, until its last
 // byte completes; it arrived when it was submitted, which may be earlier. The scrubber's own requests are those that lie in the
-// range which it announces before it issues them, all its reads where it looks things up on this disk, commands of the disk's own when it announces one, and writes while it saves its
-// checkpoint on this disk, or that follow from that; none of them comes from another process. Where a command is run in the gaps, its requests are known by
-// their control group instead.
+// range which it announces before it issues them, all its reads where it looks things up on this disk, commands of the disk's own when it
+// announces one, and writes while it saves its checkpoint on this disk, or that follow from that or from its reads; none of them comes from
+// another process. Where a command is run in the gaps, its requests are known by their control group instead.
 //
 // A volume that is stacked on other disks (md, device-mapper) has no requests: there the same is done with bios (bios.bpf.h).
 //
