@@ -57,20 +57,26 @@ fn plans_are_sections_of_the_configuration() {
     let table = folder.path().join("fleet.json");
     fs::write(
         &table,
-        r#"{"rows":[{"volume":"a*\u202e_0","full_pass_s":864000.0,"throughput_bytes_per_s":2e6},{"volume":"a\n[[disk]]","error":"no idle\ntime"},{"volume":"ab","full_pass_s":1e308},{"volume":"b_0","full_pass_s":60.0}],"errors":{}}"#,
+        r#"{"rows":[{"volume":"a[1]_0","full_pass_s":864000.0,"throughput_bytes_per_s":2e6},{"volume":"a*_0","full_pass_s":60.0},{"volume":"a??_0","full_pass_s":60.0},{"volume":"a\u202e_0","full_pass_s":60.0},{"volume":"a\n[[disk]]","error":"no idle\ntime"},{"volume":"ab","full_pass_s":1e308},{"volume":"b_0","full_pass_s":60.0}],"errors":{}}"#,
     )
     .unwrap();
     let plans = |more: &[&str]| run(&[&["fleet", "plans", folder.path().to_str().unwrap()][..], &GOAL, more].concat());
     let output = plans(&["--host", "a", "--path", "/dev/disk/by-id/virtio-{volume}"]);
     let text = stdout(&output);
     assert!(output.status.success(), "{}", stderr(&output));
-    // Twice what a pass takes; and what stands in a name begins no section.
+    // Twice what a pass takes; and what stands in a name begins no section, or matches other disks.
     assert!(
-        text.contains("match = \"/dev/disk/by-id/virtio-a??_0\"") && text.contains("verify_every = \"20d\""),
+        text.contains("match = \"/dev/disk/by-id/virtio-a[1]_0\"") && text.contains("verify_every = \"20d\""),
         "{text}"
     );
     let sections = text.lines().filter(|line| line.starts_with("[[disk]]")).count();
-    assert!(sections == 1 && text.contains("no plan: no idle") && text.contains("more than 100 years"), "{text}");
+    assert!(
+        sections == 1
+            && text.matches("would match other disks too").count() == 3
+            && text.contains("no plan: no idle")
+            && text.contains("more than 100 years"),
+        "{text}"
+    );
     let config = folder.path().join("idlewise.toml");
     fs::write(&config, &text).unwrap();
     assert!(!stderr(&run(&["check-config", "--config", config.to_str().unwrap()])).contains("line "));

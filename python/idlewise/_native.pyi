@@ -30,6 +30,8 @@ __all__ = [
     "policies",
     "reliability",
     "fleet_page",
+    "half_of_free_memory",
+    "open_found",
     "replace_file",
     "run_command",
     "sample",
@@ -70,7 +72,7 @@ class Trace:
         paths: Sequence[Path],
         name: str,
         *,
-        found: Sequence[Path],
+        found: Sequence[tuple[str, str]],
         volumes: Sequence[str],
         columns: str | None,
         skip_bad: bool,
@@ -176,13 +178,22 @@ class Partial:
 
     def __new__(cls, *, disk: DiskLike | None = None, origin_ns: int = 0) -> Partial: ...
     def push(
-        self, requests: HasArrowStream, *, columns: dict[str, str] | None = None, unit: str | None = None
+        self,
+        requests: HasArrowStream,
+        *,
+        columns: dict[str, str] | None = None,
+        unit: str | None = None,
+        memory_limit: Size | None = None,
     ) -> None:
-        """Add requests, which must not be of the time of others that were added."""
+        """Add requests, which must not be of the time of others that were added. What is kept of them takes no more memory than
+        ``memory_limit``, or half of what is free, or it raises an error."""
     def merge(self, *others: Partial) -> Partial:
         """These parts and those of others."""
     @property
     def volumes(self) -> list[str]: ...
+    @property
+    def memory(self) -> int:
+        """Bytes of memory at most, with all that is computed from it at a time."""
     def __getitem__(self, volume: str, /) -> Partial:
         """The parts of one volume."""
     def to_bytes(self) -> bytes:
@@ -573,6 +584,13 @@ def formats() -> list[tuple[str, str]]:
 
 def first_arrival(lines: bytes) -> tuple[str, int] | None:
     """The format of these lines of a file and the first arrival in them, if its rows can be read one without the other."""
+
+def open_found(path: str, folder: str) -> int | None:
+    """A descriptor of a file that a pattern has found below a folder; none of what is not to be read, such as what lies behind a link of
+    another user."""
+
+def half_of_free_memory() -> int | None:
+    """Bytes: half of what is free to this process."""
 
 def fleet_page(table: str, within: Time) -> str:
     """A page about the table of a fleet, which is JSON."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._errors import IdlewiseError
+from ._patterns import Found
 
 #: Read at a time.
 PIECE = 32 << 20
@@ -18,6 +19,14 @@ Options = dict[str, Any] | None
 def is_url(path: str) -> bool:
     """Whether it is for fsspec."""
     return "://" in path
+
+
+def local(path: str) -> str:
+    """The path of a URL of this machine's files: they are found and opened as all others are."""
+    for scheme in ("file://", "local://"):
+        if path.startswith(scheme):
+            return path[len(scheme) :]
+    return path
 
 
 def has_magic(path: str) -> bool:
@@ -36,7 +45,7 @@ def find(url: str, options: Options) -> list[str]:
         return [url]
     if not paths:
         raise FileNotFoundError(f"no file fits {url!r}")
-    return [str(fs.unstrip_protocol(one)) for one in paths]
+    return [Found(str(fs.unstrip_protocol(one)), url) for one in paths]
 
 
 def state(url: str, options: Options) -> str:

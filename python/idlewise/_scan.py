@@ -80,7 +80,7 @@ def scan(
     return _native.Trace._of_files(
         found,
         kept.names[0] + more,
-        found=[path for path in found if isinstance(path, Found)],
+        found=[(path, path.folder) for path in found if isinstance(path, Found)],
         volumes=wanted,
         columns=columns,
         skip_bad=skip_bad,
@@ -106,7 +106,7 @@ def scan_slice(path: str, slice: tuple[str, int, int, int, int], *, skip_bad: bo
     return _native.Trace._of_files(
         [given],
         path,
-        found=[given] if isinstance(given, Found) else [],
+        found=[(given, given.folder)] if isinstance(given, Found) else [],
         volumes=[],
         columns=None,
         skip_bad=skip_bad,
@@ -140,13 +140,14 @@ class _Kept:
     def paths(self, one: Any) -> list[str]:
         if hasattr(one, "read"):
             return [self._copy(one, str(getattr(one, "name", "trace")))]
-        path = os.fspath(one)
-        if isinstance(path, bytes):
-            path = os.fsdecode(path)
+        # It is no pattern any more, whatever is in it.
+        is_found = isinstance(one, Found)
+        path = one if is_found else _remote.local(os.fsdecode(os.fspath(one)))
         if _remote.is_url(path):
-            return [self.copy(url) for url in _remote.find(path, self._options)]
-        paths = [path]
-        if _remote.has_magic(path):
+            urls = [path] if is_found else _remote.find(path, self._options)
+            return [self.copy(url) for url in urls]
+        paths: list[str] = [path]
+        if _remote.has_magic(path) and not is_found:
             paths = [*_patterns.find(path)]
             if not paths:
                 raise FileNotFoundError(f"no file fits {path!r}")

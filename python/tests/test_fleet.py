@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import tomllib
+import types
 
 import polars as pl
 import pytest
@@ -211,6 +212,32 @@ def test_files_whose_names_are_no_text_are_read(files, tmp_path):
     os.rename(tmp_path / "damaged.csv", os.path.join(folder, b"a\xff9.csv"))
     more = fleet.analyze([os.fsdecode(folder) + "/a*.csv"], out=tmp_path / "more", workers=2, skip_bad_files=True, **GOAL)
     assert len(more.errors) == 1 and sum(row["requests"] for row in more.rows) == 12_000
+    # They are text for whoever reads the table.
+    assert json.loads((tmp_path / "more" / "fleet.json").read_bytes().decode())["errors"] == more.errors
+    assert [path.isprintable() and path.isascii() for path in more.errors] == [False] and "\udcff" not in str(more.errors)
+
+
+def test_what_spark_starts_takes_no_module_of_the_present_folder(monkeypatch):
+    """Its session is a stand-in: the one of a Java machine is for those who have one."""
+    told = {}
+
+    class Builder:
+        def config(self, name, value):
+            told[name] = value
+            return self
+
+        appName = master = lambda self, name: self
+
+        def getOrCreate(self):
+            told["beside"] = os.environ.get("PYTHONSAFEPATH")
+            return self
+
+    session = types.SimpleNamespace(builder=Builder(), getActiveSession=lambda: None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", types.SimpleNamespace(SparkSession=session))
+    monkeypatch.setitem(sys.modules, "pyspark", types.SimpleNamespace(sql=sys.modules["pyspark.sql"]))
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    fleet.Spark()._folder.cleanup()
+    assert told["beside"] == told["spark.executorEnv.PYTHONSAFEPATH"] == "1" and "PYTHONSAFEPATH" not in os.environ
 
 
 @pytest.fixture(params=["spark", "sail"])
@@ -313,9 +340,9 @@ def test_what_a_pattern_finds_may_be_anybodys(files, tmp_path):
     assert sum(row["requests"] for row in found.rows) == both
 
     # What was a file when it was found, and is a pipe by now.
-    later = fleet._splits.Found(str(tmp_path / "pipe.csv"))
+    later = fleet._splits.Found(str(tmp_path / "pipe.csv"), str(tmp_path))
     with pytest.raises(iw.IdlewiseError):
-        fleet._splits.reduce_split(fleet._splits.Split(later, "key"), {}, iw.Partial().idle().disk)
+        fleet._splits.reduce_split(fleet._splits.Split(later, "key"), {}, iw.Partial().idle().disk, None)
     if os.geteuid() != 0:
         pytest.skip("a link of somebody else needs root")
     (tmp_path / "pipe.csv").unlink()

@@ -2,13 +2,14 @@
 
 import gzip
 import json
+import os
 import random
 
 import pytest
 
 import idlewise as iw
-from idlewise import fleet
-from idlewise.fleet import _splits
+from idlewise import _native, fleet
+from idlewise.fleet import _splits, _steps
 from test_fleet_folder import Here
 
 GOAL = {"mean_slowdown": "2ms", "max_slowdown": "60ms"}
@@ -160,3 +161,45 @@ def test_what_is_wrong_in_a_store_is_told_by_its_url(store, tmp_path, small):
         file.write(b"no trace\n")
     with pytest.raises(iw.IdlewiseError, match="^s3://traces/bad/bad.csv: "):
         fleet.analyze("s3://traces/bad/bad.csv", engine=Here(), storage_options=options, **GOAL)
+
+
+def test_a_file_that_says_it_is_long_is_no_work(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text(rows(7) * 20)
+    # Some file systems end at 16 TiB.
+    os.truncate(path, 1 << 43)
+    looks = []
+    first_arrival = _native.first_arrival
+    monkeypatch.setattr(_native, "first_arrival", lambda lines: looks.append(1) or first_arrival(lines))
+    assert fleet._splits.cut(str(path), {}) == [] and len(looks) < 3
+    # So it is where the file system does not know what was never written.
+    monkeypatch.setattr(fleet._splits, "_data_from", lambda file, begin: begin)
+    assert fleet._splits.cut(str(path), {}) == [] and len(looks) < 40
+    found = fleet.analyze(path, plans=False, engine=Here(), skip_bad_files=True)
+    assert found.rows == [] and list(found.errors) == [str(path)]
+    with pytest.raises(OSError, match="nothing of a trace in 256 MiB"):
+        _ = iw.scan(path, skip_bad=True).requests
+
+
+def test_idle_times_that_take_too_much_memory_are_told(tmp_path, monkeypatch):
+    large, good = tmp_path / "large.csv", tmp_path / "good.csv"
+    large.write_text(rows(8))
+    good.write_text("128166372000000000,one,0,Read,0,4096,40000\n")
+    with pytest.raises(iw.IdlewiseError, match="its idle times take more than 4 KiB of memory"):
+        iw.Partial().push(iw.scan(large), memory_limit="4KiB")
+    whole = iw.Partial()
+    whole.push(iw.scan(large))
+    assert whole.memory > 4 * 4096
+    monkeypatch.setattr(_steps, "_memory", lambda job: 4096)
+    found = fleet.analyze([large, good], plans=False, engine=Here(), skip_bad_files=True)
+    assert [row["volume"] for row in found.rows] == ["one_0"] and "more than 4 KiB" in found.errors[str(large)]
+    # It was reduced while there was more memory.
+    out = tmp_path / "out"
+    monkeypatch.setattr(_steps, "_memory", lambda job: None)
+    rows_of_all = fleet.analyze([large, good], plans=False, engine=Here(), out=out).rows
+    monkeypatch.setattr(_steps, "_memory", lambda job: 4096)
+    told = {row["volume"]: row["error"] for row in fleet.analyze([large, good], plans=False, engine=Here(), out=out).rows}
+    assert told.keys() == {row["volume"] for row in rows_of_all}
+    assert told["one_0"] is None and "more memory than a worker may have" in told["host0_0"]
+    monkeypatch.setattr(_steps, "_memory", lambda job: None)
+    assert fleet.analyze([large, good], plans=False, engine=Here(), out=out).rows == rows_of_all

@@ -70,3 +70,52 @@ def test_workers_take_no_module_of_the_present_folder(tree, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(pathlib.Path(iw.__file__).parents[1])}
     done = subprocess.run([sys.executable, script], cwd=tree, env=environment, capture_output=True, text=True)
     assert done.stdout == "1\n" and not (tmp_path / "taken").exists(), done.stderr
+
+
+def test_what_was_found_is_no_pattern(tree):
+    (tree / "host2" / "x1.csv").write_text(LINE.format("other"))
+    (tree / "host2" / "x[1].csv").write_text(LINE.format("meant"))
+    (tree / "host2" / "*.csv").write_text(LINE.format("star"))
+    names = ["host2-a-csv_0", "meant_0", "other_0", "star_0"]
+    assert sorted(iw.scan("host2/*.csv").volumes) == names
+    for pattern in ("host2/*.csv", f"file://{tree}/host2/*.csv", f"local://{tree}/host2/*.csv"):
+        assert [row["volume"] for row in fleet.analyze(pattern, plans=False, workers=1).rows] == names
+
+
+def test_as_many_folders_below_each_other_as_there_may_be(tree):
+    deep = os.open(tree, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=deep)
+        below = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+    assert len(_patterns.find(str(tree / "**/*.csv"))) == 6
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="links of somebody else need root")
+def test_what_lies_behind_a_link_by_the_time_it_is_read_is_not_read(tree, tmp_path):
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "a.csv").write_text(LINE.format("secret"))
+    plain, url = _patterns.find(str(tree / "host*/a.csv")), fleet._splits.find(f"file://{tree}/host*/a.csv", None)
+    assert [*plain] == url and iw.scan(plain).requests == 3
+    (tree / "host1").rename(tree / "before")
+    (tree / "host1").symlink_to(secret)
+    os.chown(tree / "host1", 1234, 1234, follow_symlinks=False)
+    for paths in (plain, url):
+        told = iw.scan(paths)
+        assert told.volumes == ["host2-a-csv_0"] and "another user's link" in told.provenance["passed_over"]
+    # Root's own link is gone through, before and after.
+    os.chown(tree / "host1", 0, 0, follow_symlinks=False)
+    assert "secret_0" in iw.scan(plain).volumes
+    (tree / "root.csv").symlink_to("host1/../secret/a.csv")
+    assert iw.scan(_patterns.find(str(tree / "roo*.csv"))).volumes == ["secret_0"]
+
+
+def test_no_message_has_what_a_terminal_obeys(tree):
+    name = "e\x1b]0;PWN\x07.csv"
+    (tree / name).write_text("nonsense\n" * 9)
+    with pytest.raises(iw.IdlewiseError) as told:
+        _ = iw.scan("e*.csv").requests
+    assert "\x1b" not in str(told.value) + repr(iw.scan("e*.csv")) and told.value.file == name

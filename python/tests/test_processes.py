@@ -47,6 +47,13 @@ def test_each_task_is_done_once_and_the_workers_stay():
     assert not any(os.path.exists(f"/proc/{pid}") for pid in workers)
 
 
+def test_a_task_that_ends_each_worker_is_lost_alone():
+    processes = Processes(2)
+    found = sorted(processes.run(dies, range(6), lost=lambda number, why: -number if "4 times" in why and "SIGKILL" in why else 99))
+    processes.close()
+    assert found == [-3, 0, 1, 2, 4, 5]
+
+
 def test_one_that_is_killed_at_any_moment_holds_nobody_up(monkeypatch):
     import idlewise.fleet._processes as module
 

@@ -15,9 +15,9 @@ use idlewise::trace::{
 };
 use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
+use idlewise_linux::half_of_free_memory;
 use serde::Serialize;
 
-use crate::memory;
 use crate::output::{self, say};
 use crate::progress::Progress;
 
@@ -206,7 +206,7 @@ impl ReadArguments {
             volumes: &self.volume,
             columns: self.columns.as_ref(),
             spool_limit: self.spool_limit.or_else(half_of_free_space),
-            memory_limit: memory::half_of_free(),
+            memory_limit: half_of_free_memory(),
             ..ReadOptions::default()
         }
     }
@@ -226,7 +226,7 @@ impl ReadArguments {
     pub fn idleness_keeping(&self, paths: &[PathBuf], model: DiskModel, keep: Keep) -> anyhow::Result<Input> {
         let reducer = |resolution| Ok::<_, anyhow::Error>(Reducer::new(&model, resolution)?.keeping(keep));
         let begin = |provenance: &Provenance| Ok((reducer(provenance.resolution)?, GapFinder::default()));
-        let most = memory::half_of_free().unwrap_or(Bytes(u64::MAX));
+        let most = half_of_free_memory().unwrap_or(Bytes(u64::MAX));
         let take = |(reducer, gaps): &mut (Reducer, GapFinder), columns: Columns, _: &Provenance| {
             columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));
             reducer.requests(&columns)?;

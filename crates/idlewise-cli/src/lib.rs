@@ -22,7 +22,6 @@ mod idle;
 mod input;
 mod live;
 mod made;
-mod memory;
 mod metrics;
 mod notify;
 mod output;

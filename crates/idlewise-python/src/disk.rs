@@ -88,7 +88,7 @@ impl Disk {
     }
 
     fn __repr__(&self) -> String {
-        format!("<idlewise.Disk: {}>", self.model.name)
+        format!("<idlewise.Disk: {}>", one_line(&self.model.name))
     }
 
     fn __eq__(&self, other: &Self) -> bool {

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use idlewise::idle::{IdleError, PartError};
 use idlewise::policy::ParameterError;
+use idlewise::report::printable::one_line;
 use idlewise::trace::synth::SynthError;
 use idlewise::trace::{Place, TraceError};
 use idlewise::tune::TuneError;
@@ -48,6 +49,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 }
 
 fn exception(name: &str, message: &str, place: (Option<&str>, Option<u64>, Option<usize>)) -> PyErr {
+    let message = &*one_line(message);
     Python::attach(|py| {
         let made = class(py, name).and_then(|class| class.call1((message, place.0, place.1, place.2)));
         made.map_or_else(|error| error, PyErr::from_value)
@@ -64,9 +66,9 @@ impl From<Error> for PyErr {
         match error {
             Error::Trace(error) => of_trace(&error),
             Error::Value(message) => value_error(&message),
-            Error::Type(message) => PyTypeError::new_err(message),
+            Error::Type(message) => PyTypeError::new_err(one_line(&message).into_owned()),
             Error::NoPlan(message) => exception("NoPlan", &message, (None, None, None)),
-            Error::Machine(message) => PyRuntimeError::new_err(message),
+            Error::Machine(message) => PyRuntimeError::new_err(one_line(&message).into_owned()),
             Error::Raised(error) => error,
         }
     }
@@ -82,7 +84,7 @@ fn of_trace(error: &TraceError) -> PyErr {
                 let text = text.split(" (os error").next().unwrap_or_default();
                 PyOSError::new_err((number, text.to_owned(), path.clone()))
             }
-            None => PyOSError::new_err(message),
+            None => PyOSError::new_err(one_line(&message).into_owned()),
         },
         TraceError::Bad { path, bad } => {
             let (line, column) = match bad.place {

@@ -1,8 +1,9 @@
 //! Files that are named by who calls: read, and written as the command writes them.
 
+use std::os::fd::{IntoRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
-use idlewise::trace::TraceError;
+use idlewise::trace::{self, Found, TraceError};
 use pyo3::prelude::*;
 
 use crate::error::Error;
@@ -21,6 +22,19 @@ pub fn write_text(path: &Path, text: &str) -> PyResult<()> {
 #[pyfunction]
 pub fn replace_file(py: Python, path: PathBuf, data: &[u8]) -> PyResult<()> {
     Ok(py.detach(|| idlewise_linux::replace_file(&path, data)).map_err(|error| named(&path, error))?)
+}
+
+/// A descriptor of a file that a pattern has found below a folder; none of what is not to be read.
+#[pyfunction]
+pub fn open_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<RawFd>> {
+    let opened = trace::open_found(&Found { path: path.clone(), folder }).map_err(|error| named(&path, error))?;
+    Ok(opened.map(IntoRawFd::into_raw_fd))
+}
+
+/// Bytes: half of what is free, as the machine, the control groups and the limit of this process have it.
+#[pyfunction]
+pub fn half_of_free_memory() -> Option<u64> {
+    idlewise_linux::half_of_free_memory().map(|half| half.0)
 }
 
 fn named(path: &Path, error: std::io::Error) -> Error {

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use idlewise::Nanos;
 use idlewise::disk::DiskModel;
 use idlewise::idle::{Part, Reducer};
 use idlewise::trace::{Columns, Provenance};
+use idlewise::{Bytes, Nanos};
+use idlewise_linux::half_of_free_memory;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -19,6 +20,7 @@ use crate::reading::{Requests, Source};
 use crate::requests::Layout;
 use crate::running::{self, Watch};
 use crate::trace::Trace;
+use crate::units::Size;
 
 /// The idle times of parts of a trace. They are put together when they are asked for, so that they may come in any order.
 #[pyclass(frozen, module = "idlewise")]
@@ -73,7 +75,13 @@ fn joined(parts: impl IntoIterator<Item = Arc<Part>>) -> Result<Vec<Part>, Error
 }
 
 /// The parts of a trace, counted from `origin` on the source's clock; its own zero is its first arrival.
-fn of_trace(trace: &Requests, model: &DiskModel, origin: Nanos, watch: &Watch) -> Result<Vec<Part>, Error> {
+fn of_trace(
+    trace: &Requests,
+    model: &DiskModel,
+    origin: Nanos,
+    most: Bytes,
+    watch: &Watch,
+) -> Result<Vec<Part>, Error> {
     let read = |zero: &dyn Fn(&Provenance) -> Nanos| {
         let begin = |provenance: &Provenance| {
             let zero = zero(provenance);
@@ -83,7 +91,8 @@ fn of_trace(trace: &Requests, model: &DiskModel, origin: Nanos, watch: &Watch) -
             if *zero < origin {
                 return Err(Error::Value(format!("a request arrives before origin_ns, {}", origin.0)));
             }
-            Ok(reducer.requests(requests)?)
+            reducer.requests(requests)?;
+            fits(reducer, most)
         };
         trace.each(watch, begin, take)
     };
@@ -99,6 +108,19 @@ fn of_trace(trace: &Requests, model: &DiskModel, origin: Nanos, watch: &Watch) -
     Ok(reducer.parts())
 }
 
+/// Nothing is computed from what is kept before it is asked for: until then it takes a part of that memory.
+const COMPUTING: u64 = 4;
+
+/// Whether what is kept fits the memory.
+fn fits(reducer: &Reducer, most: Bytes) -> Result<(), Error> {
+    if reducer.memory().0 / COMPUTING <= most.0 {
+        return Ok(());
+    }
+    Err(Error::Value(format!(
+        "its idle times take more than {most} of memory, which is all that they may: memory_limit= allows more"
+    )))
+}
+
 /// What another process makes a partial from.
 type Sent<'py> = (Bound<'py, PyBytes>, Disk, u64);
 
@@ -110,21 +132,23 @@ impl Partial {
         Ok(Self { parts: Mutex::default(), model: Disk::given(disk)?, origin: Nanos(origin_ns) })
     }
 
-    #[pyo3(signature = (requests, *, columns=None, unit=None))]
+    #[pyo3(signature = (requests, *, columns=None, unit=None, memory_limit=None))]
     fn push(
         &self,
         py: Python,
         requests: &Bound<PyAny>,
         columns: Option<&Bound<PyDict>>,
         unit: Option<&str>,
+        memory_limit: Option<Size>,
     ) -> PyResult<()> {
+        let most = memory_limit.map(|limit| limit.0).or_else(half_of_free_memory).unwrap_or(Bytes(u64::MAX));
         let (model, origin) = (self.model.clone(), self.origin);
         let pushed = match requests.cast::<Trace>().ok().map(|trace| trace.get().inner()) {
             // Its stream counts from its first arrival.
             Some(_) if columns.is_some() || unit.is_some() => {
                 return Err(value_error("columns= and unit= are for tables: a trace was read with its own"));
             }
-            Some(trace) => running::run(py, None, move |watch| of_trace(&trace, &model, origin, watch))?,
+            Some(trace) => running::run(py, None, move |watch| of_trace(&trace, &model, origin, most, watch))?,
             None => {
                 let mut ordered = Ordered::from(capsule::batches(requests)?, Layout::new(columns, unit)?, origin);
                 running::run(py, None, move |watch| {
@@ -132,6 +156,7 @@ impl Partial {
                     while let Some(requests) = ordered.next()? {
                         watch.go_on();
                         reducer.requests(&requests)?;
+                        fits(&reducer, most)?;
                     }
                     Ok(reducer.parts())
                 })?
@@ -152,6 +177,12 @@ impl Partial {
         let mut volumes: Vec<String> = self.parts().iter().map(|part| part.volume().to_owned()).collect();
         volumes.dedup();
         volumes
+    }
+
+    /// Bytes of memory at most, with all that is computed from it at a time.
+    #[getter]
+    fn memory(&self) -> u64 {
+        self.parts().iter().map(|part| part.memory().0).sum()
     }
 
     /// Those of one volume.

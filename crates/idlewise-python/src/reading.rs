@@ -8,7 +8,9 @@ use std::sync::mpsc::SyncSender;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use idlewise::Bytes;
-use idlewise::trace::{Columns, CsvLayout, Provenance, ReadOptions, Reader, Slice, TraceError, Volumes, volumes};
+use idlewise::trace::{
+    Columns, CsvLayout, Found, Provenance, ReadOptions, Reader, Slice, TraceError, Volumes, volumes,
+};
 use pyo3::prelude::*;
 
 use crate::capsule;
@@ -36,7 +38,7 @@ pub struct Reading {
     pub by_file: bool,
     pub whole: bool,
     pub memory_limit: Option<Bytes>,
-    pub found: Vec<PathBuf>,
+    pub found: Vec<Found>,
     pub slice: Option<Slice>,
 }
 

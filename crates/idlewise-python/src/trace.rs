@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_schema::ArrowError;
 use idlewise::Nanos;
-use idlewise::trace::{Columns, CsvLayout, Provenance, Slice};
+use idlewise::report::printable::one_line;
+use idlewise::trace::{Columns, CsvLayout, Found, Provenance, Slice};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -59,7 +60,7 @@ impl Trace {
 
 #[pymethods]
 impl Trace {
-    /// Of files, of which patterns have found some; `kept` lives as long as the trace. Of them only a slice is read, where one is given: its format, from which byte to
+    /// Of files, of which patterns have found some below a folder; `kept` lives as long as the trace. Of them only a slice is read, where one is given: its format, from which byte to
     /// which, and from which time to which.
     #[staticmethod]
     #[pyo3(signature = (paths, name, *, found, volumes, columns, skip_bad, by_file, whole, memory_limit, slice, kept))]
@@ -67,7 +68,7 @@ impl Trace {
     fn _of_files(
         paths: Vec<PathBuf>,
         name: OsString,
-        found: Vec<PathBuf>,
+        found: Vec<(PathBuf, PathBuf)>,
         volumes: Vec<String>,
         columns: Option<&str>,
         skip_bad: bool,
@@ -85,6 +86,7 @@ impl Trace {
                 .ok_or_else(|| Error::Value(format!("of the format {format:?} no part of a file can be read")))
         };
         let slice = slice.map(of_format).transpose()?;
+        let found = found.into_iter().map(|(path, folder)| Found { path, folder }).collect();
         let reading = Reading { volumes, columns, skip_bad, by_file, whole, memory_limit, found, slice };
         // A name that is no text is shown as well as it can be.
         let name = name.to_string_lossy().into_owned();
@@ -196,6 +198,6 @@ impl Trace {
     }
 
     fn __repr__(&self) -> String {
-        format!("<idlewise.Trace: {}>", self.inner.name)
+        format!("<idlewise.Trace: {}>", one_line(&self.inner.name))
     }
 }

@@ -16,7 +16,7 @@ import json
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .. import _native
@@ -25,7 +25,7 @@ from .._types import DiskLike, Progress, Size, Time
 from ._engines import Dask, Engine, Spark, engine as _engine
 from ._folder import folder as _folder
 from ._processes import Processes
-from ._splits import are_whole, find
+from ._splits import Split, are_whole, find
 from ._steps import GROUPS, Job, Reduced, Row, reduce, splits, tune
 
 __all__ = ["Dask", "Engine", "Fleet", "Processes", "Spark", "analyze"]
@@ -156,21 +156,21 @@ def analyze(
         temporary = ends.enter_context(tempfile.TemporaryDirectory(prefix="idlewise-fleet-", ignore_cleanup_errors=True))
         if isinstance(run, (Processes, Dask, Spark)) and run is not engine:
             ends.callback(run.close)
-        job = Job(os.path.abspath(out or temporary), model.to_toml(), read, goal if plans else None, skip_bad_files)
+        job = Job(os.path.abspath(out or temporary), model.to_toml(), read, goal if plans else None, skip_bad_files, run.workers if isinstance(run, Processes) else None)
         for name in ("parts", "rows"):
             _folder(job.out, name)
         todo = splits(job, files)
         reduced: dict[str, list[Reduced]] = {}
-        for at, done in enumerate(run.run(functools.partial(reduce, job), todo)):
+        for at, done in enumerate(_reduced(run, job, todo)):
             reduced.setdefault(done.split.path, []).append(done)
             _tell(progress, 0.5 * (at + 1) / len(todo))
         # So far out of order that slices miss some of their requests.
         missed = [path for path, several in reduced.items() if not _is_whole(several)]
         if missed:
-            for done in run.run(functools.partial(reduce, job), splits(job, missed, whole=True)):
+            for done in _reduced(run, job, splits(job, missed, whole=True)):
                 reduced[done.split.path] = [done]
-        errors = {path: one.error for path, several in reduced.items() for one in several if one.error is not None}
-        parts = sorted((one.split.key, one.checksum) for path, several in reduced.items() if path not in errors for one in several)
+        errors = {_shown(path): one.error for path, several in reduced.items() for one in several if one.error is not None}
+        parts = sorted((one.split.key, one.checksum) for several in reduced.values() if not any(one.error is not None for one in several) for one in several)
         rows: list[Row] = []
         for at, some in enumerate(run.run(functools.partial(tune, job, parts), range(GROUPS))):
             rows += some
@@ -180,6 +180,19 @@ def analyze(
         if out is not None:
             _save(_folder(job.out), rows, errors)
     return Fleet(rows, errors)
+
+
+def _reduced(run: Engine, job: Job, todo: list[Split]) -> Iterator[Reduced]:
+    """What becomes of these. A file that ends each worker that reads it is one that cannot be read."""
+    task = functools.partial(reduce, job)
+    if isinstance(run, Processes) and job.skip_bad_files:
+        return run.run(task, todo, lost=lambda split, why: Reduced(split, error=why))
+    return run.run(task, todo)
+
+
+def _shown(path: str) -> str:
+    """As text, where its name is none."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _is_whole(reduced: list[Reduced]) -> bool:

@@ -28,7 +28,7 @@ def main() -> int:
         if str(job["engine"]).startswith(("tcp:", "tls:")):
             job["engine"] = Dask(job["engine"])
         found = analyze(job.pop("paths"), progress=lambda share: _tell("share", share), **job)
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
         return _fail(str(error))
     try:
         found.write_parquet(os.path.join(out, "fleet.parquet"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from ._processes import TRIES, Processes
+from ._processes import TRIES, Processes, safe_path
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -100,7 +100,10 @@ class Spark:
             self._folder = tempfile.TemporaryDirectory(prefix="idlewise-spark-")
             builder = builder.master("local[*]").config("spark.authenticate", "true").config("spark.local.dir", self._folder.name)
             builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-        self._session = session or builder.getOrCreate()
+        builder = builder.config("spark.executorEnv.PYTHONSAFEPATH", "1")
+        # What it starts begins in the present folder.
+        with safe_path():
+            self._session = session or builder.getOrCreate()
 
     def close(self) -> None:
         """End what was begun here; a session that was there before stays."""

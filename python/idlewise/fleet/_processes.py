@@ -30,8 +30,14 @@ class Processes:
         self._workers = workers or os.cpu_count() or 1
         self._idle: list[_Worker] = []
 
-    def run(self, task: Callable[[T], R], of: Sequence[T]) -> Iterator[R]:
-        """The results of ``task`` of each, in any order. The workers stay for the next tasks."""
+    @property
+    def workers(self) -> int:
+        """How many there are at most."""
+        return self._workers
+
+    def run(self, task: Callable[[T], R], of: Sequence[T], *, lost: Callable[[T, str], R] | None = None) -> Iterator[R]:
+        """The results of ``task`` of each, in any order. The workers stay for the next tasks. Of a task that takes each worker with it the
+        result is what ``lost`` makes of it, or an error."""
         left = deque(range(len(of)))
         died: Counter[int] = Counter()
         busy: dict[Any, tuple[_Worker, int]] = {}
@@ -47,9 +53,13 @@ class Processes:
                     answer = worker.answer()
                     if answer is None:
                         died[at] += 1
-                        if died[at] == TRIES:
-                            raise RuntimeError(f"a worker has died {TRIES} times of the same task: {_how(worker.exit_code)}")
-                        left.append(at)
+                        why = f"a worker has died {TRIES} times of the same task: {_how(worker.exit_code)}"
+                        if died[at] < TRIES:
+                            left.append(at)
+                        elif lost is None:
+                            raise RuntimeError(why)
+                        else:
+                            yield lost(of[at], why)
                         continue
                     self._idle.append(worker)
                     error, result = answer
@@ -68,7 +78,7 @@ class Processes:
 
 
 @contextlib.contextmanager
-def _safe_path() -> Iterator[None]:
+def safe_path() -> Iterator[None]:
     """A new Python looks for modules in the present folder first, which may be anybody's, unless it is told not to."""
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -85,7 +95,7 @@ class _Worker:
     def __init__(self) -> None:
         self.pipe, theirs = _spawn.Pipe()
         self._process = _spawn.Process(target=_work, args=(theirs,), daemon=True)
-        with _safe_path():
+        with safe_path():
             self._process.start()
         # The end of the pipe tells that it has died: only it may have the other one.
         theirs.close()

@@ -11,9 +11,10 @@ Where that does not hold, the file is read as a whole.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,9 @@ MARGIN = 4 << 20
 
 #: What is looked at where a file may be cut.
 LOOK = 128 << 10
+
+#: So many places behind each other where a file cannot be cut, and the rest of it is not.
+UNCUT = 32
 
 #: Greater than any arrival.
 NEVER = (1 << 64) - 1
@@ -69,14 +73,14 @@ def find(paths: Any, options: _remote.Options) -> list[str]:
     """The files that paths, globs and URLs name."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files: list[str] = []
-    for path in (str(os.fspath(one)) for one in several):
+    for path in (_remote.local(str(os.fspath(one))) for one in several):
         if _remote.is_url(path):
             files += _remote.find(path, options)
             continue
         if _remote.has_magic(path):
             # A pipe is no trace: only who names it itself wants to wait for it.
             fit = (one for one in _patterns.find(path) if os.path.isfile(one) or os.path.isdir(one))
-            found: list[str] = [Found(os.path.abspath(one)) for one in fit]
+            found: list[str] = [Found(os.path.abspath(one), os.path.abspath(one.folder)) for one in fit]
         else:
             found = [os.path.abspath(path)] if os.path.exists(path) else []
         if not found:
@@ -102,52 +106,75 @@ def cut(path: str, read: dict[str, Any]) -> list[Slice]:
     # Other options than these need all of it, or say how what is no known format is read.
     if any(value for name, value in read.items() if name not in ("storage_options", "skip_bad", "memory_limit")):
         return []
-    size = _size(path, options)
-    if size is None or size <= SLICE:
+    if _remote.is_url(path):
+        size = _remote.size(path, options) or 0
+        return _cut(size, lambda begin, end: _remote.read(path, options, begin, end), lambda begin: begin)
+    of = _open(path)
+    if of is None:
         return []
-    head = _native.first_arrival(_bytes(path, options, 0, LOOK))
+    try:
+        found = os.fstat(of)
+        size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        return _cut(size, lambda begin, end: os.pread(of, end - begin, begin), lambda begin: _data_from(of, begin))
+    finally:
+        os.close(of)
+
+
+def _cut(size: int, bytes_of: Callable[[int, int], bytes], data_from: Callable[[int], int | None]) -> list[Slice]:
+    if size <= SLICE:
+        return []
+    head = _native.first_arrival(bytes_of(0, LOOK))
     if head is None:
         return []
     # Each slice has at least the request at its beginning, and about as much as any other.
-    cuts, latest = [(0, 0)], head[1]
+    cuts, latest, missed = [(0, 0)], head[1], 0
     each = -(-size // -(-size // SLICE))
-    for begin in range(each, size - 2 * MARGIN, each):
-        _, _, lines = _bytes(path, options, begin, begin + LOOK).partition(b"\n")
+    begin = each
+    # A file may be as long as somebody says: where nothing was ever written, it takes no space.
+    while begin < size - 2 * MARGIN and missed < UNCUT:
+        data = data_from(begin)
+        if data is None:
+            break
+        if data >= begin + each:
+            begin = data // each * each
+        _, _, lines = bytes_of(begin, begin + LOOK).partition(b"\n")
         found = _native.first_arrival(lines)
+        missed += 1
         if found is not None and found[0] == head[0] and found[1] > latest:
-            latest = found[1]
+            latest, missed = found[1], 0
             cuts.append((begin, latest))
+        begin += each
     if len(cuts) == 1:
         return []
     ends = [*cuts[1:], (size, NEVER)]
     return [Slice(head[0], begin, end, first, until, MARGIN) for (begin, first), (end, until) in zip(cuts, ends, strict=True)]
 
 
-def _size(path: str, options: _remote.Options) -> int | None:
-    if _remote.is_url(path):
-        return _remote.size(path, options)
-    found = os.stat(path)
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+def _open(path: str) -> int | None:
+    """By now it may be a pipe, which would be waited for, or lie behind a link of another user, which is passed over."""
+    if isinstance(path, Found):
+        return _native.open_found(path, path.folder)
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 
 
-def _bytes(path: str, options: _remote.Options, begin: int, end: int) -> bytes:
-    if _remote.is_url(path):
-        return _remote.read(path, options, begin, end)
-    # By now it may be a pipe, which would be waited for.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
-        file.seek(begin)
-        return file.read(end - begin)
+def _data_from(file: int, begin: int) -> int | None:
+    """Where there is data again, from here on; None where the rest is a hole."""
+    try:
+        return os.lseek(file, begin, os.SEEK_DATA)
+    except OSError as error:
+        # A file system may not know.
+        return None if error.errno == errno.ENXIO else begin
 
 
-def reduce_split(split: Split, read: dict[str, Any], disk: _native.Disk) -> tuple[_native.Partial, Counts | None]:
-    """The idle times of a split, and of a slice how many requests it has."""
+def reduce_split(split: Split, read: dict[str, Any], disk: _native.Disk, memory: int | None) -> tuple[_native.Partial, Counts | None]:
+    """The idle times of a split, and of a slice how many requests it has. They take no more memory than so much."""
     part = _native.Partial(disk=disk)
     if split.slice is None:
-        part.push(scan(split.path, **read))
+        part.push(scan(split.path, **read), memory_limit=memory)
         return part, None
     one = split.slice
     trace = _scan(split, read, one.begin - one.margin, one.end + one.margin, one.first_ns, one.until_ns)
-    part.push(trace)
+    part.push(trace, memory_limit=memory)
     kept, outside = trace.requests, trace.provenance["outside"]
     around = 0
     if one.begin > 0:

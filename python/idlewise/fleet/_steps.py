@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import time
 import zlib
 from collections.abc import Iterable
@@ -33,6 +34,12 @@ PARTS = "parts"
 #: Tells where each group's parts are, once they are all there.
 DONE = "done.json"
 
+#: A volume's idle times take so many times as much memory while something is computed from them.
+COMPUTING = 4
+
+#: Ends of messages that name options of ``scan``.
+HINTS = re.compile("; skip_bad=|, and other tables with columns=")
+
 Row = dict[str, Any]
 
 
@@ -50,6 +57,8 @@ class Job:
     goal: dict[str, Any] | None
     #: Whether files that cannot be read are left out, and told.
     skip_bad_files: bool
+    #: So many workers share the memory of this machine; None for one a core.
+    workers: int | None
 
 
 @dataclass(frozen=True)
@@ -88,21 +97,33 @@ def reduce(job: Job, split: Split) -> Reduced:
     told = _told(of_split)
     if told is None:
         try:
-            part, counts = reduce_split(split, job.read, _native.Disk.parse(job.disk))
+            part, counts = reduce_split(split, job.read, _native.Disk.parse(job.disk), _memory(job))
         except (IdlewiseError, OSError) as error:
             if job.skip_bad_files:
-                return Reduced(split, error=_named(split.path, error))
-            if is_url(split.path):
-                raise IdlewiseError(_named(split.path, error)) from error
+                return Reduced(split, error=_why(split.path, error))
+            why = _why(split.path, error)
+            if is_url(split.path) or why == str(error):
+                raise IdlewiseError(f"{split.path}: {why}") from error
             raise
         told = _write_parts(of_split, split, part, counts)
     counts = json.loads(told).get("counts")
     return Reduced(split, _checksum(told), Counts(**counts) if counts else None)
 
 
-def _named(path: str, error: Exception) -> str:
-    """What was wrong with a file. Of a URL a copy was read, which has another name."""
-    return f"{path}: {error}" if is_url(path) else str(error)
+def _memory(job: Job) -> int | None:
+    """Bytes that a task may take."""
+    half = _native.half_of_free_memory()
+    return half // (job.workers or os.cpu_count() or 1) if half else None
+
+
+def _why(path: str, error: Exception) -> str:
+    """What was wrong with a file, without its name. Of a URL a copy was read, which has another one."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    text = str(error)
+    _, named, why = text.partition(f"-{os.path.basename(path)}" if is_url(path) else path)
+    # How one file would be read is no help where there are many.
+    return re.split(HINTS, why.lstrip(": "))[0] if named else text
 
 
 def _told(of_split: pathlib.Path) -> bytes | None:
@@ -138,9 +159,15 @@ def _write(path: pathlib.Path, data: bytes | bytearray) -> None:
     new = path.with_name(f".{path.name}.{os.getpid()}")
     # Of a run that was killed, and had this number.
     new.unlink(missing_ok=True)
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as file:
-        file.write(data)
-    os.replace(new, path)
+    opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(opened, "wb") as file:
+            file.write(data)
+        os.replace(new, path)
+    except OSError as error:
+        # Such as for want of space.
+        new.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _part(of_split: pathlib.Path, name: str, parts: dict[str, Any]) -> bytes | None:
@@ -160,12 +187,24 @@ def tune(job: Job, reduced: list[tuple[str, str]], number: int) -> list[Row]:
         return rows
     disk = _native.Disk.parse(job.disk)
     by_volume: dict[str, list[_native.Partial]] = {}
+    memory: dict[str, int] = {}
+    too_large: list[Row] = []
+    most = _memory(job)
     for key, checksum in reduced:
         data = _part_of_group(within(job.out, "parts", key), checksum, str(number))
         read = _native.Partial.from_bytes(data, disk=disk)
         for volume in read.volumes:
             by_volume.setdefault(volume, []).append(read[volume])
+            memory[volume] = memory.get(volume, 0) + read[volume].memory
+        while most and (max(memory.values(), default=0) > most or sum(memory.values()) > COMPUTING * most):
+            largest = max(memory, key=lambda volume: memory[volume])
+            too_large.append({"volume": largest, "error": f"its idle times take more memory than a worker may have, {most >> 20} MiB"})
+            del by_volume[largest], memory[largest]
     rows = [_row(job, volume, by_volume.pop(volume)) for volume in sorted(by_volume)]
+    if too_large:
+        # Another time there may be more memory.
+        told = {row["volume"]: row for row in too_large}
+        return [*(row for row in rows if row["volume"] not in told), *told.values()]
     _native.replace_file(file, json.dumps({"rows": rows, "sha256": _checksum(json.dumps(rows).encode())}).encode())
     return rows
 

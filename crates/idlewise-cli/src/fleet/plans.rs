@@ -67,6 +67,9 @@ impl Arguments {
     fn section(&self, volume: &FleetVolume) -> String {
         let name = one_line(&volume.volume);
         let none = |why: &str| format!("# {name}: no plan: {}\n\n", one_line(why));
+        if volume.volume.contains(|c: char| matches!(c, '*' | '?') || is_harmful(c)) {
+            return none("a section that its name stands in would match other disks too, or none");
+        }
         let Some(pass_s) = volume.full_pass_s else {
             return none(volume.error.as_deref().unwrap_or("its plan scrubs nothing"));
         };
@@ -77,11 +80,9 @@ impl Arguments {
         let rate = Rate(volume.throughput_bytes_per_s.unwrap_or(0.0) as u64);
         let pass = Nanos((pass_s * 1e9) as u64);
         let quoted = |text: &str| serde_json::to_string(text).expect("text can be written");
-        // Of a pattern, `?` stands for any letter, also for one that no terminal should be shown.
-        let literal = volume.volume.replace(|c: char| c == '*' || is_harmful(c), "?");
         format!(
             "# {name}: {rate} by its plan, a pass takes {pass}\n[[disk]]\nmatch = {}\nmean_slowdown = \"{}\"\nmax_slowdown = \"{}\"\nverify_every = \"{days}d\"\n\n",
-            quoted(&self.path.replace("{volume}", &literal)),
+            quoted(&self.path.replace("{volume}", &volume.volume)),
             self.mean_slowdown,
             self.max_slowdown,
         )

@@ -9,11 +9,11 @@ use idlewise::trace::stats::{Counter, Spread, Statistics};
 use idlewise::trace::volumes::natural;
 use idlewise::trace::{Columns, GapFinder, Provenance, Volumes};
 use idlewise::{Bytes, Rate};
+use idlewise_linux::half_of_free_memory;
 use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::input::{TraceArguments, formats_help, say_holes};
-use crate::memory::half_of_free;
 use crate::output;
 use crate::simulate::seconds;
 
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     output::check_all(&input.traces, &[path.as_deref()])?;
     let counter = || if *by_volume { Counter::by_volume() } else { Counter::default() };
     let begin = |_: &Provenance| Ok((counter(), GapFinder::default(), Volumes::default()));
-    let most = half_of_free().unwrap_or(Bytes(u64::MAX));
+    let most = half_of_free_memory().unwrap_or(Bytes(u64::MAX));
     let take = |(counter, gaps, names): &mut (Counter, GapFinder, Volumes), columns: Columns, _: &Provenance| {
         counter.requests(&columns);
         columns.arrival.iter().for_each(|&arrival| gaps.arrival(arrival));

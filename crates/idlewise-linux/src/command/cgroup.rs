@@ -46,8 +46,18 @@ impl Cgroup {
         let group = Self { folder, is_ours: true };
         // Processes can be put there from a group that may be written to as well.
         let above = || OpenOptions::new().write(true).open(folder_above(&group.folder).join("cgroup.procs"));
-        let usable = group.freeze(false).and_then(|()| group.entry()).and_then(|_| above());
+        let usable = group
+            .takes_processes()
+            .and_then(|()| group.freeze(false))
+            .and_then(|()| group.entry())
+            .and_then(|_| above());
         usable.map(|_| group.clone()).inspect_err(|_| drop(fs::remove_dir(&group.folder)))
+    }
+
+    /// Below a group of threads the kernel lets a group be made, but lets no process in.
+    fn takes_processes(&self) -> io::Result<()> {
+        let kind = fs::read_to_string(self.folder.join("cgroup.type"))?;
+        if kind.trim() == "domain" { Ok(()) } else { Err(Errno::OPNOTSUPP.into()) }
     }
 
     /// A group that was there before.

@@ -127,6 +127,16 @@ pub enum IdleError {
 }
 
 impl Idleness {
+    /// Memory that it takes at most, with all that is computed from it at a time.
+    pub fn memory(&self) -> Bytes {
+        /// Of an idle interval, a WRITE and a response time.
+        const INTERVAL: u64 = 256;
+        const WRITE: u64 = 200;
+        const RESPONSE: u64 = 16;
+        let [intervals, writes] = [self.intervals.len(), self.writes.len()].map(|length| length as u64);
+        Bytes(INTERVAL * intervals + WRITE * writes + RESPONSE * self.responses.len() as u64)
+    }
+
     /// The idle times of each volume of a trace in memory, see [`Reducer`].
     ///
     /// # Errors

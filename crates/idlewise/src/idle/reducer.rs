@@ -126,15 +126,7 @@ impl<'a> Reducer<'a> {
 
     /// Memory that what is kept takes at most, with all that is computed from it at a time.
     pub fn memory(&self) -> Bytes {
-        /// Of an idle interval, a WRITE and a response time.
-        const INTERVAL: u64 = 256;
-        const WRITE: u64 = 200;
-        const RESPONSE: u64 = 16;
-        let of = |disk: &Idleness| {
-            let [intervals, writes] = [disk.intervals.len(), disk.writes.len()].map(|length| length as u64);
-            INTERVAL * intervals + WRITE * writes + RESPONSE * disk.responses.len() as u64
-        };
-        Bytes(self.disks.iter().map(|disk| of(disk.so_far())).sum())
+        Bytes(self.disks.iter().map(|disk| disk.so_far().memory().0).sum())
     }
 
     /// Requests whose response was not recorded.

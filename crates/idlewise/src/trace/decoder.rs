@@ -2,7 +2,7 @@
 //! while the next ones are read and decompressed.
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{self, Read};
 
 use rayon::prelude::*;
 
@@ -10,7 +10,7 @@ use super::formats::{FORMATS, Format, Parser, Rows};
 use super::inputs::Input;
 use super::window::Window;
 use super::{Bad, Columns, CsvLayout, TraceError, Volumes};
-use crate::Nanos;
+use crate::{Bytes, Nanos};
 
 /// Read at a time, of all inputs together.
 const BLOCKS: usize = 64 << 20;
@@ -30,6 +30,9 @@ const FEW_VOLUMES: usize = 4096;
 const SHORTEST_RECORD: usize = 40;
 /// Longer lines are no records, see `formats::lines`.
 const LONGEST_LINE: usize = 64 << 10;
+/// Bytes behind each other in which there is no record, nor an end of a line. A file that has more of them is none of a trace, but may be
+/// as long as somebody says: what was never written to it takes no space.
+const MOST_BARREN: u64 = 256 << 20;
 
 /// Gives the requests, or the events, of one input in the order of the input.
 pub trait Batches: Send {
@@ -102,6 +105,8 @@ pub struct Decoder<'a> {
     ended: bool,
     /// The window begins with the rest of a line that was too long.
     cut: bool,
+    /// Bytes since the last record, or the last end of a line.
+    barren: u64,
     /// Lines in what was parsed.
     lines: u64,
     ready: VecDeque<Columns>,
@@ -140,6 +145,7 @@ impl<'a> Decoder<'a> {
             spare: Window::default(),
             ended: false,
             cut: false,
+            barren: 0,
             lines: 0,
             ready: VecDeque::new(),
             bad: BadRecords::default(),
@@ -150,6 +156,12 @@ impl<'a> Decoder<'a> {
         let read = self.window.read_block(&mut self.read, self.block);
         self.ended = read.map_err(|error| TraceError::Io { path: self.name.clone(), error })?;
         Ok(())
+    }
+
+    /// That nothing can be read for so long.
+    fn nothing(&self) -> TraceError {
+        let error = io::Error::new(io::ErrorKind::InvalidData, format!("nothing of a trace in {}", Bytes(MOST_BARREN)));
+        TraceError::Io { path: self.name.clone(), error }
     }
 
     /// One parser goes over all of the input.
@@ -167,6 +179,10 @@ impl<'a> Decoder<'a> {
                 }
                 Err(bad) => return Err(TraceError::Bad { path: self.name.clone(), bad }),
             }
+        }
+        self.barren = if columns.is_empty() { self.barren + start as u64 } else { 0 };
+        if self.barren > MOST_BARREN {
+            return Err(self.nothing());
         }
         // What a parser leaves at the end it can make nothing of.
         self.window.keep_from(if self.ended { self.window.bytes().len() } else { start });
@@ -189,6 +205,10 @@ impl<'a> Decoder<'a> {
         if self.cut {
             let end = memchr::memchr(b'\n', self.window.bytes());
             self.cut = end.is_none() && !self.ended;
+            self.barren = if self.cut { self.barren + self.window.bytes().len() as u64 } else { 0 };
+            if self.barren > MOST_BARREN {
+                return Err(self.nothing());
+            }
             self.window.keep_from(end.map_or(self.window.bytes().len(), |end| end + 1));
             return Ok(());
         }

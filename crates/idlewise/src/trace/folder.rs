@@ -23,31 +23,68 @@ pub fn of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a file found in a folder. None for what is not to be read: a link that another user may have put there, and what is no
-/// regular file or an empty one, as those of /proc and tracefs are, some of which never end, and for what is gone meanwhile or
+/// A file that nobody has named: one of a folder, or what a pattern fits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The part of the path that the caller has named. Behind it, whoever may write to a folder may have put anything in the way.
+    pub folder: PathBuf,
+}
+
+/// Opens a file found below a folder. None for what is not to be read: what a link leads to that another user may have put there, and what is
+/// no regular file or an empty one, as those of /proc and tracefs are, some of which never end, and for what is gone meanwhile or
 /// held by its owner.
+///
+/// # Errors
+/// What the file system says.
 #[cfg(target_os = "linux")]
-pub fn open(path: &Path) -> io::Result<Option<File>> {
+pub fn open(Found { path, folder }: &Found) -> io::Result<Option<File>> {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
     use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
+    use rustix::io::Errno;
 
     let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
     let has_content = |stat: &Stat| kind(stat) == FileType::RegularFile && stat.st_size > 0;
-    let mut path = path.to_path_buf();
+    let of_folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let (begin, rest) = match path.strip_prefix(folder) {
+        Ok(rest) if folder.as_os_str().is_empty() => (Path::new("."), rest),
+        Ok(rest) => (folder.as_path(), rest),
+        // Of this path the caller has named nothing.
+        Err(_) => (Path::new(if path.has_root() { "/" } else { "." }), path.as_path()),
+    };
+    let mut at = openat(CWD, begin, of_folder, Mode::empty())?;
+    let mut names: Vec<OsString> = rest.iter().rev().filter(|name| *name != "/").map(Into::into).collect();
     // As many links as the kernel follows.
-    for _ in 0..40 {
-        let thing = match openat(CWD, &path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
+    let mut links = 40;
+    while let Some(name) = names.pop() {
+        let thing = match openat(&at, &name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             other => other?,
         };
         let stat = fstat(&thing)?;
         if kind(&stat) == FileType::Symlink {
-            if !may_follow(&stat, &rustix::fs::stat(of(&path))?) {
+            if !may_follow(&stat, &fstat(&at)?) {
                 return Ok(None);
             }
-            path = of(&path).join(OsString::from_vec(readlinkat(&thing, "", Vec::new())?.into_bytes()));
+            links -= 1;
+            if links == 0 {
+                return Err(Errno::LOOP.into());
+            }
+            let leads = PathBuf::from(OsString::from_vec(readlinkat(&thing, "", Vec::new())?.into_bytes()));
+            match leads.file_name() {
+                Some(last) => {
+                    at = openat(&at, of(&leads), of_folder, Mode::empty())?;
+                    names.push(last.into());
+                }
+                None => at = openat(&at, &leads, of_folder, Mode::empty())?,
+            }
+            continue;
+        }
+        if !names.is_empty() {
+            at = thing;
             continue;
         }
         if !has_content(&stat) {
@@ -55,19 +92,19 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
         }
         // By now it may be another thing: to open a pipe would wait, and a terminal could become ours.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match openat(CWD, &path, flags, Mode::empty()) {
+        let file = match openat(&at, &name, flags, Mode::empty()) {
             // Gone, or its owner holds a lease of it, which the kernel takes back after some 45 seconds.
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::AGAIN) => return Ok(None),
+            Err(Errno::NOENT | Errno::AGAIN) => return Ok(None),
             other => other?,
         };
         return Ok(has_content(&fstat(&file)?).then(|| file.into()));
     }
-    Err(rustix::io::Errno::LOOP.into())
+    Ok(None)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn open(path: &Path) -> io::Result<Option<File>> {
-    File::open(path).map(Some)
+pub fn open(found: &Found) -> io::Result<Option<File>> {
+    File::open(&found.path).map(Some)
 }
 
 /// Whether to go where a link leads: if it belongs to the caller or to root, and for others than root also where only the folder's
@@ -77,4 +114,67 @@ fn may_follow(link: &rustix::fs::Stat, folder: &rustix::fs::Stat) -> bool {
     let caller = rustix::process::geteuid();
     let of_the_folders_owner = link.st_uid == folder.st_uid && folder.st_mode & 0o022 == 0;
     link.st_uid == 0 || link.st_uid == caller.as_raw() || (!caller.is_root() && of_the_folders_owner)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::{chown, lchown, symlink};
+
+    use super::*;
+
+    fn read(path: &Path, folder: &Path) -> Option<String> {
+        let mut text = String::new();
+        let file = open(&Found { path: path.into(), folder: folder.into() }).unwrap();
+        file.map(|mut file| file.read_to_string(&mut text).map(|_| text).unwrap())
+    }
+
+    #[test]
+    fn own_links_are_gone_through_wherever_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir_all(at("a/b")).unwrap();
+        fs::write(at("a/b/file"), "text").unwrap();
+        fs::write(at("a/empty"), "").unwrap();
+        symlink("a/b", at("folder")).unwrap();
+        symlink("../a/b/../b/file", at("a/link")).unwrap();
+        symlink(at("folder/file"), at("far")).unwrap();
+        symlink("round", at("round")).unwrap();
+        symlink("..", at("a/b/up")).unwrap();
+        for name in ["a/b/file", "folder/file", "a/link", "far", "a/b/up/b/file", "a/b/../b/file"] {
+            for folder in [root.path(), Path::new("/"), Path::new("/elsewhere"), &at("a")] {
+                assert_eq!(read(&at(name), folder).as_deref(), Some("text"), "{name}");
+            }
+        }
+        for name in ["a/empty", "a", "none", "a/b/file/more", "a/b/up"] {
+            assert_eq!(read(&at(name), root.path()), None, "{name}");
+        }
+        assert!(open(&Found { path: at("round"), folder: root.path().into() }).is_err());
+    }
+
+    #[test]
+    fn links_of_others_lead_nowhere() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIPPED: links of another user need root");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for folder in ["secret", "home"] {
+            fs::create_dir(at(folder)).unwrap();
+            fs::write(at(folder).join("file"), folder).unwrap();
+        }
+        chown(at("home"), Some(1234), Some(1234)).unwrap();
+        for (link, leads) in [("traces", at("secret")), ("file.csv", at("secret/file"))] {
+            symlink(leads, at("home").join(link)).unwrap();
+            lchown(at("home").join(link), Some(1234), Some(1234)).unwrap();
+        }
+        for name in ["home/traces/file", "home/file.csv", "home/traces/../secret/file"] {
+            assert_eq!(read(&at(name), root.path()), None, "{name}");
+        }
+        assert_eq!(read(&at("home/file"), root.path()).as_deref(), Some("home"));
+        // Who has named the link itself means what is behind it.
+        assert_eq!(read(&at("home/traces/file"), &at("home/traces")).as_deref(), Some("secret"));
+    }
 }

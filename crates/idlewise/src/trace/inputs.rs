@@ -1,7 +1,7 @@
 //! From paths to plain bytes: files, folders, tar archives, standard input, each perhaps compressed.
 
 use std::borrow::{Borrow, Cow};
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compression::{Compressed, MEMORY, Volume, decompressed};
+use super::folder::{self, Found};
 use super::spool::{Part, Spool};
-use super::{Slice, TraceError, archive, folder};
+use super::{Slice, TraceError, archive};
 
 /// How much of the content the detection sees.
 pub const HEAD: usize = 64 << 10;
@@ -80,28 +81,36 @@ pub struct Looks<'a> {
 /// Opens everything that `paths` name, of which a pattern has `matched` some. `-` is standard input; a folder stands for its files, an archive for its members,
 /// and `sda` for `sda.blktrace.0`, `.1` and so on if there is no `sda`.
 pub fn open_all<'a>(
-    (paths, matched): (&[PathBuf], &[PathBuf]),
+    (paths, matched): (&[PathBuf], &[Found]),
     looks: Looks,
     slice: Option<&Slice>,
     progress: Option<ShareDone<'a>>,
 ) -> Result<Inputs<'a>, TraceError> {
     let mut files = Vec::new();
     let mut found = false;
-    let matched: BTreeSet<_> = matched.iter().collect();
+    let matched: HashMap<&Path, &Path> = matched.iter().map(|found| (&*found.path, &*found.folder)).collect();
     for path in paths {
         let expanded = expand(path).map_err(|error| io_error(path, error))?;
         found |= path.is_dir();
-        files.extend(expanded.into_iter().map(|file| (file == *path && !matched.contains(path), file)));
+        files.extend(expanded.into_iter().map(|file| {
+            let folder = matched.get(&**path).copied().or_else(|| (file != *path).then(|| folder::of(&file)));
+            let folder = folder.map(Path::to_path_buf);
+            (folder, file)
+        }));
     }
     let sizes = files.iter().map(|(_, path)| path.metadata().map_or(0, |data| data.len()));
     let meter = Arc::new(Meter { done: AtomicU64::new(0), size: sizes.sum(), progress });
     let mut inputs = Inputs { found, meter: Some(meter.clone()), ..Inputs::default() };
-    for (typed, path) in &files {
+    for (folder, path) in files {
+        let path = &path;
         let name = path.display().to_string();
         let (file, read): (_, Box<dyn Read + Send>) = if path.as_os_str() == "-" {
             (None, Box::new(io::stdin()))
         } else {
-            let opened = if *typed { File::open(path).map(Some) } else { folder::open(path) };
+            let opened = match folder {
+                None => File::open(path).map(Some),
+                Some(folder) => folder::open(&Found { path: path.clone(), folder }),
+            };
             let Some(file) = opened.map_err(|error| io_error(path, error))? else {
                 inputs.pass_over(format!("{name} (empty, another user's link, or held by its owner)"));
                 continue;

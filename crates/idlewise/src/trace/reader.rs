@@ -5,6 +5,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::decoder::{BadRecords, MOST_AHEAD, Recipe};
+use super::folder::Found;
 use super::inputs::{self, Inputs, Looks, ShareDone};
 use super::matcher::Matcher;
 use super::opened::{self, Opened};
@@ -29,9 +30,9 @@ pub struct ReadOptions<'a> {
     pub by_file: bool,
     /// Let each input begin at time zero, whatever its clock says.
     pub aligned: bool,
-    /// Of the paths those that a pattern has found, and nobody has named: as in a folder, what is no regular file, or a link that another
-    /// user may have put there, is passed over.
-    pub found: &'a [PathBuf],
+    /// Of the paths those that a pattern has found, and nobody has named: as in a folder, what is no regular file, or lies behind a link that
+    /// another user may have put there, is passed over.
+    pub found: &'a [Found],
     /// Read only this part of each file.
     pub slice: Option<&'a Slice>,
     /// Most bytes of temporary files: members of archives, and Parquet that is compressed or comes from standard input.

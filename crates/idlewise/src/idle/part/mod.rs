@@ -3,7 +3,7 @@
 mod bytes;
 
 use super::{Idleness, Interval};
-use crate::Nanos;
+use crate::{Bytes, Nanos};
 
 /// The busy and idle times of one disk in a part of its trace, with what the next part must know of it. Times are on the source's
 /// clock, the same for all parts.
@@ -61,6 +61,11 @@ impl Part {
     /// The last arrival.
     pub fn last(&self) -> Nanos {
         self.last
+    }
+
+    /// Memory that it takes at most, with all that is computed from it at a time.
+    pub fn memory(&self) -> Bytes {
+        self.disk.memory()
     }
 
     /// Whether `next` begins when this part has ended.

@@ -93,6 +93,23 @@ fn a_bad_record_is_an_error_or_counted() {
 }
 
 #[test]
+fn what_has_no_record_for_long_has_an_end() {
+    let options = ReadOptions { skip_bad: true, ..ReadOptions::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long");
+    let lines = "128166386783630000,hm,0,Write,4096,512,20\n".repeat(20_000);
+    let events = "8,0 0 1 0.000000000 1234 D R 0 + 8 [fio]\n8,0 0 2 0.001000000 1234 C R 0 + 8 [0]\n".repeat(9_000);
+    for text in [lines, events] {
+        std::fs::write(&path, text).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        // It takes no space, and whoever reads it is not to read for days.
+        file.set_len(1 << 43).unwrap();
+        let error = open(&[path.clone()], &options).unwrap_err().to_string();
+        assert!(error.contains("nothing of a trace in 256 MiB"), "{error}");
+    }
+}
+
+#[test]
 fn bad_records_are_counted_and_placed_across_pieces_and_blocks() {
     let mut text = "128166386783630000,hm,0,Write,4096,512,20\n".repeat(400_000);
     let bad: Vec<usize> = vec![7, 123_456, 399_999];

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use idlewise::Bytes;
-use idlewise_linux::files::told_by_kernel;
 use rustix::process::{Resource, getrlimit};
 
+use crate::files::told_by_kernel;
+
 /// Half of what is free, for what must be read whole.
-pub fn half_of_free() -> Option<Bytes> {
+pub fn half_of_free_memory() -> Option<Bytes> {
     let machine = of_machine(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = told_by_kernel("/proc/self/cgroup").ok();
     let groups = groups.and_then(|groups| of_groups(&groups, Path::new("/sys/fs/cgroup")));
@@ -68,6 +69,6 @@ mod tests {
         write("memory/c", "memory.usage_in_bytes", "20\n");
         assert_eq!(of_groups("4:memory:/c\n1:cpu:/x\n", root.path()), Some(70));
         assert_eq!(of_groups("4:memory:/c\n0::/a\n", root.path()), Some(70));
-        assert!(half_of_free() > Some(Bytes(0)));
+        assert!(half_of_free_memory() > Some(Bytes(0)));
     }
 }
