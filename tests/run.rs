@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, Loop, MIB, Running};
+use common::bench::{Bench, Loop, MIB, Mounted, Running, system};
 use common::held::{PATIENCE, count, counting, in_memory, signal, until};
 use common::{ends_within, idlewise, json, run, stderr, stdout};
 use rustix::process::Signal;
@@ -166,6 +166,43 @@ fn root_what_is_written_later_is_said() {
     assert!(output.status.success() && report["disks"].as_array().unwrap().len() == 1, "{report} {told}");
     let known = report["writes_later_known"] == true;
     assert!(known || told.contains("what they cost others is in no account"), "{told}");
+}
+
+/// The disk's cache is flushed, and a journal written, by threads of the kernel which say for nobody whom: they would hold the command back, earn
+/// what others then pay, and be in no account.
+#[test]
+fn root_what_is_flushed_for_the_command_is_its_own() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: loop devices need root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for make in [&[][..], &["mkfs.ext4", "-q", "-E", "lazy_itable_init=0"], &["mkfs.xfs", "-q"]] {
+        let name = make.first().copied().unwrap_or("raw");
+        let Some(disk) = Loop::of_size(&folder.path().join(format!("{name}.disk")), 512 * MIB, &[]) else { return };
+        let at = folder.path().join(name);
+        let mounted = (!make.is_empty()).then(|| {
+            system(make[0], &[&make[1..], &[disk.path()]].concat());
+            Mounted::new(&[disk.path()], &at)
+        });
+        let script = match mounted {
+            None => format!("dd if=/dev/zero of={} bs=4k count=150 oflag=direct,dsync 2>/dev/null", disk.path()),
+            Some(_) => {
+                let new = "dd if=/dev/zero of=$i bs=4k count=1 conv=fsync 2>/dev/null";
+                format!("cd {} && i=0; while [ $i -lt 50 ]; do i=$((i+1)); {new}; done", at.display())
+            }
+        };
+        let json = folder.path().join("run.json");
+        let arguments = ["run", "--device", disk.path(), "--idle-wait", "1ms", "--json", json.to_str().unwrap()];
+        let output = ends_within(PATIENCE, &mut idlewise(&[&arguments[..], &["--", "sh", "-c", &script]].concat()));
+        let report: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+        if report["disks"][0]["monitor"] != "bpf" {
+            eprintln!("SKIPPED: it needs BPF and control groups, version 2");
+            return;
+        }
+        let others = report["disks"][0]["foreground_requests"].as_u64().unwrap();
+        assert!(output.status.success() && others < 15, "{make:?}: {others} {report} {}", stderr(&output));
+    }
 }
 
 /// A pipe that nobody reads keeps no command, and a file that cannot be written changes no exit code.

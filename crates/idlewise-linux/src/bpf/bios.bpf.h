@@ -30,6 +30,7 @@ int BPF_PROG(on_bio, struct bio *bio)
 			__sync_fetch_and_add(&shared.lost_events, 1);
 		free = place;
 	}
+	note_sync(bio);
 	now = bpf_ktime_get_ns();
 	open.arrival = now;
 	open.op = bio->bi_opf & REQ_OP_MASK;

@@ -78,3 +78,5 @@ struct task_struct {
 #define REQ_OP_DRV_OUT 35
 #define REQ_SYNC (1U << 11)
 #define REQ_META (1U << 12)
+#define REQ_FUA (1U << 17)
+#define REQ_PREFLUSH (1U << 18)

@@ -145,7 +145,10 @@ struct {
 	__u64 own_late;
 	// So many writes at most; those beyond are of what others have left behind.
 	__s64 own_late_writes;
-	__u64 line[4];
+	// When somebody last submitted a write that is waited for, and whose it was: one of `enum whose`.
+	__u64 synced_at;
+	__u64 synced_by;
+	__u64 line[2];
 } shared;
 
 static __always_inline int watched_disk(struct gendisk *disk)
@@ -441,6 +444,15 @@ SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request *rq)
 {
 	return seen(rq, 1);
+}
+
+// Attached only where there are works of idlewise whose flushes are not those of others.
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(on_sync, struct bio *bio)
+{
+	if (watched_bio(bio))
+		note_sync(bio);
+	return 0;
 }
 
 #include "bios.bpf.h"

@@ -19,6 +19,8 @@ const INTRODUCE: &str = "introduce";
 const OF_WAITING: [&str; 6] = ["on_failure", "on_back_merge", "on_front_merge", "on_place", "on_split", "on_submit"];
 /// The programs of `bios.bpf.h`, for a volume without requests.
 const OF_BIOS: [&str; 2] = ["on_bio_end", "on_bio"];
+/// The program that sees who has something written at once.
+const OF_SYNC: &str = "on_sync";
 /// A disk with fewer places is too slow for the cost to matter, and they run out at once.
 const MANY: u32 = 32;
 /// So long after the last crowd the programs are taken off.
@@ -29,6 +31,8 @@ pub struct Attached {
     _links: Vec<Link>,
     /// Those of `waiting.bpf.h`, in their order.
     waiting: Vec<Link>,
+    /// That of who has something written at once, while there are works of idlewise beside others.
+    sync: Vec<Link>,
     when: When,
     /// Since when they are attached, or when the last crowd was seen.
     crowd: Nanos,
@@ -49,6 +53,7 @@ enum When {
 enum Part {
     Requests,
     Waiting,
+    Sync,
     Bios,
 }
 
@@ -58,6 +63,7 @@ impl Part {
         match () {
             () if is_in(&OF_WAITING) => Self::Waiting,
             () if is_in(&OF_BIOS) => Self::Bios,
+            () if program == OF_SYNC => Self::Sync,
             () => Self::Requests,
         }
     }
@@ -81,7 +87,17 @@ impl Attached {
         }
         let waiting = if when == When::Always { attach(object, Part::Waiting)? } else { Vec::new() };
         let watching = if settings.bios { Part::Bios } else { Part::Requests };
-        Ok(Self { _links: attach(object, watching)?, waiting, when, crowd: now() })
+        // It knows of each bio what comes of it.
+        let sync = if settings.group != 0 && !settings.bios { attach(object, Part::Sync)? } else { Vec::new() };
+        Ok(Self { _links: attach(object, watching)?, waiting, sync, when, crowd: now() })
+    }
+
+    /// Attaches what sees who has something written at once, now that there is another work.
+    pub fn see_syncs(&mut self, object: &Object) -> Result<(), libbpf_rs::Error> {
+        if self.sync.is_empty() {
+            self.sync = attach(object, Part::Sync)?;
+        }
+        Ok(())
     }
 
     /// Attaches or takes off what sees who waits; whether it was taken off just now.

@@ -188,12 +188,13 @@ impl Bpf {
     }
 
     /// Tells the program of other works that have come or gone.
-    fn tell_of_works(&mut self) {
-        let Some((works, map)) = &mut self.works else { return };
-        let Some((gone, come)) = works.changes() else { return };
+    fn tell_of_works(&mut self) -> Result<(), libbpf_rs::Error> {
+        let Some((works, map)) = &mut self.works else { return Ok(()) };
+        let Some((gone, come)) = works.changes() else { return Ok(()) };
         gone.iter().for_each(|number| _ = map.delete(&number.to_ne_bytes()));
         come.iter().for_each(|number| _ = map.update(&number.to_ne_bytes(), &[1], MapFlags::ANY));
         self.shared.works.store(works.count(), Ordering::Relaxed);
+        if works.count() > 0 && !self.bios { self.attached.see_syncs(&self.object) } else { Ok(()) }
     }
 
     /// Forgets who waits for something else than a place in the queue, as there is nothing in it, of ours neither: a limit that was set for a
@@ -273,7 +274,7 @@ impl Monitor for Bpf {
             self.forget_all_waiters();
         }
         self.forget_waiters();
-        self.tell_of_works();
+        self.tell_of_works().map_err(|error| failed(&explain(&error)))?;
         self.heal();
         Ok(())
     }

@@ -95,7 +95,8 @@ pub struct Variables {
     pub own_late: AtomicU64,
     /// So many writes at most.
     pub own_late_writes: AtomicI64,
-    _line: [AtomicU64; 4],
+    _synced: [AtomicU64; 2],
+    _line: [AtomicU64; 2],
 }
 
 /// A request in the program's table: its `struct open_request`.
