@@ -221,3 +221,24 @@ fn every_error_is_found(steps: &BTreeMap<String, Step>, arrays: &[(&str, &str, u
         );
     }
 }
+
+/// What no member can be read for is told by md's own check, which counts none of it: however many other reads fail that md makes up for, whatever
+/// the members lie on, and also if the check is killed behind it.
+#[test]
+fn what_md_cannot_read_in_its_check_is_told() {
+    let Some(steps) = steps("unread.sh") else { return };
+    for name in ["many", "mapped", "resumed"] {
+        let (step, report) = (&steps[name], steps[name].json());
+        // A piece of each of two members.
+        assert_eq!(
+            (&report["state"], &report["skipped_bytes"]),
+            (&"complete".into(), &8192.into()),
+            "{name}: {step:?}"
+        );
+        assert_eq!((step.exit, &report["wrong"]), (1, &0.into()), "{name}: {report}");
+    }
+    assert_eq!(steps["rewritten"].exit, 0, "md has rewritten what it can");
+    let kept = steps["kept"].json();
+    let places: BTreeSet<_> = kept["unread"].as_array().unwrap().iter().map(|one| one["byte"].as_u64()).collect();
+    assert!(kept["done"].as_u64() > Some(2000 * 512) && places.contains(&Some(2000 / 8 * 4096)), "{kept}");
+}

@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if begun > Bytes(0) {
         line.say(&format!("goes on from {begun}"));
     }
-    let keep = |so_far: &SoFar| beginning.clone().at(&so_far.standing).keep(&device, &states);
+    let keep = |so_far: &SoFar| beginning.clone().at(&so_far.standing, &so_far.unread).keep(&device, &states);
     let ended = until_over(&mut driven, arguments.run_for, &stop, &mut line, |so_far, is_first| {
         // To write it down on the pool that is scrubbed would have the scrub pause for that.
         let is_due = is_first || !kind.keeps_its_place;

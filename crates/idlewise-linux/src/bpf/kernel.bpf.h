@@ -9,6 +9,7 @@ struct gendisk {
 
 struct block_device {
 	struct gendisk *bd_disk;
+	__u32 bd_dev;
 } __attribute__((preserve_access_index));
 
 struct kernfs_node {
@@ -48,6 +49,7 @@ struct bio {
 	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
 	unsigned int bi_opf;
+	__u8 bi_status;
 } __attribute__((preserve_access_index));
 
 struct request_queue {

@@ -20,6 +20,7 @@ mod unwatched;
 mod works;
 mod writes;
 
+use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -262,14 +263,47 @@ pub fn of_counted(disk: &WholeDisk, counter: Counter) -> Result<Box<dyn Monitor>
     Ok(Box::new(shares::Shares::open(disk, counter)?))
 }
 
+/// A read that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedRead {
+    /// The numbers of the device that it was asked of.
+    pub device: (u32, u32),
+    /// Where, on the whole disk.
+    pub sector: u64,
+    /// How long it was.
+    pub bytes: u32,
+}
+
+/// Reads that failed since it was last asked.
+pub type FailedReads = Box<dyn FnMut() -> io::Result<Vec<FailedRead>> + Send>;
+
+/// Sees reads of these devices that fail from now on, whoever asks for them.
+///
+/// # Errors
+/// If BPF cannot be used.
+#[cfg(feature = "bpf")]
+pub fn failed_reads(devices: &[(u32, u32)]) -> Result<FailedReads, MonitorError> {
+    let mut failures = bpf::failures::Failures::of(devices)?;
+    Ok(Box::new(move || failures.take()))
+}
+
+/// Without BPF nobody sees them.
+#[cfg(not(feature = "bpf"))]
+pub fn failed_reads(_devices: &[(u32, u32)]) -> Result<FailedReads, MonitorError> {
+    Err(MonitorError { monitor: "bpf", problem: NO_BPF.into() })
+}
+
 #[cfg(feature = "bpf")]
 fn open_bpf(disk: &WholeDisk, purpose: Purpose) -> Result<Box<dyn Monitor>, MonitorError> {
     Ok(Box::new(bpf::Bpf::open(disk, purpose)?))
 }
 
 #[cfg(not(feature = "bpf"))]
+const NO_BPF: &str = "this idlewise was built without BPF";
+
+#[cfg(not(feature = "bpf"))]
 fn open_bpf(_disk: &WholeDisk, _purpose: Purpose) -> Result<Box<dyn Monitor>, MonitorError> {
-    Err(MonitorError { monitor: "bpf", problem: "this idlewise was built without BPF".into() })
+    Err(MonitorError { monitor: "bpf", problem: NO_BPF.into() })
 }
 
 /// The time on the clock of all events: `CLOCK_MONOTONIC`.

@@ -8,7 +8,7 @@ use idlewise::Nanos;
 use idlewise::tune::{Goal, TuneError};
 
 use super::marked::{Marked, Marks};
-use super::{Scrubber, Standing};
+use super::{Scrubber, Standing, Unread};
 use crate::command::{DiskSoFar, Lane, Why};
 use crate::monitor::{EventKind, MonitorError, now};
 
@@ -73,6 +73,8 @@ pub struct SoFar {
     pub why: Why,
     /// How far the scrub is.
     pub standing: Standing,
+    /// What could not be read, as far as that is known.
+    pub unread: Vec<Unread>,
     /// Since it began.
     pub elapsed: Nanos,
     /// For how long it was at work.
@@ -248,6 +250,7 @@ impl Driven {
         SoFar {
             why: self.why,
             standing: self.standing,
+            unread: self.scrubber.unread(),
             elapsed: now().since(self.began),
             worked: self.worked(),
             spent,

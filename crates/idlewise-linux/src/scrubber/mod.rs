@@ -23,7 +23,7 @@ use crate::device::{Device, WholeDisk};
 use crate::monitor::Monitor;
 
 pub use driven::{Driven, DrivenSettings, SoFar};
-pub use place::Place;
+pub use place::{Place, Unread};
 pub(crate) use zfs::LetGo;
 
 /// An owner's own scrub.
@@ -55,6 +55,10 @@ pub trait Scrubber: Send {
     /// # Errors
     /// Why it cannot go on.
     fn look(&mut self) -> io::Result<Standing>;
+    /// Places that could not be read, as far as they are known: the next run tries them again.
+    fn unread(&self) -> Vec<Unread> {
+        Vec::new()
+    }
     /// Ends it, and puts back what it has set.
     ///
     /// # Errors

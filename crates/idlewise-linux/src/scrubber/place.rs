@@ -11,7 +11,9 @@ use crate::device::{Device, Marks};
 use crate::files::Folder;
 use crate::scrub::StateFolder;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+/// One without places that could not be read.
+const OLDER: u32 = 3;
 
 /// Where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +31,30 @@ pub struct Place {
     pub done: u64,
     /// What it has counted until there.
     pub wrong: u64,
-    /// What its owner has passed over until there.
+    /// What its owner has passed over until there, beside those.
     pub skipped: u64,
+    /// Places that could not be read.
+    #[serde(default)]
+    pub unread: Vec<Unread>,
+}
+
+/// A part of a member of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unread {
+    /// The member's number in the array.
+    pub member: u32,
+    /// Its first byte there.
+    pub byte: u64,
+    /// How long it is.
+    pub bytes: u64,
+}
+
+impl Unread {
+    /// How much several are.
+    pub fn bytes(places: &[Self]) -> u64 {
+        places.iter().fold(0, |all, place| place.bytes.saturating_add(all))
+    }
 }
 
 impl Place {
@@ -48,6 +72,7 @@ impl Place {
             done: 0,
             wrong: 0,
             skipped: 0,
+            unread: Vec::new(),
         })
     }
 
@@ -67,10 +92,10 @@ impl Place {
             other => other?,
         };
         let damaged = |error| io::Error::other(format!("{}: damaged: {error}; remove it", path.display()));
-        if serde_json::from_slice::<Version>(&text).map_err(damaged)?.version != VERSION {
+        if !(OLDER..=VERSION).contains(&serde_json::from_slice::<Version>(&text).map_err(damaged)?.version) {
             return Ok(self);
         }
-        let kept: Self = serde_json::from_slice(&text).map_err(damaged)?;
+        let kept = Self { version: VERSION, ..serde_json::from_slice(&text).map_err(damaged)? };
         let names = |place: &Self| (place.scrubber.clone(), place.identity.clone(), place.of.clone());
         let same = names(&kept) == names(&self) && self.marks.other_than(&kept.marks, device.named).is_none();
         Ok(if same { kept } else { self })
@@ -78,8 +103,10 @@ impl Place {
 
     /// The same scrub, this far.
     #[must_use]
-    pub fn at(self, standing: &Standing) -> Self {
-        Self { done: standing.place.0, wrong: standing.wrong_in_place, skipped: standing.skipped.0, ..self }
+    pub fn at(self, standing: &Standing, unread: &[Unread]) -> Self {
+        let Standing { place, wrong_in_place, skipped, .. } = *standing;
+        let skipped = skipped.0.saturating_sub(Unread::bytes(unread));
+        Self { done: place.0, wrong: wrong_in_place, skipped, unread: unread.to_vec(), ..self }
     }
 
     /// Keeps it.
@@ -132,10 +159,17 @@ mod tests {
             done: 0,
             wrong: 0,
             skipped: 0,
+            unread: Vec::new(),
         };
         let [gate, steps, other] =
             [("md-gate", "a"), ("md-steps", "a"), ("md-gate", "b")].map(|(by, of)| place(by, of));
-        let kept = Place { done: 4096, wrong: 8, skipped: 512, ..gate.clone() };
+        let kept = Place {
+            done: 4096,
+            wrong: 8,
+            skipped: 512,
+            unread: vec![Unread { member: 1, byte: 4096, bytes: 8192 }],
+            ..gate.clone()
+        };
         kept.keep(&device, &states).unwrap();
         assert_eq!(gate.clone().kept(&device, &states).unwrap(), kept);
         for of_another in [steps, other] {

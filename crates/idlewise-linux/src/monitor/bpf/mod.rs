@@ -2,6 +2,7 @@
 //! requests, its own excluded.
 
 mod attached;
+pub mod failures;
 mod shared;
 
 use std::fs;
@@ -356,8 +357,8 @@ fn shifted(offsets: &str) -> bool {
 }
 
 /// Only this thread ever locks it; the ring's callback could just not be `Send` without.
-fn lock(events: &Mutex<Vec<Event>>) -> MutexGuard<'_, Vec<Event>> {
-    events.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(seen: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn explain(error: &libbpf_rs::Error) -> String {

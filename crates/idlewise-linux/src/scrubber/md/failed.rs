@@ -1,113 +1,201 @@
-//! Reads of members that fail while md checks them: it counts none of those that no redundancy can make up for, and goes on. The kernel's log
-//! names each place (dev-kmsg in Documentation/ABI/testing); those that can still not be read in the end are told.
+//! Reads of members that fail while md checks them: it counts none of those that no redundancy can make up for, and goes on. Each is seen; those
+//! that can still not be read in the end, as md could not rewrite them, are told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
-
-use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::limits::SECTOR;
+use crate::files::told_by_kernel;
 use crate::memory::Buffer;
+use crate::monitor::{FailedReads, failed_reads};
+use crate::scrubber::Unread;
 
-/// No more places are kept, and of no more is it tried whether they can be read after all: a disk may try for seconds.
-const MOST: usize = 4096;
-const TRIED: usize = 16;
-/// So much is read at each.
+/// No more pieces are kept: 1 GiB of them.
+const MOST: usize = 1 << 18;
+/// For so long it is tried whether they can be read after all: a disk may try for seconds at each. Those that are left count as unread.
+const TRYING: Duration = Duration::from_secs(60);
 const PIECE: u64 = 4096;
-/// No record is longer.
-const LONGEST: usize = 8192;
 
-/// The kernel's log from now on.
+/// Reads of the members from now on.
 pub struct Failed {
-    log: File,
-    /// Disks, and the first byte of each piece that could not be read.
-    places: BTreeSet<(String, u64)>,
+    members: Vec<Member>,
+    reads: FailedReads,
+    /// Pieces that could not be read: the member's number in the array, and the first byte there.
+    pieces: BTreeSet<(u32, u64)>,
+    /// Beyond those.
+    more: u64,
+}
+
+/// A member of the array.
+struct Member {
+    /// Its number in the array, which it keeps.
+    slot: u32,
+    device: (u32, u32),
+    /// The whole disk, and the member's part of it, in sectors.
+    disk: (u32, u32),
+    part: Range<u64>,
+    path: PathBuf,
 }
 
 impl Failed {
-    /// Begins to listen.
+    /// Begins to look. `known` are places that could not be read in an earlier run.
     ///
     /// # Errors
-    /// Why the log cannot be read.
-    pub fn listen() -> io::Result<Self> {
-        let mut log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?;
-        log.seek(SeekFrom::End(0))?;
-        Ok(Self { log, places: BTreeSet::new() })
+    /// Why they cannot be seen.
+    pub fn listen(folder: &Path, known: &[Unread]) -> io::Result<Self> {
+        let members = (0..).map_while(|slot| Member::of(folder, slot)).collect::<io::Result<Vec<_>>>()?;
+        let devices: Vec<_> = members.iter().flat_map(|member| [member.device, member.disk]).collect();
+        let reads = failed_reads(&devices).map_err(io::Error::other)?;
+        Ok(Self { members, reads, pieces: pieces_of(known), more: 0 })
     }
 
-    /// Takes in what was said since the last look of these disks.
-    pub fn look(&mut self, disks: &BTreeSet<String>) -> io::Result<()> {
-        let mut record = [0; LONGEST];
-        loop {
-            match self.log.read(&mut record) {
-                Ok(0) => return Ok(()),
-                Ok(length) => {
-                    let text = String::from_utf8_lossy(&record[..length]);
-                    let place = place(&text).filter(|(disk, _)| disks.contains(disk) && self.places.len() < MOST);
-                    self.places.extend(place);
+    /// Takes in those since the last look.
+    ///
+    /// # Errors
+    /// If not all of them are known.
+    pub fn look(&mut self) -> io::Result<()> {
+        for read in (self.reads)()? {
+            for member in self.members.iter().filter(|member| [member.device, member.disk].contains(&read.device)) {
+                let end = read.sector + u64::from(read.bytes).div_ceil(SECTOR);
+                let (begin, end) = (read.sector.max(member.part.start), end.min(member.part.end));
+                let within = |sector: u64| (sector - member.part.start) * SECTOR / PIECE;
+                for piece in if begin < end { within(begin)..within(end - 1) + 1 } else { 0..0 } {
+                    let piece = (member.slot, piece * PIECE);
+                    if self.pieces.len() < MOST {
+                        self.pieces.insert(piece);
+                    } else if !self.pieces.contains(&piece) {
+                        self.more += 1;
+                    }
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // Some were overwritten before they were read.
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => {}
-                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// One of them, in words.
     pub fn any(&self) -> Option<String> {
-        self.places.first().map(|(disk, at)| format!("byte {at} of {disk}"))
+        let (slot, byte) = self.pieces.first()?;
+        let member = self.members.iter().find(|member| member.slot == *slot)?;
+        Some(format!("byte {byte} of {}", member.path.display()))
     }
 
-    /// How many bytes of those places still cannot be read. Others were rewritten from what redundancy there is.
-    pub fn bytes(&self) -> u64 {
-        let mut piece = Buffer::new(PIECE as usize);
-        let mut is_dead = |(disk, at): &(String, u64)| {
-            let path = Path::new("/dev").join(disk);
-            let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
-            opened.and_then(|disk| disk.read_exact_at(piece.bytes(PIECE as usize), *at)).is_err()
+    /// Those that were seen.
+    pub fn places(&self) -> Vec<Unread> {
+        places_of(self.pieces.iter().copied())
+    }
+
+    /// Bytes of those that are not kept.
+    pub fn more(&self) -> u64 {
+        self.more * PIECE
+    }
+
+    /// Those that can still not be read; the others were rewritten from what redundancy there is, or were asked for together with one.
+    pub fn try_again(self) -> Vec<Unread> {
+        let (mut piece, began) = (Buffer::new(PIECE as usize), Instant::now());
+        let open = |member: &Member| {
+            let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&member.path);
+            Some((member.slot, opened.ok()?))
         };
-        let dead = self.places.iter().take(TRIED).filter(|place| is_dead(place)).count();
-        (dead + self.places.len().saturating_sub(TRIED)) as u64 * PIECE
+        let disks: BTreeMap<u32, File> = self.members.iter().filter_map(open).collect();
+        let mut is_dead = |(slot, byte): &(u32, u64)| {
+            disks.get(slot).is_none_or(|disk| disk.read_exact_at(piece.bytes(PIECE as usize), *byte).is_err())
+        };
+        places_of(self.pieces.iter().copied().filter(|piece| began.elapsed() > TRYING || is_dead(piece)))
     }
 }
 
-/// The place in a record such as `3,831,99,-;critical medium error, dev sdb, sector 20000 op 0x0:(READ) flags 0x0 …`: disk, and first byte of the
-/// piece.
-fn place(record: &str) -> Option<(String, u64)> {
-    let (_, text) = record.lines().next()?.split_once(';')?;
-    let (_, behind) = text.split_once(" error, dev ")?;
-    let (disk, behind) = behind.split_once(", sector ")?;
-    let (sector, operation) = behind.split_once(' ')?;
-    let at = sector.parse::<u64>().ok()?.checked_mul(SECTOR)?;
-    // A disk's name is one word: nobody else's text is taken for one.
-    let is_name = disk.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    (is_name && operation.starts_with("op 0x0:")).then(|| (disk.into(), at / PIECE * PIECE))
+/// Pieces that are behind each other are one place.
+fn places_of(pieces: impl Iterator<Item = (u32, u64)>) -> Vec<Unread> {
+    let mut places: Vec<Unread> = Vec::new();
+    for (member, byte) in pieces {
+        match places.last_mut().filter(|last| last.member == member && last.byte + last.bytes == byte) {
+            Some(last) => last.bytes += PIECE,
+            None => places.push(Unread { member, byte, bytes: PIECE }),
+        }
+    }
+    places
+}
+
+fn pieces_of(places: &[Unread]) -> BTreeSet<(u32, u64)> {
+    let pieces = |place: &Unread| {
+        let member = place.member;
+        let end = place.byte.saturating_add(place.bytes);
+        (place.byte / PIECE..end.div_ceil(PIECE)).take(MOST).map(move |piece| (member, piece * PIECE))
+    };
+    places.iter().flat_map(pieces).collect()
+}
+
+impl Member {
+    /// The one of this number; none where there is no more of them.
+    fn of(folder: &Path, slot: u32) -> Option<io::Result<Self>> {
+        let link = std::fs::read_link(folder.join(format!("rd{slot}"))).ok()?;
+        let name = link.file_name()?.to_str()?.strip_prefix("dev-")?.to_owned();
+        Some(Self::named(&name, slot))
+    }
+
+    fn named(name: &str, slot: u32) -> io::Result<Self> {
+        let sysfs = Path::new("/sys/class/block").join(name).canonicalize()?;
+        // Only a partition begins anywhere, and lies in the folder of its disk.
+        let start: Option<u64> = told_by_kernel(sysfs.join("start")).ok().and_then(|start| start.trim().parse().ok());
+        let disk = if start.is_some() { sysfs.parent().unwrap_or(&sysfs) } else { &sysfs };
+        let (start, size) = (start.unwrap_or(0), told_by_kernel(sysfs.join("size"))?);
+        let size: u64 = size.trim().parse().map_err(|_| io::Error::other(format!("{name}: its size is '{size}'")))?;
+        let path = Path::new("/dev").join(name.replace('!', "/"));
+        Ok(Self { slot, device: numbers(&sysfs)?, disk: numbers(disk)?, part: start..start + size, path })
+    }
+}
+
+fn numbers(sysfs: &Path) -> io::Result<(u32, u32)> {
+    let text = told_by_kernel(sysfs.join("dev"))?;
+    let numbers =
+        text.trim().split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    numbers.ok_or_else(|| io::Error::other(format!("{}: its numbers are '{text}'", sysfs.display())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::FailedRead;
 
     #[test]
-    fn the_kernel_names_what_cannot_be_read() {
-        let of = |text: &str| place(&format!("3,831,99,-;{text}\n SUBSYSTEM=block\n"));
-        let rest = "op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2";
-        let sdb = Some(("sdb".to_string(), 20_000 * 512 / 4096 * 4096));
-        assert_eq!(of(&format!("critical medium error, dev sdb, sector 20000 {rest}")), sdb);
-        assert_eq!(of(&format!("I/O error, dev sdb, sector 20001 {rest}")), sdb);
-        assert_eq!(of(&format!("blk_update_request: I/O error, dev sdb, sector 20007 {rest}")), sdb);
-        for other in [
-            "I/O error, dev sdb, sector 20000 op 0x1:(WRITE) flags 0x0",
-            "I/O error, dev ../../etc/x, sector 1 op 0x0:(READ)",
-            "I/O error, dev sdb, sector x op 0x0:(READ)",
-            "Buffer I/O error on dev sdb, logical block 2500, async page read",
-            "md/raid:md0: read error corrected (8 sectors at 20096 on sde)",
-        ] {
-            assert_eq!(of(other), None, "{other}");
-        }
+    fn pieces_behind_each_other_are_one_place() {
+        let pieces = [(0, 0), (0, 4096), (0, 12_288), (1, 16_384)];
+        let places = places_of(pieces.into_iter());
+        let bytes: Vec<_> = places.iter().map(|place| (place.member, place.byte, place.bytes)).collect();
+        assert_eq!(bytes, [(0, 0, 8192), (0, 12_288, 4096), (1, 16_384, 4096)]);
+        assert_eq!(pieces_of(&places), BTreeSet::from(pieces));
+        let far = Unread { member: 0, byte: u64::MAX - 1, bytes: u64::MAX };
+        assert!(pieces_of(&[far]).len() <= MOST);
+    }
+
+    #[test]
+    fn what_fails_is_a_piece_of_the_member_that_it_lies_on() {
+        let member = |slot, minor, part: Range<u64>| Member {
+            slot,
+            device: (8, minor),
+            disk: (8, 0),
+            part,
+            path: PathBuf::from("/dev/none"),
+        };
+        // One of two arrays on a disk, and what fails on both: of the other nothing is known here.
+        let read = |device, sector, bytes| FailedRead { device, sector, bytes };
+        let mut told =
+            vec![read((8, 0), 2044, 4096), read((8, 0), 0, 4096), read((9, 9), 2048, 512), read((8, 1), 2064, 512)];
+        let mut failed = Failed {
+            members: vec![member(3, 1, 2048..4096)],
+            reads: Box::new(move || Ok(std::mem::take(&mut told))),
+            pieces: BTreeSet::new(),
+            more: 0,
+        };
+        failed.look().unwrap();
+        assert_eq!(failed.pieces, BTreeSet::from([(3, 0), (3, 8192)]));
+        assert_eq!(failed.any().unwrap(), "byte 0 of /dev/none");
+        // Of what is not there nothing can be read.
+        assert_eq!(failed.try_again().len(), 2);
     }
 }

@@ -15,9 +15,9 @@ use idlewise::Bytes;
 use counted::Counted;
 use failed::Failed;
 use limits::{How, SECTOR, limit_of, next_limit};
-use others::{disk_names, members};
+use others::members;
 
-use super::{Place, Scrubber, Standing, refused};
+use super::{Place, Scrubber, Standing, Unread, refused};
 use crate::device::{Device, WholeDisk};
 use crate::files::told_by_kernel;
 use crate::knobs::{FREE, HELD, KnobLedger, Knobs, NO_LIMIT, read, write};
@@ -58,8 +58,9 @@ struct Check {
     /// md has said how far it is.
     has_begun: bool,
     others: Instant,
-    /// Reads of its members that failed; and what could not be read before it began here.
+    /// Reads of its members that fail; what could not be read before it began, or still cannot be; and how much of what has no place here.
     failed: Option<Failed>,
+    unread: Vec<Unread>,
     skipped: u64,
     /// What was set, once it has begun.
     set: Option<(Knobs, KnobLedger)>,
@@ -136,6 +137,7 @@ impl Check {
             has_begun: false,
             others: at,
             failed: None,
+            unread: if begin > 0 { place.unread } else { Vec::new() },
             skipped: if begin > 0 { place.skipped } else { 0 },
             set: None,
         };
@@ -168,10 +170,10 @@ impl Check {
     /// Tells md where to begin, and starts it.
     fn start(&mut self) -> io::Result<()> {
         self.is_whole()?;
-        let seen = Failed::listen().map_err(|error| {
-            refused(format!("/dev/kmsg: {error}: reads that fail would not be seen, and md counts none of them; that takes CAP_SYSLOG"))
-        })?;
-        self.failed = Some(seen);
+        let seen = Failed::listen(&self.folder, &self.unread);
+        self.failed = Some(seen.map_err(|error| {
+            refused(format!("{error}: reads that fail would not be seen, and md counts none of them"))
+        })?);
         let knobs = Knobs::of(&self.folder, "check", self.begin)?;
         let mut ledger = KnobLedger::begin()?;
         ledger.add(knobs.clone())?;
@@ -216,14 +218,22 @@ impl Check {
         let Counted { place, wrong: wrong_in_place, .. } = self.counted;
         let bytes = |sectors: u64| Bytes(sectors * SECTOR);
         let (place, done, all) = (bytes(place), bytes(self.done), bytes(self.all));
-        let skipped = Bytes(self.skipped);
+        let unread = Unread::bytes(&self.unread()).saturating_add(self.failed.as_ref().map_or(0, Failed::more));
+        let skipped = Bytes(self.skipped.saturating_add(unread));
         Standing { place, done, all, wrong, wrong_in_place, skipped, ..Standing::default() }
     }
 
     /// Takes note of reads of its members that have failed.
     fn look_for_failed(&mut self) -> io::Result<()> {
-        let disks = disk_names(&self.folder);
-        self.failed.as_mut().map_or(Ok(()), |failed| failed.look(&disks))
+        self.failed.as_mut().map_or(Ok(()), Failed::look)
+    }
+
+    /// Keeps of what could not be read what still cannot be.
+    fn settle(&mut self) {
+        if let Some(failed) = self.failed.take() {
+            self.skipped = self.skipped.saturating_add(failed.more());
+            self.unread = failed.try_again();
+        }
     }
 
     /// It has ended by itself: at its end, or somebody has stopped it.
@@ -240,7 +250,7 @@ impl Check {
             });
         }
         self.done = self.all;
-        self.skipped = self.skipped.saturating_add(self.failed.take().map_or(0, |failed| failed.bytes()));
+        self.settle();
         Ok(())
     }
 }
@@ -333,13 +343,17 @@ impl Scrubber for Check {
         Ok(Standing { is_quiet: self.is_quiet(), ..self.standing(wrong) })
     }
 
+    fn unread(&self) -> Vec<Unread> {
+        self.failed.as_ref().map_or_else(|| self.unread.clone(), Failed::places)
+    }
+
     fn stop(&mut self) -> io::Result<()> {
         let Some((knobs, mut ledger)) = self.set.take() else { return Ok(()) };
         knobs.put_back()?;
         ledger.take_back()?;
         // Of a check that goes on another time. What was set is put back, whatever the log says.
         let _ = self.look_for_failed();
-        self.skipped = self.skipped.saturating_add(self.failed.take().map_or(0, |failed| failed.bytes()));
+        self.settle();
         Ok(())
     }
 }

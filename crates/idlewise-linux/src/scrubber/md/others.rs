@@ -32,12 +32,6 @@ pub fn members(folder: &Path) -> impl Iterator<Item = String> {
     entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("dev-")?.to_string()))
 }
 
-/// The kernel's names of the whole disks below the members of an array.
-pub fn disk_names(folder: &Path) -> BTreeSet<String> {
-    let disks = disks_of(folder, Path::new("/sys/class/block"));
-    disks.iter().filter_map(|disk| Some(disk.file_name()?.to_str()?.to_string())).collect()
-}
-
 /// A partition's folder lies in its disk's.
 fn disk_of(device: &Path) -> Option<PathBuf> {
     let folder = device.canonicalize().ok()?;
