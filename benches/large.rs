@@ -20,6 +20,8 @@ fn main() {
         requests,
         idle_mean: Nanos::from_millis(100),
         idle_cov: 4.0,
+        among: Default::default(),
+        files: Default::default(),
         burstiness: 0.0,
         requests_per_busy: 6.25,
         together: false,

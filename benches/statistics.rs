@@ -13,6 +13,8 @@ fn main() {
         requests: 1_000_001,
         idle_mean: Nanos::from_millis(100),
         idle_cov: 8.0,
+        among: Default::default(),
+        files: Default::default(),
         burstiness: 0.3,
         requests_per_busy: 1.0,
         together: false,

@@ -71,6 +71,8 @@ fn small_volumes() {
             requests: 1_000,
             idle_mean,
             idle_cov,
+            among: Default::default(),
+            files: Default::default(),
             burstiness: 0.0,
             requests_per_busy: 1.2,
             together: false,

@@ -46,6 +46,8 @@ pub fn synth(
             requests: requests.unwrap_or(100_000),
             idle_mean: idle_mean.0,
             idle_cov,
+            among: Default::default(),
+            files: Default::default(),
             burstiness,
             requests_per_busy,
             together,

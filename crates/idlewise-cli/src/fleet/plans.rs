@@ -67,14 +67,14 @@ impl Arguments {
     fn section(&self, volume: &FleetVolume) -> String {
         let name = one_line(&volume.volume);
         let none = |why: &str| format!("# {name}: no plan: {}\n\n", one_line(why));
-        if volume.volume.contains(|c: char| matches!(c, '*' | '?') || is_harmful(c)) {
-            return none("a section that its name stands in would match other disks too, or none");
-        }
         let Some(pass_s) = volume.full_pass_s else {
             return none(volume.error.as_deref().unwrap_or("its plan scrubs nothing"));
         };
         if !(0.0..LONGEST_S).contains(&pass_s) {
             return none("a pass would take more than 100 years");
+        }
+        if volume.volume.contains(|c: char| matches!(c, '*' | '?') || is_harmful(c)) {
+            return none("a section that its name stands in would match other disks too, or none");
         }
         let days = (SLACK * pass_s / DAY_S).ceil().max((self.verify_every.as_secs_f64() / DAY_S).ceil()) as u64;
         let rate = Rate(volume.throughput_bytes_per_s.unwrap_or(0.0) as u64);

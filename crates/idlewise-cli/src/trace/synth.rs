@@ -162,6 +162,8 @@ impl Arguments {
             requests: self.requests.unwrap_or(100_000),
             idle_mean: self.idle_mean.unwrap_or_default(),
             idle_cov: self.idle_cov,
+            among: Default::default(),
+            files: Default::default(),
             burstiness: self.burstiness,
             requests_per_busy: self.requests_per_busy,
             together: self.together,

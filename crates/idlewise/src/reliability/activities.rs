@@ -157,6 +157,12 @@ impl Activities {
         Study { scrub, parity, both }
     }
 
+    /// Simulates the updates alone, once through the trace.
+    pub fn updated(&self, disks: &[Idleness], policy: &dyn Fn(&Idleness) -> Box<dyn Policy>) -> Activity {
+        let alone = |disk: &Idleness| vec![Lane::new(policy(disk), self.parity())];
+        self.run(disks, Running::Parity, Until::Times(1), &alone, &|_| ())
+    }
+
     /// The scrub's work on a disk.
     fn scrub(&self, disk: &Idleness) -> Box<dyn Work> {
         Box::new(Scrub::new(self.scrub.clone()).timing_passes(self.capacity, disk.begin))

@@ -56,6 +56,7 @@ pub use columns::{Columns, Op, Request, Stage};
 pub use error::{Bad, Place, TraceError};
 #[cfg(feature = "files")]
 pub use folder::{Found, open as open_found};
+#[cfg(feature = "files")]
 pub use formats::CsvLayout;
 pub use gaps::{Gap, GapFinder};
 #[cfg(feature = "files")]

@@ -228,6 +228,8 @@ mod tests {
             requests: 20_000,
             idle_mean: Nanos::from_millis(200),
             idle_cov: 5.0,
+            among: Default::default(),
+            files: Default::default(),
             burstiness: 0.2,
             requests_per_busy: 2.0,
             together: false,

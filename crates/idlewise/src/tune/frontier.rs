@@ -141,6 +141,8 @@ mod tests {
             requests: 4_000,
             idle_mean: Nanos::from_millis(200),
             idle_cov: 4.0,
+            among: Default::default(),
+            files: Default::default(),
             burstiness: 0.0,
             requests_per_busy: 2.0,
             together: false,

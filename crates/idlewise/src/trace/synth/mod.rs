@@ -8,7 +8,7 @@ mod shaped;
 pub use fleet::{Batches, Fleet};
 pub use load::{Load, LoadKind};
 pub use published::{PUBLISHED, Published};
-pub use shaped::{Shape, SynthError};
+pub use shaped::{Files, IdleKind, Shape, SynthError};
 
 use rand_pcg::Pcg64;
 

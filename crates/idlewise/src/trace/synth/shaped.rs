@@ -22,11 +22,17 @@ pub struct Shape {
     pub idle_mean: Nanos,
     /// Their coefficient of variation. Up to 1 they are of a gamma distribution, beyond of a lognormal one.
     pub idle_cov: f64,
+    /// Intervals of other kinds among them, such as short pauses within a stream. The rest is such that the mean and the coefficient of
+    /// variation of all are the above.
+    pub among: [IdleKind; 2],
     /// How much likelier an interval longer than the mean is after another such one: see
     /// [`crate::idle::burstiness`]. Zero for independent intervals.
     pub burstiness: f64,
     /// Mean requests in a busy period, at least 1; geometrically distributed.
     pub requests_per_busy: f64,
+    /// Busy periods among them in which a file is read or written from its beginning to its end. The rest is such that the mean of all is
+    /// the above.
+    pub files: Files,
     /// Whether the requests of a busy period come together, at its beginning, rather than each while the one before it is
     /// served.
     pub together: bool,
@@ -46,6 +52,26 @@ pub struct Shape {
     pub length: u32,
     /// Requests are anywhere on a disk of this size.
     pub capacity: Bytes,
+}
+
+/// A kind of idle intervals.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct IdleKind {
+    /// Their share of all intervals, 0 for none.
+    pub share: f64,
+    /// Their mean length.
+    pub mean: Nanos,
+    /// Their coefficient of variation.
+    pub cov: f64,
+}
+
+/// Busy periods in which a file is read or written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Files {
+    /// Their share of all busy periods, 0 for none.
+    pub share: f64,
+    /// Mean requests in one, geometrically distributed.
+    pub requests: f64,
 }
 
 /// Why there is no such trace.
@@ -109,13 +135,14 @@ impl Shape {
         let mut services = service.into_iter();
         let mut free_at = 0u64;
         let mut last: Option<(Op, u64)> = None;
-        for (period, &size) in sizes.iter().enumerate() {
+        for (period, &(size, one_file)) in sizes.iter().enumerate() {
             let mut arrival = free_at + period.checked_sub(1).map_or(0, |before| idle[before]);
             let mut begin = arrival;
-            for _ in 0..size {
+            for request in 0..size {
                 let time = services.next().map_or(1, |time| (time.round() as u64).max(1));
-                let goes_on = last.filter(|(_, end)| self.sequential > 0.0 && *end >> 12 < places);
-                let (op, offset) = match goes_on.filter(|_| random.random_bool(self.sequential)) {
+                let sequential = if one_file && request > 0 { 1.0 } else { self.sequential };
+                let goes_on = last.filter(|(_, end)| sequential > 0.0 && *end >> 12 < places);
+                let (op, offset) = match goes_on.filter(|_| random.random_bool(sequential)) {
                     Some((op, end)) => (op, Bytes(end)),
                     None => {
                         let drawn = last.is_none_or(|_| random.random_bool(1.0 / self.phase));
@@ -160,9 +187,22 @@ impl Shape {
         most_requests(self.requests as f64)?;
         check("a mean idle length", self.idle_mean.0 as f64, self.idle_mean.0 > 0, "more than zero")?;
         check("a coefficient of variation", self.idle_cov, (0.0..=1e4).contains(&self.idle_cov), "0 to 10,000")?;
+        let shares = self.among.iter().map(|kind| kind.share).sum::<f64>();
+        let within = self.among.iter().all(|kind| (0.0..1.0).contains(&kind.share) && (0.0..=1e4).contains(&kind.cov));
+        check(
+            "kinds of intervals, their shares",
+            shares,
+            within && shares < 1.0,
+            "below 1 in all, and coefficients of 0 to 10,000",
+        )?;
         check("a burstiness", self.burstiness, (-1.0..1.0).contains(&self.burstiness), "-1 to below 1")?;
         let per_busy = self.requests_per_busy;
         check("requests per busy period", per_busy, (1.0..=1e9).contains(&per_busy), "at least 1")?;
+        let Files { share, requests } = self.files;
+        let fits = (0.0..1.0).contains(&share)
+            && (requests == 0.0 || requests >= 1.0)
+            && share * requests <= per_busy - 1.0 + share;
+        check("requests of files", requests, fits, "at least 1, and no more in all than there are")?;
         check("a mean service time", self.service.0 as f64, self.service.0 > 0, "more than zero")?;
         let (capacity, length) = (self.capacity.0, u64::from(self.length));
         check("a capacity in bytes", capacity as f64, capacity >= length, "at least the size of a request")?;
@@ -178,34 +218,27 @@ impl Shape {
 
     /// Lengths of the idle intervals in their order.
     fn idle_lengths(&self, count: usize, random: &mut impl Rng) -> Result<Vec<u64>, SynthError> {
-        let cov = self.idle_cov;
-        if count == 0 || cov == 0.0 {
-            return Ok(vec![self.idle_mean.0; count]);
+        let mut lengths = Vec::with_capacity(count);
+        for kind in self.among {
+            let of_kind = (kind.share * count as f64).round() as usize;
+            lengths.extend(drawn(of_kind, kind.mean.0 as f64, kind.cov, random)?);
         }
-        let mut logs: Vec<f64> = if cov <= 1.0 {
-            let gamma = Gamma::new(1.0 / (cov * cov), 1.0).expect("a positive shape");
-            (0..count).map(|_| f64::ln(gamma.sample(random).max(f64::MIN_POSITIVE))).collect()
-        } else {
-            let sigma = (1.0 + cov * cov).ln().sqrt();
-            let normal = LogNormal::new(0.0, sigma).expect("a positive deviation");
-            (0..count).map(|_| f64::ln(normal.sample(random))).collect()
-        };
-        // A sample of a long-tailed distribution varies less or more than the distribution: a power of it is just right.
-        let (mut low, mut high) = (0.0, 64.0);
-        if coefficient(&logs, high) < cov {
-            return Err(SynthError::TooFew { intervals: count, cov });
+        let (mean, rest) = (self.idle_mean.0 as f64, count.saturating_sub(lengths.len()) as f64);
+        let rest_mean = (mean * count as f64 - lengths.iter().sum::<f64>()) / rest;
+        let squares = mean * mean * (1.0 + self.idle_cov * self.idle_cov) * count as f64;
+        let rest_squares = (squares - lengths.iter().map(|length| length * length).sum::<f64>()) / rest;
+        let variance = rest_squares - rest_mean * rest_mean;
+        let kinds = !lengths.is_empty();
+        if kinds && !(rest_mean > 0.0 && variance >= 0.0) {
+            let expected = "what the kinds of intervals among them leave room for";
+            return Err(SynthError::Senseless { what: "a coefficient of variation", value: self.idle_cov, expected });
         }
-        for _ in 0..100 {
-            let middle = (low + high) / 2.0;
-            if coefficient(&logs, middle) < cov { low = middle } else { high = middle }
-        }
-        let longest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        logs.iter_mut().for_each(|log| *log = ((*log - longest) * high).exp());
-        let scale = self.idle_mean.0 as f64 * count as f64 / logs.iter().sum::<f64>();
+        let (rest_mean, rest_cov) =
+            if kinds { (rest_mean, variance.sqrt() / rest_mean) } else { (mean, self.idle_cov) };
+        lengths.extend(drawn(rest as usize, rest_mean, rest_cov, random)?);
         let tick = self.tick.0.max(1);
-        let ticks = |length: f64| ((length * scale / tick as f64).round() as u64).max(1) * tick;
-        let lengths = logs.into_iter().map(ticks).collect();
-        Ok(self.ordered(lengths, random))
+        let ticks = |length: f64| ((length / tick as f64).round() as u64).max(1) * tick;
+        Ok(self.ordered(lengths.into_iter().map(ticks).collect(), random))
     }
 
     /// Puts lengths in an order in which those longer than the mean come after each other as often as they should: in that of a normal
@@ -231,13 +264,21 @@ impl Shape {
         ordered
     }
 
-    /// Requests of each busy period, of which there are no more than requests.
-    fn period_sizes(&self, periods: usize, random: &mut impl Rng) -> Vec<u64> {
-        let more = Geometric::new((1.0 / self.requests_per_busy).min(1.0)).expect("a share of one");
-        let mut sizes: Vec<u64> = (0..periods).map(|_| 1 + more.sample(random)).collect();
-        let mut sum: u64 = sizes.iter().sum();
+    /// Requests of each busy period, and whether they are of one file. There are no more periods than requests.
+    fn period_sizes(&self, periods: usize, random: &mut impl Rng) -> Vec<(u64, bool)> {
+        let Files { share, requests } = self.files;
+        let rest = (self.requests_per_busy - share * requests) / (1.0 - share);
+        let more = |mean: f64| Geometric::new((1.0 / mean).min(1.0)).expect("a share of one");
+        let (long, short) = (more(requests.max(1.0)), more(rest.max(1.0)));
+        let mut sizes: Vec<(u64, bool)> = (0..periods)
+            .map(|_| {
+                let is_long = share > 0.0 && random.random_bool(share);
+                (1 + if is_long { long.sample(random) } else { short.sample(random) }, is_long)
+            })
+            .collect();
+        let mut sum: u64 = sizes.iter().map(|size| size.0).sum();
         while sum != self.requests {
-            let size = &mut sizes[random.random_range(0..periods)];
+            let size = &mut sizes[random.random_range(0..periods)].0;
             if sum < self.requests {
                 *size += 1;
                 sum += 1;
@@ -248,6 +289,35 @@ impl Shape {
         }
         sizes
     }
+}
+
+/// So many lengths, whose mean and coefficient of variation are these.
+fn drawn(count: usize, mean: f64, cov: f64, random: &mut impl Rng) -> Result<Vec<f64>, SynthError> {
+    if count == 0 || cov == 0.0 {
+        return Ok(vec![mean; count]);
+    }
+    let mut logs: Vec<f64> = if cov <= 1.0 {
+        let gamma = Gamma::new(1.0 / (cov * cov), 1.0).expect("a positive shape");
+        (0..count).map(|_| f64::ln(gamma.sample(random).max(f64::MIN_POSITIVE))).collect()
+    } else {
+        let sigma = (1.0 + cov * cov).ln().sqrt();
+        let normal = LogNormal::new(0.0, sigma).expect("a positive deviation");
+        (0..count).map(|_| f64::ln(normal.sample(random))).collect()
+    };
+    // A sample of a long-tailed distribution varies less or more than the distribution: a power of it is just right.
+    let (mut low, mut high) = (0.0, 64.0);
+    if coefficient(&logs, high) < cov {
+        return Err(SynthError::TooFew { intervals: count, cov });
+    }
+    for _ in 0..100 {
+        let middle = (low + high) / 2.0;
+        if coefficient(&logs, middle) < cov { low = middle } else { high = middle }
+    }
+    let longest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    logs.iter_mut().for_each(|log| *log = ((*log - longest) * high).exp());
+    let scale = mean * count as f64 / logs.iter().sum::<f64>();
+    logs.iter_mut().for_each(|length| *length *= scale);
+    Ok(logs)
 }
 
 /// Standard deviation over mean of the exponentials of `logs` times `power`.
@@ -295,8 +365,10 @@ mod tests {
             requests: 40_000,
             idle_mean: Nanos::from_millis(90),
             idle_cov,
+            among: [IdleKind::default(); 2],
             burstiness,
             requests_per_busy: 1.8,
+            files: Files::default(),
             together: false,
             tick: Nanos::ZERO,
             service: Nanos::from_millis(10),
@@ -306,6 +378,35 @@ mod tests {
             length: 8192,
             capacity: Bytes(40_000_000_000),
         }
+    }
+
+    #[test]
+    fn kinds_of_intervals_and_files_change_no_mean() {
+        let kind = |share, ms, cov| IdleKind { share, mean: Nanos::from_millis(ms), cov };
+        let files = Files { share: 0.004, requests: 70.0 };
+        for among in [[kind(0.3, 2, 1.0), IdleKind::default()], [kind(0.1, 300, 0.1), kind(0.0004, 10_000, 0.5)]] {
+            let shape = Shape { among, files, ..shape(4.0, 0.0) };
+            let trace = shape.trace(5).unwrap();
+            let disks = Idleness::of_trace(&trace, &DiskModel::ultrastar_15k450()).unwrap();
+            let numbers = Statistics::of(&disks);
+            assert!((numbers.idle_mean_s.unwrap() / 0.09 - 1.0).abs() < 1e-6 && trace.len() == 40_000, "{numbers:?}");
+            assert!((numbers.idle_cov.unwrap() / 4.0 - 1.0).abs() < 1e-3, "{numbers:?}");
+            // As many of a length as there are to be, and busy periods of one file, whose requests are behind each other.
+            let lengths = disks[0].intervals.iter().map(|interval| interval.length);
+            let short = lengths.filter(|length| *length < Nanos::from_millis(4)).count() as f64;
+            let least = if among[0].share == 0.3 { 0.25 } else { 0.0 };
+            assert!(short / disks[0].intervals.len() as f64 >= least, "{short}");
+            let longest = disks[0].intervals.iter().map(|interval| interval.followers).max().unwrap();
+            assert!(longest > 40, "{longest}");
+        }
+        let wrong = |shape: Shape| shape.trace(1).unwrap_err().to_string();
+        let too_long = Shape { among: [kind(0.9, 200, 0.0), IdleKind::default()], ..shape(1.0, 0.0) };
+        assert!(wrong(too_long).contains("leave room for"));
+        assert!(
+            wrong(Shape { files: Files { share: 0.5, requests: 9.0 }, ..shape(1.0, 0.0) }).contains("no more in all")
+        );
+        let all = Shape { among: [kind(0.6, 1, 0.0), kind(0.5, 1, 0.0)], ..shape(1.0, 0.0) };
+        assert!(wrong(all).contains("below 1 in all"));
     }
 
     #[test]
