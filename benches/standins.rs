@@ -85,7 +85,7 @@ fn updates(numbers: &mut Numbers, shape: &Shape) -> Option<()> {
         let scrub = Service::exponential(SCRUB);
         let activities = Activities { capacity: CAPACITY, scrub, updates, segment: SEGMENT };
         let disks = std::slice::from_ref(&disk);
-        let done = activities.updated(disks, &|disk| policy(part, disk, Nanos(update.0 / 2), amount));
+        let done = activities.updated(disks, 1, &|disk| policy(part, disk, Nanos(update.0 / 2), amount), &|_| ());
         let updates = done.updates.as_ref()?;
         let share = |hits: usize| updates.shares().get(hits).copied().unwrap_or(0.0);
         let ratio = updates.completed_ratio() * 100.0;

@@ -72,7 +72,7 @@ fn plans_are_sections_of_the_configuration() {
     let sections = text.lines().filter(|line| line.starts_with("[[disk]]")).count();
     assert!(
         sections == 1
-            && text.matches("would match other disks too").count() == 3
+            && text.matches("could match other disks").count() == 3
             && text.contains("no plan: no idle")
             && text.contains("more than 100 years"),
         "{text}"

@@ -14,7 +14,7 @@ pub mod content;
 pub mod device;
 pub mod files;
 // With the tests as well, so that it is seen to build.
-mod free;
+mod free_memory;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod knobs;
@@ -29,5 +29,5 @@ pub mod scrubber;
 mod watched;
 
 pub use files::{Hold, Replacement, replace_file};
-pub use free::half_of_free_memory;
+pub use free_memory::half_of_free_memory;
 pub use ledger::put_back_what_is_left;

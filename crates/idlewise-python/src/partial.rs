@@ -117,7 +117,7 @@ fn fits(reducer: &Reducer, most: Bytes) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Value(format!(
-        "its idle times take more than {most} of memory, which is all that they may: memory_limit= allows more"
+        "its idle times take more than {most} of memory, which is the limit; memory_limit= raises it"
     )))
 }
 

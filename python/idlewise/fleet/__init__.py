@@ -10,6 +10,7 @@ Examples
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import html
 import json
@@ -160,6 +161,9 @@ def analyze(
         for name in ("parts", "rows"):
             _folder(job.out, name)
         todo = splits(job, files)
+        if job.workers is not None:
+            # A few files have all the memory.
+            job = dataclasses.replace(job, workers=max(1, min(job.workers, len(todo))))
         reduced: dict[str, list[Reduced]] = {}
         for at, done in enumerate(_reduced(run, job, todo)):
             reduced.setdefault(done.split.path, []).append(done)

@@ -38,7 +38,7 @@ DONE = "done.json"
 COMPUTING = 4
 
 #: Ends of messages that name options of ``scan``.
-HINTS = re.compile("; skip_bad=|, and other tables with columns=")
+HINTS = re.compile("; skip_bad=|; memory_limit=|, and other tables with columns=")
 
 Row = dict[str, Any]
 
@@ -111,9 +111,13 @@ def reduce(job: Job, split: Split) -> Reduced:
 
 
 def _memory(job: Job) -> int | None:
-    """Bytes that a task may take."""
+    """Bytes that a task may take, where as many as there may be are at work."""
     half = _native.half_of_free_memory()
-    return half // (job.workers or os.cpu_count() or 1) if half else None
+    return half // _at_once(job) if half else None
+
+
+def _at_once(job: Job) -> int:
+    return job.workers or os.cpu_count() or 1
 
 
 def _why(path: str, error: Exception) -> str:
@@ -188,23 +192,23 @@ def tune(job: Job, reduced: list[tuple[str, str]], number: int) -> list[Row]:
     disk = _native.Disk.parse(job.disk)
     by_volume: dict[str, list[_native.Partial]] = {}
     memory: dict[str, int] = {}
-    too_large: list[Row] = []
+    too_large: dict[str, Row] = {}
     most = _memory(job)
     for key, checksum in reduced:
         data = _part_of_group(within(job.out, "parts", key), checksum, str(number))
         read = _native.Partial.from_bytes(data, disk=disk)
-        for volume in read.volumes:
+        for volume in (one for one in read.volumes if one not in too_large):
             by_volume.setdefault(volume, []).append(read[volume])
             memory[volume] = memory.get(volume, 0) + read[volume].memory
-        while most and (max(memory.values(), default=0) > most or sum(memory.values()) > COMPUTING * most):
+        # Something is computed from one volume at a time, and hardly ever from the largest ones of all workers at once.
+        while most and (max(memory.values(), default=0) > _at_once(job) * most or sum(memory.values()) > COMPUTING * most):
             largest = max(memory, key=lambda volume: memory[volume])
-            too_large.append({"volume": largest, "error": f"its idle times take more memory than a worker may have, {most >> 20} MiB"})
+            too_large[largest] = {"volume": largest, "error": "its idle times take more memory than is free; fewer workers leave more to each"}
             del by_volume[largest], memory[largest]
     rows = [_row(job, volume, by_volume.pop(volume)) for volume in sorted(by_volume)]
     if too_large:
         # Another time there may be more memory.
-        told = {row["volume"]: row for row in too_large}
-        return [*(row for row in rows if row["volume"] not in told), *told.values()]
+        return [*rows, *too_large.values()]
     _native.replace_file(file, json.dumps({"rows": rows, "sha256": _checksum(json.dumps(rows).encode())}).encode())
     return rows
 

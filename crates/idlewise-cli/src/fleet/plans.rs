@@ -74,7 +74,7 @@ impl Arguments {
             return none("a pass would take more than 100 years");
         }
         if volume.volume.contains(|c: char| matches!(c, '*' | '?') || is_harmful(c)) {
-            return none("a section that its name stands in would match other disks too, or none");
+            return none("its name holds '*', '?' or what cannot be shown, so that a section could match other disks");
         }
         let days = (SLACK * pass_s / DAY_S).ceil().max((self.verify_every.as_secs_f64() / DAY_S).ceil()) as u64;
         let rate = Rate(volume.throughput_bytes_per_s.unwrap_or(0.0) as u64);

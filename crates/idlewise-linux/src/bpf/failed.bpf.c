@@ -19,16 +19,18 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 struct read {
 	__u64 sector; // on the whole disk
 	__u32 bytes;
-	__u32 device; // as the kernel numbers it
+	__u32 disk; // as the kernel numbers it
 };
 
-// Written by user space: the devices.
+enum kind { WITH_REQUESTS = 0, STACKED = 1 };
+
+// Written by user space: the disks, and what is stacked on disks; each with its kind.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, __u32);
 	__type(value, __u8);
-} devices SEC(".maps");
+} disks SEC(".maps");
 
 // By the address of the bio.
 struct {
@@ -58,6 +60,11 @@ static __always_inline void tell(const struct read *read)
 	}
 }
 
+static __always_inline __u32 number_of(struct gendisk *disk)
+{
+	return disk->major << MINOR_BITS | disk->first_minor;
+}
+
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_request_end, struct request *rq, __u8 error, unsigned int nr_bytes)
 {
@@ -66,8 +73,8 @@ int BPF_PROG(on_request_end, struct request *rq, __u8 error, unsigned int nr_byt
 
 	if (!error || (rq->cmd_flags & REQ_OP_MASK) != REQ_OP_READ || !disk)
 		return 0;
-	read.device = disk->major << MINOR_BITS | disk->first_minor;
-	if (!bpf_map_lookup_elem(&devices, &read.device))
+	read.disk = number_of(disk);
+	if (!bpf_map_lookup_elem(&disks, &read.disk))
 		return 0;
 	read.sector = rq->__sector;
 	read.bytes = nr_bytes;
@@ -94,9 +101,11 @@ int BPF_PROG(on_begin, struct bio *bio)
 {
 	__u64 address = (__u64)bio;
 	struct read read = {};
+	__u8 *kind;
 
-	read.device = bio->bi_bdev->bd_dev;
-	if ((bio->bi_opf & REQ_OP_MASK) != REQ_OP_READ || !bpf_map_lookup_elem(&devices, &read.device))
+	read.disk = number_of(bio->bi_bdev->bd_disk);
+	kind = bpf_map_lookup_elem(&disks, &read.disk);
+	if ((bio->bi_opf & REQ_OP_MASK) != REQ_OP_READ || !kind || *kind != STACKED)
 		return 0;
 	read.sector = bio->bi_iter.bi_sector;
 	read.bytes = bio->bi_iter.bi_size;

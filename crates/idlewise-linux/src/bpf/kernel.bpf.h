@@ -9,7 +9,6 @@ struct gendisk {
 
 struct block_device {
 	struct gendisk *bd_disk;
-	__u32 bd_dev;
 } __attribute__((preserve_access_index));
 
 struct kernfs_node {

@@ -266,9 +266,9 @@ pub fn of_counted(disk: &WholeDisk, counter: Counter) -> Result<Box<dyn Monitor>
 /// A read that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedRead {
-    /// The numbers of the device that it was asked of.
-    pub device: (u32, u32),
-    /// Where, on the whole disk.
+    /// The numbers of the disk.
+    pub disk: (u32, u32),
+    /// Where on it.
     pub sector: u64,
     /// How long it was.
     pub bytes: u32,
@@ -277,19 +277,19 @@ pub struct FailedRead {
 /// Reads that failed since it was last asked.
 pub type FailedReads = Box<dyn FnMut() -> io::Result<Vec<FailedRead>> + Send>;
 
-/// Sees reads of these devices that fail from now on, whoever asks for them.
+/// Sees reads of these disks that fail from now on, whoever asks for them.
 ///
 /// # Errors
 /// If BPF cannot be used.
 #[cfg(feature = "bpf")]
-pub fn failed_reads(devices: &[(u32, u32)]) -> Result<FailedReads, MonitorError> {
-    let mut failures = bpf::failures::Failures::of(devices)?;
+pub fn failed_reads(disks: &[WholeDisk]) -> Result<FailedReads, MonitorError> {
+    let mut failures = bpf::failures::Failures::of(disks)?;
     Ok(Box::new(move || failures.take()))
 }
 
 /// Without BPF nobody sees them.
 #[cfg(not(feature = "bpf"))]
-pub fn failed_reads(_devices: &[(u32, u32)]) -> Result<FailedReads, MonitorError> {
+pub fn failed_reads(_disks: &[WholeDisk]) -> Result<FailedReads, MonitorError> {
     Err(MonitorError { monitor: "bpf", problem: NO_BPF.into() })
 }
 

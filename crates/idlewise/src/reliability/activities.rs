@@ -141,8 +141,7 @@ impl Activities {
             &|done| watch("scrubbing", done),
         );
         let times = Until::Times(scrub.times);
-        let alone = |disk: &Idleness| vec![Lane::new((policies.parity)(disk), self.parity())];
-        let parity = self.run(disks, Running::Parity, times, &alone, &|done| watch("updating parity", done));
+        let parity = self.updated(disks, scrub.times, policies.parity, &|done| watch("updating parity", done));
         let both = if policies.shared {
             let works = |disk: &Idleness| vec![self.parity(), self.scrub(disk)];
             let lane = |disk: &Idleness| vec![Lane { policy: (policies.scrub)(disk, 1.0), works: works(disk) }];
@@ -157,10 +156,16 @@ impl Activities {
         Study { scrub, parity, both }
     }
 
-    /// Simulates the updates alone, once through the trace.
-    pub fn updated(&self, disks: &[Idleness], policy: &dyn Fn(&Idleness) -> Box<dyn Policy>) -> Activity {
+    /// Simulates the updates alone, so often through the trace.
+    pub fn updated(
+        &self,
+        disks: &[Idleness],
+        times: u64,
+        policy: &dyn Fn(&Idleness) -> Box<dyn Policy>,
+        watch: &dyn Fn(f64),
+    ) -> Activity {
         let alone = |disk: &Idleness| vec![Lane::new(policy(disk), self.parity())];
-        self.run(disks, Running::Parity, Until::Times(1), &alone, &|_| ())
+        self.run(disks, Running::Parity, Until::Times(times), &alone, watch)
     }
 
     /// The scrub's work on a disk.

@@ -160,7 +160,7 @@ impl<'a> Decoder<'a> {
 
     /// That nothing can be read for so long.
     fn nothing(&self) -> TraceError {
-        let error = io::Error::new(io::ErrorKind::InvalidData, format!("nothing of a trace in {}", Bytes(MOST_BARREN)));
+        let error = io::Error::new(io::ErrorKind::InvalidData, format!("{} without a record", Bytes(MOST_BARREN)));
         TraceError::Io { path: self.name.clone(), error }
     }
 

@@ -1,11 +1,12 @@
-//! Reads of some devices that fail, each with its place: `failed.bpf.c`.
+//! Reads of some disks that fail, each with its place: `failed.bpf.c`.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer};
 
-use super::{MonitorError, explain, failed, lock, map_of, silence_libbpf};
+use super::{MonitorError, explain, failed, lock, map_of, ring_of, silence_libbpf};
+use crate::device::WholeDisk;
 use crate::monitor::FailedRead;
 
 /// The program, compiled from `src/bpf/failed.bpf.c`.
@@ -28,27 +29,21 @@ pub struct Failures {
 unsafe impl Send for Failures {}
 
 impl Failures {
-    /// Begins to look at these devices, by their numbers.
-    pub fn of(devices: &[(u32, u32)]) -> Result<Self, MonitorError> {
+    /// Begins to look at these.
+    pub fn of(disks: &[WholeDisk]) -> Result<Self, MonitorError> {
         silence_libbpf();
-        Self::load(devices).map_err(|error| MonitorError { monitor: "bpf", problem: explain(&error) })
+        Self::load(disks).map_err(|error| MonitorError { monitor: "bpf", problem: explain(&error) })
     }
 
-    fn load(devices: &[(u32, u32)]) -> Result<Self, libbpf_rs::Error> {
+    fn load(disks: &[WholeDisk]) -> Result<Self, libbpf_rs::Error> {
         let object = ObjectBuilder::default().name("failed")?.open_memory(PROGRAM)?.load()?;
-        let map = map_of(&object, "devices")?;
-        for (major, minor) in devices {
-            map.update(&(major << MINOR_BITS | minor).to_ne_bytes(), &[1], MapFlags::ANY)?;
+        let map = map_of(&object, "disks")?;
+        for disk in disks {
+            let (major, minor) = disk.numbers();
+            let is_stacked = !disk.has_requests();
+            map.update(&(major << MINOR_BITS | minor).to_ne_bytes(), &[is_stacked.into()], MapFlags::ANY)?;
         }
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let told = seen.clone();
-        let mut builder = RingBufferBuilder::new();
-        let of_failures = map_of(&object, "failures")?;
-        builder.add(&of_failures, move |record| {
-            lock(&told).extend(decode(record));
-            0
-        })?;
-        let ring = builder.build()?;
+        let (ring, seen) = ring_of(&map_of(&object, "failures")?, decode)?;
         let lost = map_of(&object, ".bss")?;
         let links = object.progs_mut().map(|program| program.attach()).collect::<Result<_, _>>()?;
         Ok(Self { _links: links, ring, seen, lost, _object: object })
@@ -73,8 +68,8 @@ fn decode(record: &[u8]) -> Option<FailedRead> {
     let record: &[u8; 16] = record.try_into().ok()?;
     let half = |at: usize| u32::from_ne_bytes(std::array::from_fn(|index| record[at + index]));
     let sector = u64::from_ne_bytes(std::array::from_fn(|index| record[index]));
-    let device = half(12);
-    Some(FailedRead { device: (device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1)), sector, bytes: half(8) })
+    let disk = half(12);
+    Some(FailedRead { disk: (disk >> MINOR_BITS, disk & ((1 << MINOR_BITS) - 1)), sector, bytes: half(8) })
 }
 
 #[cfg(test)]
@@ -85,7 +80,7 @@ mod tests {
     fn decodes_the_programs_record() {
         let mut record = 77u64.to_ne_bytes().to_vec();
         record.extend([4096u32.to_ne_bytes(), (259u32 << MINOR_BITS | 300_000).to_ne_bytes()].concat());
-        let read = FailedRead { device: (259, 300_000), sector: 77, bytes: 4096 };
+        let read = FailedRead { disk: (259, 300_000), sector: 77, bytes: 4096 };
         assert_eq!((decode(&record), decode(&record[1..])), (Some(read), None));
     }
 }

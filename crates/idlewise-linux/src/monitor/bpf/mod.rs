@@ -93,15 +93,8 @@ impl Bpf {
         let object = open.load()?;
         let shared = Arc::new(Mapped::<Variables>::of(&map_of(&object, ".bss")?)?);
         let attached = Attached::new(&object, &settings)?;
-        let events = Arc::new(Mutex::new(Vec::new()));
-        let seen = events.clone();
-        let mut builder = RingBufferBuilder::new();
         let of_events = map_of(&object, "events")?;
-        builder.add(&of_events, move |record| {
-            lock(&seen).extend(decode(record));
-            0
-        })?;
-        let ring = builder.build()?;
+        let (ring, events) = ring_of(&of_events, decode)?;
         let told = shared.clone();
         let tell = move |begins: bool| {
             match begins {
@@ -348,6 +341,21 @@ fn map_of(object: &Object, end: &str) -> Result<MapHandle, libbpf_rs::Error> {
     let map = object.maps().find(|map| map.name().to_string_lossy().ends_with(end));
     let map = map.ok_or_else(|| std::io::Error::other(format!("the program has no map {end}")))?;
     MapHandle::try_from(&map)
+}
+
+/// What a ring of a program tells, and where that is put when it is consumed.
+fn ring_of<T: Send + 'static>(
+    map: &MapHandle,
+    decode: fn(&[u8]) -> Option<T>,
+) -> Result<(RingBuffer<'static>, Arc<Mutex<Vec<T>>>), libbpf_rs::Error> {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = told.clone();
+    let mut builder = RingBufferBuilder::new();
+    builder.add(map, move |record| {
+        lock(&seen).extend(decode(record));
+        0
+    })?;
+    Ok((builder.build()?, told))
 }
 
 /// Whether a time namespace has another monotonic clock than the kernel, by its offsets in seconds and nanoseconds.

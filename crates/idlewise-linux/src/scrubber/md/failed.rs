@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::limits::SECTOR;
-use crate::files::told_by_kernel;
+use crate::device::{Device, WholeDisk};
 use crate::memory::Buffer;
 use crate::monitor::{FailedReads, failed_reads};
 use crate::scrubber::Unread;
@@ -35,7 +35,6 @@ pub struct Failed {
 struct Member {
     /// Its number in the array, which it keeps.
     slot: u32,
-    device: (u32, u32),
     /// The whole disk, and the member's part of it, in sectors.
     disk: (u32, u32),
     part: Range<u64>,
@@ -48,9 +47,9 @@ impl Failed {
     /// # Errors
     /// Why they cannot be seen.
     pub fn listen(folder: &Path, known: &[Unread]) -> io::Result<Self> {
-        let members = (0..).map_while(|slot| Member::of(folder, slot)).collect::<io::Result<Vec<_>>>()?;
-        let devices: Vec<_> = members.iter().flat_map(|member| [member.device, member.disk]).collect();
-        let reads = failed_reads(&devices).map_err(io::Error::other)?;
+        let found = (0..).map_while(|slot| Member::of(folder, slot)).collect::<io::Result<Vec<_>>>()?;
+        let (members, disks): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let reads = failed_reads(&disks).map_err(io::Error::other)?;
         Ok(Self { members, reads, pieces: pieces_of(known), more: 0 })
     }
 
@@ -60,7 +59,7 @@ impl Failed {
     /// If not all of them are known.
     pub fn look(&mut self) -> io::Result<()> {
         for read in (self.reads)()? {
-            for member in self.members.iter().filter(|member| [member.device, member.disk].contains(&read.device)) {
+            for member in self.members.iter().filter(|member| member.disk == read.disk) {
                 let end = read.sector + u64::from(read.bytes).div_ceil(SECTOR);
                 let (begin, end) = (read.sector.max(member.part.start), end.min(member.part.end));
                 let within = |sector: u64| (sector - member.part.start) * SECTOR / PIECE;
@@ -132,29 +131,18 @@ fn pieces_of(places: &[Unread]) -> BTreeSet<(u32, u64)> {
 
 impl Member {
     /// The one of this number; none where there is no more of them.
-    fn of(folder: &Path, slot: u32) -> Option<io::Result<Self>> {
+    fn of(folder: &Path, slot: u32) -> Option<io::Result<(Self, WholeDisk)>> {
         let link = std::fs::read_link(folder.join(format!("rd{slot}"))).ok()?;
         let name = link.file_name()?.to_str()?.strip_prefix("dev-")?.to_owned();
         Some(Self::named(&name, slot))
     }
 
-    fn named(name: &str, slot: u32) -> io::Result<Self> {
-        let sysfs = Path::new("/sys/class/block").join(name).canonicalize()?;
-        // Only a partition begins anywhere, and lies in the folder of its disk.
-        let start: Option<u64> = told_by_kernel(sysfs.join("start")).ok().and_then(|start| start.trim().parse().ok());
-        let disk = if start.is_some() { sysfs.parent().unwrap_or(&sysfs) } else { &sysfs };
-        let (start, size) = (start.unwrap_or(0), told_by_kernel(sysfs.join("size"))?);
-        let size: u64 = size.trim().parse().map_err(|_| io::Error::other(format!("{name}: its size is '{size}'")))?;
+    fn named(name: &str, slot: u32) -> io::Result<(Self, WholeDisk)> {
         let path = Path::new("/dev").join(name.replace('!', "/"));
-        Ok(Self { slot, device: numbers(&sysfs)?, disk: numbers(disk)?, part: start..start + size, path })
+        let device = Device::open(&path).map_err(io::Error::other)?;
+        let (start, size) = (device.start.0 / SECTOR, device.size.0 / SECTOR);
+        Ok((Self { slot, disk: device.disk_numbers(), part: start..start + size, path }, device.whole()))
     }
-}
-
-fn numbers(sysfs: &Path) -> io::Result<(u32, u32)> {
-    let text = told_by_kernel(sysfs.join("dev"))?;
-    let numbers =
-        text.trim().split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    numbers.ok_or_else(|| io::Error::other(format!("{}: its numbers are '{text}'", sysfs.display())))
 }
 
 #[cfg(test)]
@@ -175,19 +163,13 @@ mod tests {
 
     #[test]
     fn what_fails_is_a_piece_of_the_member_that_it_lies_on() {
-        let member = |slot, minor, part: Range<u64>| Member {
-            slot,
-            device: (8, minor),
-            disk: (8, 0),
-            part,
-            path: PathBuf::from("/dev/none"),
-        };
         // One of two arrays on a disk, and what fails on both: of the other nothing is known here.
-        let read = |device, sector, bytes| FailedRead { device, sector, bytes };
+        let member = Member { slot: 3, disk: (8, 0), part: 2048..4096, path: PathBuf::from("/dev/none") };
+        let read = |disk, sector, bytes| FailedRead { disk, sector, bytes };
         let mut told =
-            vec![read((8, 0), 2044, 4096), read((8, 0), 0, 4096), read((9, 9), 2048, 512), read((8, 1), 2064, 512)];
+            vec![read((8, 0), 2044, 4096), read((8, 0), 0, 4096), read((9, 9), 2048, 512), read((8, 0), 2064, 512)];
         let mut failed = Failed {
-            members: vec![member(3, 1, 2048..4096)],
+            members: vec![member],
             reads: Box::new(move || Ok(std::mem::take(&mut told))),
             pieces: BTreeSet::new(),
             more: 0,

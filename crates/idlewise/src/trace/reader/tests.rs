@@ -105,7 +105,7 @@ fn what_has_no_record_for_long_has_an_end() {
         // It takes no space, and whoever reads it is not to read for days.
         file.set_len(1 << 43).unwrap();
         let error = open(std::slice::from_ref(&path), &options).unwrap_err().to_string();
-        assert!(error.contains("nothing of a trace in 256 MiB"), "{error}");
+        assert!(error.contains("256 MiB without a record"), "{error}");
     }
 }
 
