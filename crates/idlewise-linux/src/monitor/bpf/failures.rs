@@ -1,11 +1,10 @@
 //! Reads of some disks that fail, each with its place: `failed.bpf.c`.
 
 use std::io;
-use std::sync::{Arc, Mutex};
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer};
 
-use super::{MonitorError, explain, failed, lock, map_of, ring_of, silence_libbpf};
+use super::{MonitorError, Told, explain, failed, lock, map_of, ring_of, silence_libbpf};
 use crate::device::WholeDisk;
 use crate::monitor::FailedRead;
 
@@ -19,7 +18,7 @@ pub struct Failures {
     // Nothing is attached any more once these are dropped.
     _links: Vec<Link>,
     ring: RingBuffer<'static>,
-    seen: Arc<Mutex<Vec<FailedRead>>>,
+    seen: Told<FailedRead>,
     lost: MapHandle,
     _object: Object,
 }

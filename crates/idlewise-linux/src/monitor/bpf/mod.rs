@@ -45,7 +45,7 @@ pub struct Bpf {
     // Nothing is attached any more once these are dropped.
     attached: Attached,
     ring: RingBuffer<'static>,
-    events: Arc<Mutex<Vec<Event>>>,
+    events: Told<Event>,
     shared: Arc<Mapped<Variables>>,
     /// The requests that are there.
     requests: Mapped<[Bucket; BUCKETS]>,
@@ -343,11 +343,14 @@ fn map_of(object: &Object, end: &str) -> Result<MapHandle, libbpf_rs::Error> {
     MapHandle::try_from(&map)
 }
 
+/// What a program has told, until it is taken.
+type Told<T> = Arc<Mutex<Vec<T>>>;
+
 /// What a ring of a program tells, and where that is put when it is consumed.
 fn ring_of<T: Send + 'static>(
     map: &MapHandle,
     decode: fn(&[u8]) -> Option<T>,
-) -> Result<(RingBuffer<'static>, Arc<Mutex<Vec<T>>>), libbpf_rs::Error> {
+) -> Result<(RingBuffer<'static>, Told<T>), libbpf_rs::Error> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let seen = told.clone();
     let mut builder = RingBufferBuilder::new();
