@@ -180,7 +180,9 @@ impl<'a> Decoder<'a> {
                 Err(bad) => return Err(TraceError::Bad { path: self.name.clone(), bad }),
             }
         }
-        self.barren = if columns.is_empty() { self.barren + start as u64 } else { 0 };
+        // Some lines are no records, however many: events of other kinds.
+        let is_barren = columns.is_empty() && memchr::memchr(b'\n', &self.window.bytes()[..start]).is_none();
+        self.barren = if is_barren { self.barren + start as u64 } else { 0 };
         if self.barren > MOST_BARREN {
             return Err(self.nothing());
         }
