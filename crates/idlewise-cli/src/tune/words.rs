@@ -1,20 +1,13 @@
 //! A plan in plain words: why this wait and this size, and what to be careful about.
 
+use idlewise::Rate;
 use idlewise::disk::{DiskModel, SMALLEST_REQUEST};
 use idlewise::idle::{Idleness, Lengths};
 use idlewise::report::percent;
 use idlewise::simulate::Outcome;
-use idlewise::tune::{Arrivals, Schedule, Validation};
-use idlewise::{Nanos, Rate};
+use idlewise::tune::{Arrivals, Caution, Schedule, Validation, cautions};
 
 use crate::simulate::seconds;
-
-/// Fewer idle intervals are too few to plan from.
-const FEW_INTERVALS: usize = 200;
-/// With fewer collisions, where they fall is luck.
-const FEW_COLLISIONS: u64 = 30;
-/// Traces shorter than this say nothing of other hours.
-const A_DAY: Nanos = Nanos::from_secs(86_400);
 
 /// Two sentences: why so long, and why so large.
 pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model: &DiskModel) -> String {
@@ -61,24 +54,11 @@ pub fn reasons(schedule: &Schedule, outcome: &Outcome, disks: &[Idleness], model
 
 /// What to be careful about, a line each.
 pub fn warnings(outcome: &Outcome, disks: &[Idleness], arrivals: Arrivals) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let span = disks.iter().map(Idleness::span).max().unwrap_or_default();
-    let intervals: usize = disks.iter().map(|disk| disk.intervals.len()).sum();
-    if intervals < FEW_INTERVALS {
-        warnings.push(format!("the trace is too short to plan from: it has {intervals} idle intervals"));
-    }
-    if span < A_DAY {
-        warnings
-            .push(format!("the trace covers {span}: it does not show what the disk does at other hours of the day"));
-    }
-    if (1..FEW_COLLISIONS).contains(&outcome.collisions) && arrivals == Arrivals::Recorded {
-        warnings.push(format!(
-            "only {} scrub requests collide, and where they do is luck: another time the slowdown may be twice the goal; --any-moment \
-             plans for that",
-            outcome.collisions
-        ));
-    }
-    warnings
+    let line = |caution: Caution| match caution {
+        Caution::FewCollisions(_) => format!("{caution}; --any-moment plans for that"),
+        _ => caution.to_string(),
+    };
+    cautions(outcome, disks, arrivals).into_iter().map(line).collect()
 }
 
 /// Why steps were or were not taken.

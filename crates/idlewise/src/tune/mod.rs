@@ -1,6 +1,7 @@
 //! Request size and idle wait for a slowdown goal (DSN 2012, section V-C).
 
 mod baselines;
+mod cautions;
 mod compare;
 mod cost;
 mod explore;
@@ -19,6 +20,7 @@ mod throttled;
 mod waiting;
 
 pub use baselines::{Baseline, baselines, baselines_of_plan};
+pub use cautions::{Caution, cautions};
 pub use compare::{COMPARED, Comparison, compare};
 pub use explore::{PairPoint, Penalty, Plane, Question};
 pub use frontier::{FrontierPoint, frontier, upper_edge};
