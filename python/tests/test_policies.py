@@ -120,8 +120,13 @@ def test_own_policies_learn_from_the_part_to_train_on(idle):
         def __init__(self, past):
             seen.append((past.volumes, past.intervals, past.end_ns))
 
-    iw.compare(rest, [Learns], train=first)
-    assert seen == [([volume], first[volume].intervals, first[volume].end_ns) for volume in rest.volumes]
+    row = iw.compare(rest, [Learns], train=first).rows()[0]
+    # Once for each part that it runs on.
+    assert seen == 2 * [([volume], first[volume].intervals, first[volume].end_ns) for volume in rest.volumes]
+    for part, prefix in [(rest, ""), (first, "trained_")]:
+        outcome = iw.simulate(part, Waits)
+        told = (row[prefix + "utilised_idle"], row[prefix + "collision_rate"])
+        assert told == (outcome.utilised_idle, outcome.collision_rate)
 
 
 def test_what_is_misspelt_is_told_what_there_is(idle):

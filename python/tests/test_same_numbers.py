@@ -87,12 +87,22 @@ def test_tune_each(made, command):
     rows = iw.tune_each(iw.scan(made).idle(), mean_slowdown="500us", max_slowdown="20ms").rows()
     assert [row["volume"] for row in rows] == [one["volume"] for one in said]
     for row, one in zip(rows, said):
-        same(row, one, set(one))
+        same(row, one, set(one) - {"warnings"})
+        assert row["warnings"] == "; ".join(one["warnings"]).replace("--any-moment", "any_moment=True")
         assert row["error"] is None
     failed = pl.DataFrame(iw.tune_each(iw.scan(made).idle(), mean_slowdown="500us", max_slowdown="1us"))
     assert failed["error"].str.contains("allow at least").to_list() == [True, True]
     kept = pl.DataFrame(iw.tune_each(iw.scan(made).idle(), mean_slowdown="500us", max_slowdown="20ms"))
-    assert kept.schema["error"] == failed.schema["error"] == pl.String
+    for column in ["warnings", "error"]:
+        assert kept.schema[column] == failed.schema[column] == pl.String
+
+
+def test_a_plan_says_what_to_be_careful_about(made, command, tmp_path):
+    said = command("tune", made, "--volume", "host_0", "--mean-slowdown", "500us", "--max-slowdown", "20ms")
+    plan = iw.tune(iw.scan(made, volumes="host_0").idle(), mean_slowdown="500us", max_slowdown="20ms")
+    assert plan.warnings == [line.replace("--any-moment", "any_moment=True") for line in said["warnings"]] != []
+    plan.save(tmp_path / "plan.toml")
+    assert iw.Plan.load(tmp_path / "plan.toml").warnings == []
 
 
 def test_grid(path, command):

@@ -1,10 +1,12 @@
 """The stubs are complete and true."""
 
-import ast
 import doctest
+import inspect
 import pathlib
 import subprocess
 import sys
+
+import idlewise as iw
 
 HERE = pathlib.Path(__file__).parent
 
@@ -26,14 +28,26 @@ def test_stubs_are_those_of_the_module():
     run("mypy.stubtest", "idlewise", "--concise")
 
 
-def test_examples_of_the_stubs_run():
-    tree = ast.parse((HERE.parent / "idlewise/_native.pyi").read_text())
-    known = (ast.ClassDef, ast.FunctionDef, ast.Module)
-    texts = [(getattr(node, "name", "module"), ast.get_docstring(node)) for node in ast.walk(tree) if isinstance(node, known)]
-    examples = [doctest.DocTestParser().get_doctest(text, {}, name, None, 0) for name, text in texts if text]
-    examples = [example for example in examples if example.examples]
-    assert len(examples) >= 8
-    runner = doctest.DocTestRunner()
-    for example in examples:
+def public():
+    """Everything of the package, and each member of its classes but those of exceptions."""
+    for name in iw.__all__:
+        one = getattr(iw, name)
+        if name.startswith("__"):
+            continue
+        yield name, one
+        if isinstance(one, type) and not issubclass(one, Exception):
+            yield from ((f"{name}.{own}", getattr(one, own)) for own in vars(one) if not own.startswith("_"))
+
+
+def test_each_thing_says_what_it_is_and_its_example_runs():
+    runner, said = doctest.DocTestRunner(), 0
+    for name, one in public():
+        text = inspect.getdoc(one)
+        assert text, name
+        example = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+        is_exception = isinstance(one, type) and issubclass(one, Exception)
+        assert example.examples or "." in name or is_exception, f"{name} has no example"
         runner.run(example)
+        said += 1
+    assert said > 90
     assert runner.summarize(verbose=False).failed == 0

@@ -9,7 +9,7 @@ use crate::error::value_error;
 use crate::units::{Size, Time};
 use crate::values::to_python;
 
-/// What `array --json` says of passes of these lengths: without scrubs first, then of each.
+#[doc = doc!("array")]
 #[pyfunction]
 #[pyo3(signature = (
     layout, passes, *, capacity=None, failures=None, latent=None, read_errors=None, rebuild=None, rebuild_in_gaps=false,

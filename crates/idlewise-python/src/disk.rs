@@ -12,7 +12,7 @@ use crate::error::value_error;
 use crate::files::{text_of, write_text};
 use crate::units::Size;
 
-/// How long a disk takes for requests.
+#[doc = doc!("Disk")]
 #[pyclass(frozen, from_py_object, module = "idlewise")]
 #[derive(Clone)]
 pub struct Disk {
@@ -44,6 +44,7 @@ impl Disk {
 
 #[pymethods]
 impl Disk {
+    #[doc = doc!("Disk.load")]
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
         let text = text_of(&path)?;
@@ -52,11 +53,13 @@ impl Disk {
         Ok(Self::new(DiskModel { name: one_line(&model.name).into_owned(), ..model }))
     }
 
+    #[doc = doc!("Disk.parse")]
     #[staticmethod]
     fn parse(toml: &str) -> PyResult<Self> {
         DiskModel::from_toml(toml).map(Self::new).map_err(|error| value_error(&error.to_string()))
     }
 
+    #[doc = doc!("Disk.preset")]
     #[staticmethod]
     fn preset(name: &str) -> PyResult<Self> {
         let known = || PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
@@ -65,24 +68,29 @@ impl Disk {
         Ok(Self::new(preset.model()))
     }
 
+    #[doc = doc!("Disk.presets")]
     #[staticmethod]
     fn presets() -> Vec<(&'static str, &'static str)> {
         PRESETS.iter().map(|preset| (preset.name, preset.about)).collect()
     }
 
+    #[doc = doc!("Disk.name")]
     #[getter]
     fn name(&self) -> &str {
         &self.model.name
     }
 
+    #[doc = doc!("Disk.verify_time_ns")]
     fn verify_time_ns(&self, size: Size) -> u64 {
         self.model.verify_time(size.0).0
     }
 
+    #[doc = doc!("Disk.to_toml")]
     fn to_toml(&self) -> String {
         self.model.to_toml()
     }
 
+    #[doc = doc!("Disk.save")]
     fn save(&self, path: PathBuf) -> PyResult<()> {
         write_text(&path, &self.to_toml())
     }

@@ -18,20 +18,20 @@ pub fn write_text(path: &Path, text: &str) -> PyResult<()> {
     Ok(idlewise_linux::replace_file(path, text.as_bytes()).map_err(|error| named(path, error))?)
 }
 
-/// Writes a file whole or not at all, through no link of another user.
+#[doc = doc!("replace_file")]
 #[pyfunction]
 pub fn replace_file(py: Python, path: PathBuf, data: &[u8]) -> PyResult<()> {
     Ok(py.detach(|| idlewise_linux::replace_file(&path, data)).map_err(|error| named(&path, error))?)
 }
 
-/// A descriptor of a file that a pattern has found below a folder; none of what is not to be read.
+#[doc = doc!("open_found")]
 #[pyfunction]
 pub fn open_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<RawFd>> {
     let opened = trace::open_found(&Found { path: path.clone(), folder }).map_err(|error| named(&path, error))?;
     Ok(opened.map(IntoRawFd::into_raw_fd))
 }
 
-/// Bytes: half of what is free, as the machine, the control groups and the limit of this process have it.
+#[doc = doc!("half_of_free_memory")]
 #[pyfunction]
 pub fn half_of_free_memory() -> Option<u64> {
     idlewise_linux::half_of_free_memory().map(|half| half.0)

@@ -15,7 +15,7 @@ struct Table {
     errors: BTreeMap<String, String>,
 }
 
-/// A page about the table of a fleet, which is JSON.
+#[doc = doc!("fleet_page")]
 #[pyfunction]
 pub fn fleet_page(py: Python, table: &str, within: Time) -> PyResult<String> {
     let Table { rows, errors } = serde_json::from_str(table).map_err(|error| value_error(&error.to_string()))?;

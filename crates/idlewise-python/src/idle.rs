@@ -26,7 +26,7 @@ use crate::running::{self, Watch};
 use crate::table::{Table, escaped, one_batch};
 use crate::values::{members, to_python};
 
-/// The idle times of the disks of a trace, by volume.
+#[doc = doc!("Idleness")]
 #[pyclass(frozen, mapping, module = "idlewise")]
 #[derive(Clone)]
 pub struct Idleness {
@@ -107,6 +107,7 @@ impl Idleness {
 
 #[pymethods]
 impl Idleness {
+    #[doc = doc!("Idleness.merge")]
     #[staticmethod]
     #[pyo3(signature = (parts))]
     fn merge(py: Python, parts: Vec<Bound<Partial>>) -> PyResult<Self> {
@@ -114,46 +115,55 @@ impl Idleness {
         first.get().with(&parts[1..])?.idle(py)
     }
 
+    #[doc = doc!("Idleness.volumes")]
     #[getter]
     fn volumes(&self) -> Vec<&str> {
         self.disks.iter().map(|disk| disk.volume.as_str()).collect()
     }
 
+    #[doc = doc!("Idleness.disk")]
     #[getter]
     fn disk(&self) -> Disk {
         Disk { model: self.model.clone() }
     }
 
+    #[doc = doc!("Idleness.source")]
     #[getter]
     fn source<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &*self.source)
     }
 
+    #[doc = doc!("Idleness.requests")]
     #[getter]
     fn requests(&self) -> u64 {
         self.sum(|disk| disk.requests)
     }
 
+    #[doc = doc!("Idleness.intervals")]
     #[getter]
     fn intervals(&self) -> u64 {
         self.sum(|disk| disk.intervals.len() as u64)
     }
 
+    #[doc = doc!("Idleness.idle_ns")]
     #[getter]
     fn idle_ns(&self) -> u64 {
         self.sum(|disk| disk.idle().0)
     }
 
+    #[doc = doc!("Idleness.begin_ns")]
     #[getter]
     fn begin_ns(&self) -> u64 {
         self.disks.iter().map(|disk| disk.begin.0).min().unwrap_or(0)
     }
 
+    #[doc = doc!("Idleness.end_ns")]
     #[getter]
     fn end_ns(&self) -> u64 {
         self.disks.iter().map(|disk| disk.end.0).max().unwrap_or(0)
     }
 
+    #[doc = doc!("Idleness.origin_ns")]
     #[getter]
     fn origin_ns(&self) -> u64 {
         self.disks.first().map_or(0, |disk| disk.origin.0)
@@ -181,14 +191,17 @@ impl Idleness {
         })
     }
 
+    #[doc = doc!("Idleness.keys")]
     fn keys(&self) -> Vec<&str> {
         self.volumes()
     }
 
+    #[doc = doc!("Idleness.values")]
     fn values(&self) -> Vec<Self> {
         self.disks.iter().map(|disk| self.with(vec![disk.clone()])).collect()
     }
 
+    #[doc = doc!("Idleness.items")]
     fn items(&self) -> Vec<(&str, Self)> {
         self.keys().into_iter().zip(self.values()).collect()
     }
@@ -197,16 +210,19 @@ impl Idleness {
         self.disks == other.disks
     }
 
+    #[doc = doc!("Idleness.profile")]
     fn profile<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let disks = self.disks.clone();
         to_python(py, &running::run(py, None, move |_| Ok(Profile::of(&disks)))?)
     }
 
+    #[doc = doc!("Idleness.statistics")]
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let disks = self.disks.clone();
         to_python(py, &running::run(py, None, move |_| Ok(Statistics::of(&disks)))?)
     }
 
+    #[doc = doc!("Idleness.by_volume")]
     fn by_volume(&self, py: Python) -> PyResult<Table> {
         let disks = self.disks.clone();
         running::run(py, None, move |_| {
@@ -219,6 +235,7 @@ impl Idleness {
         })
     }
 
+    #[doc = doc!("Idleness.split")]
     fn split(&self, share: f64) -> PyResult<(Self, Self)> {
         if !(share > 0.0 && share < 1.0) {
             return Err(value_error("a share of the time is between 0 and 1, such as 0.5"));
@@ -227,6 +244,7 @@ impl Idleness {
         Ok((self.with(first), self.with(rest)))
     }
 
+    #[doc = doc!("Idleness.report")]
     #[pyo3(signature = (path=None))]
     fn report(&self, py: Python, path: Option<PathBuf>) -> PyResult<String> {
         let (disks, source) = (self.disks.clone(), self.source.clone());

@@ -1,6 +1,8 @@
 //! The compiled part of the Python package `idlewise`: the library as Python sees it. What each thing does is said in the package's
 //! stubs and documents; here are the ways in and out.
 
+include!(concat!(env!("OUT_DIR"), "/docstrings.rs"));
+
 mod array;
 mod batches;
 mod capsule;
@@ -94,25 +96,25 @@ fn quiet() {
     }));
 }
 
-/// Names of the policies, and what they do.
+#[doc = doc!("policies")]
 #[pyfunction]
 fn policies() -> Vec<(&'static str, &'static str)> {
     idlewise::policy::POLICIES.iter().map(|entry| (entry.name, entry.about)).collect()
 }
 
-/// Names of the formats that are read, and what they are.
+#[doc = doc!("formats")]
 #[pyfunction]
 fn formats() -> Vec<(&'static str, &'static str)> {
     idlewise::trace::formats::FORMATS.iter().map(|format| (format.name, format.about)).collect()
 }
 
-/// The format of these lines of a file and the first arrival in them, if its rows can be read one without the other.
+#[doc = doc!("first_arrival")]
 #[pyfunction]
 fn first_arrival(lines: &[u8]) -> Option<(&'static str, u64)> {
     idlewise::trace::Slice::first_arrival(lines).map(|(format, arrival)| (format, arrival.0))
 }
 
-/// Runs the command; `program` starts it once more.
+#[doc = doc!("run_command")]
 #[pyfunction]
 fn run_command(py: Python, program: PathBuf, arguments: Vec<OsString>) -> u8 {
     let code = py.detach(|| idlewise_cli::main_within(program, arguments));

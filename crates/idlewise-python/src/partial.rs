@@ -22,7 +22,7 @@ use crate::running::{self, Watch};
 use crate::trace::Trace;
 use crate::units::Size;
 
-/// The idle times of parts of a trace. They are put together when they are asked for, so that they may come in any order.
+#[doc = doc!("Partial")]
 #[pyclass(frozen, module = "idlewise")]
 pub struct Partial {
     /// By volume, and in order of time.
@@ -132,6 +132,7 @@ impl Partial {
         Ok(Self { parts: Mutex::default(), model: Disk::given(disk)?, origin: Nanos(origin_ns) })
     }
 
+    #[doc = doc!("Partial.push")]
     #[pyo3(signature = (requests, *, columns=None, unit=None, memory_limit=None))]
     fn push(
         &self,
@@ -167,11 +168,13 @@ impl Partial {
         Ok(())
     }
 
+    #[doc = doc!("Partial.merge")]
     #[pyo3(signature = (*others))]
     fn merge(&self, others: Vec<Bound<Self>>) -> PyResult<Self> {
         self.with(&others)
     }
 
+    #[doc = doc!("Partial.volumes")]
     #[getter]
     fn volumes(&self) -> Vec<String> {
         let mut volumes: Vec<String> = self.parts().iter().map(|part| part.volume().to_owned()).collect();
@@ -179,7 +182,7 @@ impl Partial {
         volumes
     }
 
-    /// Bytes of memory at most, with all that is computed from it at a time.
+    #[doc = doc!("Partial.memory")]
     #[getter]
     fn memory(&self) -> u64 {
         self.parts().iter().map(|part| part.memory().0).sum()
@@ -196,6 +199,7 @@ impl Partial {
         Ok(Self { parts: Mutex::new(of_it), model: self.model.clone(), origin: self.origin })
     }
 
+    #[doc = doc!("Partial.to_bytes")]
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut bytes = Vec::new();
         for part in self.parts() {
@@ -208,6 +212,7 @@ impl Partial {
         PyBytes::new(py, &bytes)
     }
 
+    #[doc = doc!("Partial.from_bytes")]
     #[staticmethod]
     #[pyo3(signature = (data, *, disk=None, origin_ns=0))]
     fn from_bytes(mut data: &[u8], disk: Option<&Bound<PyAny>>, origin_ns: u64) -> PyResult<Self> {
@@ -236,6 +241,7 @@ impl Partial {
         Self::from_bytes(data, Some(disk), origin_ns)
     }
 
+    #[doc = doc!("Partial.idle")]
     pub fn idle(&self, py: Python) -> PyResult<Idleness> {
         let (parts, model, origin) = (self.parts(), self.model.clone(), self.origin);
         running::run(py, None, move |_| of_parts(joined(parts)?, model, origin))

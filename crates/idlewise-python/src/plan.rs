@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use idlewise::disk::{DiskModel, LARGEST_REQUEST};
 use idlewise::idle;
 use idlewise::simulate::{Summary, scrub};
-use idlewise::tune::{Arrivals, Gentlest, Goal, PlanFile, Predicted, Schedule, gentlest, steps_or, tune};
+use idlewise::tune::{
+    Arrivals, Caution, Gentlest, Goal, PlanFile, Predicted, Schedule, cautions, gentlest, steps_or, tune,
+};
 use idlewise::{Bytes, Nanos};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -15,10 +17,12 @@ use crate::files::{text_of, write_text};
 use crate::running::Watch;
 use crate::values::{members, to_python};
 
-/// What to do in the gaps, and what that is predicted to do.
+#[doc = doc!("Plan")]
 #[pyclass(frozen, module = "idlewise")]
 pub struct Plan {
     pub file: PlanFile,
+    /// What to be careful about, where it was tuned here.
+    warnings: Vec<String>,
 }
 
 /// What a plan is made for.
@@ -96,48 +100,70 @@ impl Aim {
             return Err(Error::NoPlan(format!("these slowdowns allow no background request at all{needed}")));
         }
         let (summary, p99) = (Summary::new(&run.outcome, disks), run.slowdown_p99(goal.p99_slowdown));
+        let warnings: Vec<_> = cautions(&run.outcome, disks, self.arrivals).into_iter().map(line).collect();
         let file = PlanFile::new(&schedule, goal, Predicted::new(&summary, p99, &goal), trace, &model.name);
         let (size, wait) = schedule.first();
         let mut row = members(&json!({ "request_size_bytes": size.0, "idle_wait_s": wait.as_secs_f64() }));
         let pass = self.capacity.0 as f64 / summary.throughput_bytes_per_s;
         row.extend(members(&summary));
         row.extend(members(&json!({ "slowdown_p99_s": p99.as_secs_f64(), "full_pass_s": pass })));
-        Ok((Plan { file }, row))
+        row.insert("warnings".into(), (!warnings.is_empty()).then(|| warnings.join("; ")).into());
+        Ok((Plan { file, warnings }, row))
+    }
+}
+
+fn line(caution: Caution) -> String {
+    match caution {
+        Caution::FewCollisions(_) => format!("{caution}; any_moment=True plans for that"),
+        _ => caution.to_string(),
+    }
+}
+
+impl From<PlanFile> for Plan {
+    fn from(file: PlanFile) -> Self {
+        Self { file, warnings: Vec::new() }
     }
 }
 
 #[pymethods]
 impl Plan {
+    #[doc = doc!("Plan.load")]
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
         let file = PlanFile::from_toml(&text_of(&path)?);
-        Ok(Self { file: file.map_err(|error| value_error(&format!("{}: {error}", path.display())))? })
+        Ok(file.map_err(|error| value_error(&format!("{}: {error}", path.display())))?.into())
     }
 
+    #[doc = doc!("Plan.parse")]
     #[staticmethod]
     fn parse(toml: &str) -> PyResult<Self> {
         let file = PlanFile::from_toml(toml);
-        Ok(Self { file: file.map_err(|error| value_error(&error.to_string()))? })
+        Ok(file.map_err(|error| value_error(&error.to_string()))?.into())
     }
 
+    #[doc = doc!("Plan.to_toml")]
     fn to_toml(&self) -> String {
         self.file.to_toml()
     }
 
+    #[doc = doc!("Plan.save")]
     fn save(&self, path: PathBuf) -> PyResult<()> {
         write_text(&path, &self.to_toml())
     }
 
+    #[doc = doc!("Plan.request_size")]
     #[getter]
     fn request_size(&self) -> u64 {
         self.file.request_size.0
     }
 
+    #[doc = doc!("Plan.idle_wait_ns")]
     #[getter]
     fn idle_wait_ns(&self) -> u64 {
         self.file.idle_wait.0
     }
 
+    #[doc = doc!("Plan.predicted")]
     #[getter]
     fn predicted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Predicted { mean_slowdown, p99_slowdown, max_slowdown, throughput, utilised_idle } = self.file.predicted;
@@ -153,6 +179,7 @@ impl Plan {
         )
     }
 
+    #[doc = doc!("Plan.goal")]
     #[getter]
     fn goal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Goal { mean_slowdown, p99_slowdown, max_slowdown } = self.file.goal;
@@ -166,6 +193,13 @@ impl Plan {
         )
     }
 
+    #[doc = doc!("Plan.warnings")]
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
+    }
+
+    #[doc = doc!("Plan.is_shaped")]
     #[getter]
     fn is_shaped(&self) -> bool {
         self.file.steps.is_some()

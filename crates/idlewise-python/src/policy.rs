@@ -16,20 +16,23 @@ use crate::plan::Plan;
 use crate::running::Watch;
 use crate::units::{Size, Time};
 
-/// Wait until the disk has been idle for so long.
+#[doc = doc!("Wait")]
 #[pyclass(frozen, eq, module = "idlewise")]
 #[derive(PartialEq)]
 pub struct Wait {
+    #[doc = doc!("Wait.until_ns")]
     #[pyo3(get)]
     until_ns: u64,
 }
 
-/// Issue `count` requests of a size, or as many as fit.
+#[doc = doc!("Issue")]
 #[pyclass(frozen, eq, module = "idlewise")]
 #[derive(PartialEq)]
 pub struct Issue {
+    #[doc = doc!("Issue.size")]
     #[pyo3(get)]
     size: u64,
+    #[doc = doc!("Issue.count")]
     #[pyo3(get)]
     count: Option<u64>,
 }

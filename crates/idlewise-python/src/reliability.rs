@@ -8,7 +8,7 @@ use crate::error::value_error;
 use crate::units::Time;
 use crate::values::to_python;
 
-/// Mean times to data loss with passes of this length, in seconds.
+#[doc = doc!("reliability")]
 #[pyfunction]
 #[pyo3(signature = (
     scan_time, *, dirty=0.0, visible=None, latent=None, recovery=None, latent_recovery=None, temporal=1.0,

@@ -18,7 +18,7 @@ use crate::trace::Trace;
 use crate::units::Time;
 use crate::values::{members, to_python, to_value};
 
-/// The intervals of a trace to replay, with their weights.
+#[doc = doc!("SamplingPlan")]
 #[pyclass(frozen, module = "idlewise")]
 pub struct SamplingPlan {
     file: File,
@@ -28,6 +28,7 @@ pub struct SamplingPlan {
 
 #[pymethods]
 impl SamplingPlan {
+    #[doc = doc!("SamplingPlan.load")]
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
         let file = File::from_toml(&text_of(&path)?);
@@ -35,19 +36,23 @@ impl SamplingPlan {
         Ok(Self { file, outcome: None })
     }
 
+    #[doc = doc!("SamplingPlan.to_toml")]
     fn to_toml(&self) -> String {
         self.file.to_toml()
     }
 
+    #[doc = doc!("SamplingPlan.save")]
     fn save(&self, path: PathBuf) -> PyResult<()> {
         write_text(&path, &self.to_toml())
     }
 
+    #[doc = doc!("SamplingPlan.interval_ns")]
     #[getter]
     fn interval_ns(&self) -> u64 {
         self.file.interval.0
     }
 
+    #[doc = doc!("SamplingPlan.representatives")]
     #[getter]
     fn representatives(&self) -> Table {
         let row = |one: Part| {
@@ -59,7 +64,7 @@ impl SamplingPlan {
         Table::new(self.file.parts().into_iter().map(row).collect())
     }
 
-    /// What mean response times that were measured say of the whole trace.
+    #[doc = doc!("SamplingPlan.estimate")]
     fn estimate(&self, means: Vec<Option<f64>>) -> PyResult<(f64, Option<f64>)> {
         let wanted = self.file.parts().len();
         if means.len() != wanted {
@@ -73,7 +78,7 @@ impl SamplingPlan {
         Ok((estimate.mean_response_s, estimate.half_width_s))
     }
 
-    /// None of a plan that was loaded.
+    #[doc = doc!("SamplingPlan.outcome")]
     #[getter]
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(outcome) = &self.outcome else { return Ok(None) };
@@ -101,7 +106,7 @@ impl SamplingPlan {
     }
 }
 
-/// Find the few intervals that stand for a trace.
+#[doc = doc!("sample")]
 #[pyfunction]
 #[pyo3(signature = (trace, *, interval=None, intervals=None, error=None, features=None, rule=None, seed=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

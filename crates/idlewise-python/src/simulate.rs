@@ -19,7 +19,7 @@ use crate::table::Table;
 use crate::units::{Size, Time};
 use crate::values::{members, to_python, to_value};
 
-/// What a policy did on a trace, in simulation.
+#[doc = doc!("Outcome")]
 #[pyclass(frozen, module = "idlewise")]
 pub struct Outcome {
     run: Run,
@@ -62,72 +62,85 @@ impl Outcome {
 
 #[pymethods]
 impl Outcome {
+    #[doc = doc!("Outcome.policy")]
     #[getter]
     fn policy(&self) -> &str {
         &self.policy
     }
 
+    #[doc = doc!("Outcome.scrubbed_bytes")]
     #[getter]
     fn scrubbed_bytes(&self) -> u64 {
         self.summary.scrubbed_bytes
     }
 
+    #[doc = doc!("Outcome.background_requests")]
     #[getter]
     fn background_requests(&self) -> u64 {
         self.summary.background_requests
     }
 
+    #[doc = doc!("Outcome.collisions")]
     #[getter]
     fn collisions(&self) -> u64 {
         self.summary.collisions
     }
 
+    #[doc = doc!("Outcome.collision_rate")]
     #[getter]
     fn collision_rate(&self) -> f64 {
         self.summary.collision_rate
     }
 
-    /// Cut to whole nanoseconds; the sum is exact.
+    #[doc = doc!("Outcome.mean_slowdown_ns")]
     #[getter]
     fn mean_slowdown_ns(&self) -> u64 {
         self.run.outcome.delay_sum.mean(self.requests).0
     }
 
+    #[doc = doc!("Outcome.slowdown_p99_ns")]
     #[getter]
     fn slowdown_p99_ns(&self) -> u64 {
         self.quantile(990).0
     }
 
+    #[doc = doc!("Outcome.max_slowdown_ns")]
     #[getter]
     fn max_slowdown_ns(&self) -> u64 {
         self.run.outcome.longest_delay.0
     }
 
+    #[doc = doc!("Outcome.throughput_bytes_per_s")]
     #[getter]
     fn throughput_bytes_per_s(&self) -> f64 {
         self.summary.throughput_bytes_per_s
     }
 
+    #[doc = doc!("Outcome.ran_ns")]
     #[getter]
     fn ran_ns(&self) -> u128 {
         self.run.outcome.used_idle.0
     }
 
+    #[doc = doc!("Outcome.useful_ns")]
     #[getter]
     fn useful_ns(&self) -> Option<u128> {
         self.useful.map(|useful| useful.0)
     }
 
+    #[doc = doc!("Outcome.utilised_idle")]
     #[getter]
     fn utilised_idle(&self) -> f64 {
         self.summary.utilised_idle
     }
 
+    #[doc = doc!("Outcome.relative_delay")]
     #[getter]
     fn relative_delay(&self) -> Option<f64> {
         self.summary.relative_delay
     }
 
+    #[doc = doc!("Outcome.to_dict")]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.members())
     }
@@ -202,7 +215,7 @@ impl Tried<'_> {
     }
 }
 
-/// Run one policy over the idle times. `parameters` are those of the policy, such as idle_wait="100ms".
+#[doc = doc!("simulate")]
 #[pyfunction]
 #[pyo3(signature = (idle, policy, *, overruns=None, opening=None, piece=None, disk=None, progress=None, **parameters))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -236,7 +249,7 @@ pub fn simulate(
     })
 }
 
-/// Waiting with each size and each idle wait.
+#[doc = doc!("grid")]
 #[pyfunction]
 #[pyo3(signature = (idle, sizes, waits, *, disk=None, progress=None))]
 pub fn grid(
@@ -263,7 +276,7 @@ pub fn grid(
     })
 }
 
-/// How much idle time each policy uses, and how often it collides.
+#[doc = doc!("compare")]
 #[pyfunction]
 #[pyo3(signature = (idle, policies=None, *, request_size=None, train=None, disk=None, progress=None))]
 pub fn compare(
@@ -303,9 +316,18 @@ pub fn compare(
             let tried = Tried { chosen: &chosen, idle: &idle, train: train.as_deref(), model: &model, command: None };
             let outcome = Outcome::new(chosen.name(), tried.run(watch), &idle);
             let Summary { utilised_idle, collision_rate, .. } = outcome.summary;
-            rows.push(members(&json!({
+            let mut row = members(&json!({
                 "policy": outcome.policy, "utilised_idle": utilised_idle, "collision_rate": collision_rate,
-            })));
+            }));
+            if let Some(train) = &train {
+                let of_train = idle.with(train.clone());
+                let run = Tried { idle: &of_train, train: None, ..tried }.run(watch);
+                let Summary { utilised_idle, collision_rate, .. } = Summary::new(&run.outcome, train);
+                row.extend(members(&json!({
+                    "trained_utilised_idle": utilised_idle, "trained_collision_rate": collision_rate,
+                })));
+            }
+            rows.push(row);
         }
         Ok(Table::new(rows))
     })
@@ -335,7 +357,7 @@ fn flat(point: &idlewise::tune::OperatingPoint) -> Map<String, Value> {
     row
 }
 
-/// All pairs of an idle wait and a busy period, as a dict.
+#[doc = doc!("explore")]
 #[pyfunction]
 #[pyo3(signature = (idle, *, relative_delay=0.07, request_size=None, disk=None, progress=None))]
 pub fn explore<'py>(

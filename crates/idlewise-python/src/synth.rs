@@ -9,7 +9,7 @@ use crate::running;
 use crate::trace::Trace;
 use crate::units::{Size, Time};
 
-/// Make a trace with given idle times, or like one of the papers'.
+#[doc = doc!("synth")]
 #[pyfunction]
 #[pyo3(signature = (
     like=None, *, idle_mean=None, idle_cov=1.0, burstiness=0.0, requests_per_busy=1.0, together=false, tick=None, service=None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use crate::values::to_python;
 /// So many rows of a table are shown.
 const SHOWN: usize = 20;
 
-/// Rows with named columns, which anything that reads Arrow takes as it is.
+#[doc = doc!("Table")]
 #[pyclass(frozen, module = "idlewise")]
 pub struct Table {
     rows: Vec<Map<String, Value>>,
@@ -28,33 +28,32 @@ impl Table {
     /// Columns are all members that rows have, in the order in which they come; what a row lacks is null. Members that are lists or
     /// objects are left out.
     pub fn new(rows: Vec<Map<String, Value>>) -> Self {
+        Self::with_texts(rows, &[])
+    }
+
+    /// The same with these columns of text, whether a row has them or not.
+    pub fn with_texts(rows: Vec<Map<String, Value>>, texts: &[&str]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for (name, value) in rows.iter().flatten() {
             if !matches!(value, Value::Array(_) | Value::Object(_)) && !names.contains(name) {
                 names.push(name.clone());
             }
         }
-        let columns: Vec<(Field, ArrayRef)> = names.iter().map(|name| column(name, &rows)).collect();
+        for &text in texts {
+            if !names.iter().any(|name| name == text) {
+                names.push(text.into());
+            }
+        }
+        let of = |name: &String| match texts.contains(&name.as_str()) {
+            true => text(name, &rows),
+            false => column(name, &rows),
+        };
+        let columns: Vec<(Field, ArrayRef)> = names.iter().map(of).collect();
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let schema = Arc::new(Schema::new(fields));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(schema, arrays, &options).expect("columns are of one length");
         Self { rows, names, batch }
-    }
-
-    /// The same with a column of text, `error`, whether a row has one or not.
-    pub fn with_errors(rows: Vec<Map<String, Value>>) -> Self {
-        let mut table = Self::new(rows);
-        if !table.names.iter().any(|name| name == "error") {
-            table.names.push("error".into());
-            let none: ArrayRef = Arc::new(StringArray::new_null(table.rows.len()));
-            let schema = table.batch.schema();
-            let fields = schema.fields().iter().cloned().chain([Arc::new(Field::new("error", DataType::Utf8, true))]);
-            let columns = table.batch.columns().iter().cloned().chain([none]);
-            let made = RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns.collect());
-            table.batch = made.expect("columns are of one length");
-        }
-        table
     }
 
     fn values(&self, name: &str) -> Vec<&Value> {
@@ -75,9 +74,14 @@ fn column(name: &str, rows: &[Map<String, Value>]) -> (Field, ArrayRef) {
     } else if all(Value::is_number) {
         built(&values, Float64Builder::new(), |column, value| column.append_option(value.as_f64()))
     } else {
-        built(&values, StringBuilder::new(), |column, value| column.append_option(value.as_str()))
+        return text(name, rows);
     };
     (Field::new(name, array.data_type().clone(), true), array)
+}
+
+fn text(name: &str, rows: &[Map<String, Value>]) -> (Field, ArrayRef) {
+    let texts = rows.iter().map(|row| row.get(name).and_then(Value::as_str));
+    (Field::new(name, DataType::Utf8, true), Arc::new(texts.collect::<StringArray>()))
 }
 
 fn built<B: arrow_array::builder::ArrayBuilder>(
@@ -91,6 +95,7 @@ fn built<B: arrow_array::builder::ArrayBuilder>(
 
 #[pymethods]
 impl Table {
+    #[doc = doc!("Table.column_names")]
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.names.clone()
@@ -107,6 +112,7 @@ impl Table {
         to_python(py, &self.values(name))
     }
 
+    #[doc = doc!("Table.to_dict")]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for name in &self.names {
@@ -115,6 +121,7 @@ impl Table {
         Ok(dict)
     }
 
+    #[doc = doc!("Table.rows")]
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = |row: &Map<String, Value>| {
             let of = |name: &String| (name.clone(), row.get(name).cloned().unwrap_or(Value::Null));

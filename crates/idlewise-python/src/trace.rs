@@ -27,7 +27,7 @@ use crate::values::to_python;
 /// Batches of requests that wait for whoever reads the stream.
 const AHEAD: usize = 2;
 
-/// A trace of requests. Nothing is read before it is asked for.
+#[doc = doc!("Trace")]
 #[pyclass(frozen, module = "idlewise")]
 pub struct Trace {
     inner: Arc<Requests>,
@@ -108,21 +108,25 @@ impl Trace {
         Ok(Self { inner: Arc::new(Requests { name, source, reading, seen: OnceLock::new() }), _kept: None })
     }
 
+    #[doc = doc!("Trace.name")]
     #[getter]
     fn name(&self) -> &str {
         &self.inner.name
     }
 
+    #[doc = doc!("Trace.volumes")]
     #[getter]
     fn volumes(&self, py: Python) -> PyResult<Vec<String>> {
         Ok(self.seen(py)?.volumes)
     }
 
+    #[doc = doc!("Trace.requests")]
     #[getter]
     fn requests(&self, py: Python) -> PyResult<u64> {
         Ok(self.seen(py)?.requests)
     }
 
+    #[doc = doc!("Trace.provenance")]
     #[getter]
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Provenance {
@@ -155,6 +159,7 @@ impl Trace {
         )
     }
 
+    #[doc = doc!("Trace.idle")]
     #[pyo3(signature = (*, disk=None, progress=None))]
     fn idle(&self, py: Python, disk: Option<&Bound<PyAny>>, progress: Option<&Bound<PyAny>>) -> PyResult<Idleness> {
         let (inner, model) = (self.inner.clone(), Disk::given(disk)?);

@@ -49,7 +49,7 @@ fn arrivals(any_moment: bool) -> Arrivals {
     if any_moment { Arrivals::AnyMoment } else { Arrivals::Recorded }
 }
 
-/// Choose the request size and the idle wait with which a scrub is fastest within a slowdown goal.
+#[doc = doc!("tune")]
 #[pyfunction]
 #[pyo3(signature = (idle, *, disk=None, progress=None, **aim))]
 pub fn tune(
@@ -63,7 +63,7 @@ pub fn tune(
     running::run(py, progress, move |watch| Ok(aim.plan(&idle.disks, &model, &idle.source.trace, watch)?.0))
 }
 
-/// A plan for each volume, a row each. Where there is none, the column `error` says why.
+#[doc = doc!("tune_each")]
 #[pyfunction]
 #[pyo3(signature = (idle, *, disk=None, progress=None, **aim))]
 pub fn tune_each(
@@ -86,11 +86,11 @@ pub fn tune_each(
             }
             rows.push(row);
         }
-        Ok(Table::with_errors(rows))
+        Ok(Table::with_texts(rows, &["warnings", "error"]))
     })
 }
 
-/// Throughput against slowdown, for many sizes and waits.
+#[doc = doc!("frontier")]
 #[pyfunction]
 #[pyo3(signature = (idle, *, max_slowdown=None, any_moment=false, disk=None, progress=None))]
 pub fn frontier(
@@ -112,7 +112,7 @@ pub fn frontier(
     })
 }
 
-/// What the usual schedules do on the same idle times.
+#[doc = doc!("baselines")]
 #[pyfunction]
 #[pyo3(signature = (idle, plan=None, *, disk=None))]
 pub fn baselines(

@@ -36,7 +36,7 @@ class Fleet:
     """The table of a fleet, and the files that could not be read."""
 
     def __init__(self, rows: list[Row], errors: dict[str, str]) -> None:
-        #: A row a volume: the names of ``idle --by-volume --json`` and of ``tune --by-volume --json``, and ``error``. What is not known
+        #: A row a volume: the names of ``idle --by-volume --json`` and of ``tune --by-volume --json``, ``warnings`` and ``error``. What is not known
         #: of a volume is None.
         self.rows = rows
         #: Files that were left out, and why.

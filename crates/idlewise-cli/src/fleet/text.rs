@@ -33,6 +33,10 @@ pub fn text(report: &Report, within: Nanos, out: &Path) -> String {
     for one in slow {
         text += &format!("slow: {}, {} a pass\n", one.volume, one.full_pass_s.map_or("-".into(), seconds));
     }
+    match with.iter().filter(|one| one.warnings.is_some()).count() {
+        0 => {}
+        many => text += &format!("{many} plans to be careful with: the column `warnings` says why\n"),
+    }
     errors.iter().for_each(|(file, why)| text += &format!("left out: {file}: {why}\n"));
     text + &format!("\nIn {}: fleet.html, fleet.parquet, fleet.json\n", out.display())
 }

@@ -66,6 +66,8 @@ pub struct FleetVolume {
     pub slowdown_p99_s: Option<f64>,
     /// Time of a pass over the capacity.
     pub full_pass_s: Option<f64>,
+    /// Why to trust the plan less.
+    pub warnings: Option<String>,
     /// Why there is no plan.
     pub error: Option<String>,
 }
@@ -116,7 +118,7 @@ pub fn fleet_page(volumes: &[FleetVolume], left_out: &BTreeMap<String, String>, 
         sections.push(Section { heading: "The slowest".into(), table, ..Section::default() });
     }
     let head =
-        ["volume", "requests", "pass", "rate", "mean slowdown", "request", "idle time used", "utilisation", "no plan"];
+        ["volume", "requests", "pass", "rate", "mean slowdown", "request", "idle time used", "utilisation", "remarks"];
     let rows = volumes.iter().map(|volume| cells(volume).to_vec()).collect();
     let listing = Listing { head: head.map(String::from).to_vec(), rows };
     sections.push(Section { heading: "All volumes".into(), listing, ..Section::default() });
@@ -161,7 +163,7 @@ fn cells(volume: &FleetVolume) -> [Cell; 9] {
         cell(volume.request_size_bytes.map(|size| size as f64), |size| Bytes(size as u64).to_string()),
         cell(volume.utilised_idle, percent),
         cell(volume.utilisation, percent),
-        Cell { text: volume.error.clone().unwrap_or_default(), number: None },
+        Cell { text: volume.error.as_ref().or(volume.warnings.as_ref()).cloned().unwrap_or_default(), number: None },
     ]
 }
 
