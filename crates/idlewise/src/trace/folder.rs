@@ -74,13 +74,11 @@ pub fn open(Found { path, folder }: &Found) -> io::Result<Option<File>> {
                 return Err(Errno::LOOP.into());
             }
             let leads = PathBuf::from(OsString::from_vec(readlinkat(&thing, "", Vec::new())?.into_bytes()));
-            match leads.file_name() {
-                Some(last) => {
-                    at = openat(&at, of(&leads), of_folder, Mode::empty())?;
-                    names.push(last.into());
-                }
-                None => at = openat(&at, &leads, of_folder, Mode::empty())?,
+            // What is on its way may be another user's as well.
+            if leads.has_root() {
+                at = openat(CWD, "/", of_folder, Mode::empty())?;
             }
+            names.extend(leads.iter().rev().filter(|name| *name != "/").map(Into::into));
             continue;
         }
         if !names.is_empty() {
@@ -174,6 +172,14 @@ mod tests {
             assert_eq!(read(&at(name), root.path()), None, "{name}");
         }
         assert_eq!(read(&at("home/file"), root.path()).as_deref(), Some("home"));
+        // A link of one's own through one of another user.
+        for (link, leads) in [("own.csv", "traces/file"), ("own", "traces"), ("absolute.csv", "")] {
+            let leads = if leads.is_empty() { at("home/traces/file") } else { leads.into() };
+            symlink(leads, at("home").join(link)).unwrap();
+        }
+        for name in ["home/own.csv", "home/own/file", "home/absolute.csv"] {
+            assert_eq!(read(&at(name), root.path()), None, "{name}");
+        }
         // Who has named the link itself means what is behind it.
         assert_eq!(read(&at("home/traces/file"), &at("home/traces")).as_deref(), Some("secret"));
     }

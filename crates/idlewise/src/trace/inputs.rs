@@ -116,9 +116,11 @@ pub fn open_all<'a>(
                 continue;
             };
             let part = Part::of_file(&file).map_err(|error| io_error(path, error))?;
-            match slice {
-                None => (part, Box::new(file)),
-                Some(slice) => {
+            match (slice, part) {
+                // It ends where it did when it was opened, whoever adds to it. Those of /proc say that they are empty.
+                (None, Some(part)) if part.left() > 0 => (Some(part.clone()), Box::new(part)),
+                (None, part) => (part, Box::new(file)),
+                (Some(slice), part) => {
                     let lines = part.map(|part| part.lines(&slice.bytes)).transpose();
                     let lines = lines
                         .map_err(|error| io_error(path, error))?

@@ -52,6 +52,21 @@ fn sorts_rebases_and_decompresses() {
     }
 }
 
+/// Whoever adds to a file while it is read keeps nobody reading.
+#[test]
+fn a_file_ends_where_it_did_when_it_was_opened() {
+    let rows: String =
+        (0..20_000).map(|at| format!("{},hm,0,Read,{},512,1\n", 10_000_000 + at, at % 97 * 4096)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [("plain.csv", rows.clone().into_bytes()), ("packed.csv.gz", gzip(rows.as_bytes()))] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, &bytes).unwrap();
+        let reader = Reader::open(std::slice::from_ref(&path), &ReadOptions::default()).unwrap();
+        std::fs::File::options().append(true).open(&path).unwrap().write_all(&bytes).unwrap();
+        assert_eq!(reader.collect().unwrap().len(), 20_000, "{name}");
+    }
+}
+
 #[test]
 fn a_name_of_more_than_255_bytes_is_a_bad_record() {
     let csv = "time=1:ns,offset=2:bytes,length=3:bytes,op=4:R/W,volume=5".parse().unwrap();
