@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 
 import polars as pl
 import pytest
@@ -172,7 +173,26 @@ def test_no_link_of_another_user_is_written_through(files, out, tmp_path):
     # Nothing is made behind it first.
     with pytest.raises(PermissionError, match="another user"):
         analyze(files, home / "out" / "deep" / "er")
+    # Nor where a link of one's own leads through theirs.
+    for leads in [home / "out", pathlib.Path("home/out"), pathlib.Path("home/../home/out/deep")]:
+        own = tmp_path / "own"
+        own.symlink_to(leads)
+        with pytest.raises(PermissionError, match="another user"):
+            analyze(files, own)
+        own.unlink()
     assert not (tmp_path / "parts").exists() and not (tmp_path / "deep").exists()
+
+
+def test_links_of_ones_own_lead_to_the_folder(files, out, tmp_path):
+    rows = analyze(files, out).rows
+    (tmp_path / "one").symlink_to(out.name if out.parent == tmp_path else out)
+    (tmp_path / "two").symlink_to("../" + tmp_path.name + "/one")
+    assert analyze(files, tmp_path / "two").rows == rows
+    (tmp_path / "new").symlink_to("not/there/yet")
+    assert analyze(files, tmp_path / "new").rows == rows and (tmp_path / "not/there/yet/parts").is_dir()
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(OSError, match="symbolic links"):
+        analyze(files, tmp_path / "round")
 
 
 @root

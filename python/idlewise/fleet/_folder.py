@@ -7,7 +7,10 @@ import errno
 import os
 import pathlib
 import stat
+from collections.abc import Iterator
 
+#: As many as the kernel follows.
+_MOST_LINKS = 40
 #: What `getfacl` shows, where there is such a list.
 _LIST = "system.posix_acl_access"
 
@@ -15,13 +18,14 @@ _LIST = "system.posix_acl_access"
 def folder(out: str, *names: str) -> pathlib.Path:
     """A folder in ``out``, which is made where it is not there yet. One of another user raises PermissionError."""
     path = pathlib.Path(os.path.abspath(out))
-    # From the top: what was looked at stays, so that nothing is made where a link of another user leads.
-    for above in reversed(path.parents):
-        # For whom the umask says.
-        if not os.path.lexists(above):
-            above.mkdir(exist_ok=True)
-        _check_above(above)
-    return within(_made(path), *names)
+    # What was looked at stays, so that nothing is made where a link of another user leads.
+    for thing, is_last in _way(path):
+        if not os.path.lexists(thing):
+            # Those above it for whom the umask says.
+            _made(thing) if is_last else thing.mkdir(exist_ok=True)
+        if not is_last:
+            _check_above(thing)
+    return within(path, *names)
 
 
 def within(path: str | pathlib.Path, *names: str) -> pathlib.Path:
@@ -42,10 +46,36 @@ def _made(path: pathlib.Path) -> pathlib.Path:
 
 
 def _check_way(path: pathlib.Path) -> None:
-    """Whoever may rename a folder above it may put another one there at any time. Both the way that was named and that to which links lead."""
-    for way in dict.fromkeys([pathlib.Path(os.path.abspath(path)), path.resolve()]):
-        for above in way.parents:
-            _check_above(above)
+    """Whoever may rename a folder above it may put another one there at any time."""
+    for thing, is_last in _way(pathlib.Path(os.path.abspath(path))):
+        if not is_last:
+            _check_above(thing)
+
+
+def _way(path: pathlib.Path) -> Iterator[tuple[pathlib.Path, bool]]:
+    """What lies on the way, from the top, also on that of each link; and whether it is what the way leads to. Whoever asks looks at each
+    before the next, as a link of another user may be exchanged."""
+    at, names = pathlib.Path("/"), list(reversed(path.parts[1:]))
+    yield at, not names
+    for _ in range(_MOST_LINKS):
+        while names:
+            name = names.pop()
+            if name == "..":
+                at = at.parent
+                continue
+            thing = at / name
+            yield thing, not names and not thing.is_symlink()
+            # A link that was looked at is the caller's own or root's, and nobody else exchanges it.
+            if thing.is_symlink():
+                break
+            at = thing
+        else:
+            return
+        leads = pathlib.Path(os.readlink(thing))
+        if leads.is_absolute():
+            at = pathlib.Path("/")
+        names += [name for name in reversed(leads.parts) if name != "/"]
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
 def _check_above(above: pathlib.Path) -> None:
