@@ -60,6 +60,7 @@ fn plans_are_sections_of_the_configuration() {
         r#"{"rows":[{"volume":"a[1]_0","full_pass_s":864000.0,"throughput_bytes_per_s":2e6},{"volume":"a*_0","full_pass_s":60.0},{"volume":"a??_0","full_pass_s":60.0},{"volume":"a\u202e_0","full_pass_s":60.0},{"volume":"a\n[[disk]]","error":"no idle\ntime"},{"volume":"ab","full_pass_s":1e308},{"volume":"b_0","full_pass_s":60.0}],"errors":{}}"#,
     )
     .unwrap();
+    let text_of_table = fs::read(&table).unwrap();
     let plans = |more: &[&str]| run(&[&["fleet", "plans", folder.path().to_str().unwrap()][..], &GOAL, more].concat());
     let output = plans(&["--host", "a", "--path", "/dev/disk/by-id/virtio-{volume}"]);
     let text = stdout(&output);
@@ -80,6 +81,16 @@ fn plans_are_sections_of_the_configuration() {
     let config = folder.path().join("idlewise.toml");
     fs::write(&config, &text).unwrap();
     assert!(!stderr(&run(&["check-config", "--config", config.to_str().unwrap()])).contains("line "));
+    // In a folder nobody has named the file: it may be whatever its owner has put there.
+    fs::remove_file(&table).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &table, 0o600.into()).unwrap();
+    let pipe = plans(&["--path", "{volume}"]);
+    assert!(stderr(&pipe).contains("is missing, empty or behind another user's link"), "{}", stderr(&pipe));
+    fs::remove_file(&table).unwrap();
+    fs::File::create(&table).unwrap().set_len(1 << 42).unwrap();
+    let endless = plans(&["--path", "{volume}"]);
+    assert!(stderr(&endless).contains("an eighth of the memory that is free"), "{}", stderr(&endless));
+    fs::write(&table, &text_of_table).unwrap();
     let refused = plans(&["--path", "/dev/sda"]);
     assert!(refused.status.code() == Some(64) && stderr(&refused).contains("{volume}"), "{}", stderr(&refused));
     let none = plans(&["--host", "c", "--path", "{volume}"]);

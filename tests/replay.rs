@@ -371,12 +371,19 @@ fn root_a_plan_is_played_in_a_fraction_of_the_time() {
     assert!((estimate / (segments.iter().map(of).sum::<f64>() / 720.0) - 1.0).abs() < 1e-6, "{played}");
     // How wide it is depends on what else the machine does.
     assert!(played["half_width_s"].as_f64().unwrap() > 0.0, "{played}");
+    // A plan names what its maker wants.
+    let [pipe, piped] = ["pipe", "piped.plan"].map(|name| bench.folder.path().join(name).display().to_string());
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    let text = std::fs::read_to_string(&plan).unwrap();
+    assert!(text.contains(&trace), "{text}");
+    std::fs::write(&piped, text.replace(&trace, &pipe)).unwrap();
     let other = bench.trace([(0, Op::Read, 0, 4096, 100)].into_iter());
     for (arguments, code, why) in [
         (vec!["replay", &plan, &bench.device], 1, "it is of a trace with 720 requests"),
         (vec!["replay", &plan, &bench.device, "--for", "1s"], 64, "a plan says itself what is played"),
         (vec!["replay", &other, &bench.device, "--trace", &other], 64, "--trace and --device-cache need a plan"),
         (vec!["replay", &plan, &bench.device, "--trace", "/no/trace"], 1, "--trace says where it is"),
+        (vec!["replay", &piped, &bench.device], 1, "no regular file or behind another user's link: --trace names it"),
     ] {
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");

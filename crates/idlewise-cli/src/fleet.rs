@@ -5,11 +5,15 @@ mod plans;
 mod text;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use idlewise::report::{FleetVolume, fleet_page};
+use idlewise::trace::{Found, open_found};
 use idlewise::{Bytes, Nanos};
+use idlewise_linux::half_of_free_memory;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, UsageError};
@@ -94,9 +98,24 @@ struct Report {
 impl Report {
     /// Reads the table of a folder, or of the file itself.
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let file = if path.is_dir() { path.join("fleet.json") } else { path.to_path_buf() };
-        let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
-        serde_json::from_slice(&text).with_context(|| format!("{}: no table of a fleet", file.display()))
+        let is_folder = path.is_dir();
+        let file = if is_folder { path.join("fleet.json") } else { path.to_path_buf() };
+        let name = || file.display().to_string();
+        // Nobody has named the one in a folder.
+        let opened = match is_folder {
+            true => open_found(&Found { path: file.clone(), folder: path.to_path_buf() }),
+            false => File::open(&file).map(Some),
+        };
+        let opened = opened.with_context(name)?;
+        let opened = opened.with_context(|| format!("{}: is missing, empty or behind another user's link", name()))?;
+        // It takes more memory than bytes of a file.
+        let most = half_of_free_memory().map_or(u64::MAX, |memory| memory.0 / 4);
+        let too_large = || format!("{}: is larger than {}, an eighth of the memory that is free", name(), Bytes(most));
+        ensure!(opened.metadata().with_context(name)?.len() <= most, too_large());
+        let mut text = Vec::new();
+        // It may grow meanwhile.
+        opened.take(most).read_to_end(&mut text).with_context(name)?;
+        serde_json::from_slice(&text).with_context(|| format!("{}: no table of a fleet", name()))
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use idlewise::Nanos;
 use idlewise::idle::{Character, Idleness, Profile, Statistics};
+use idlewise::report::printable::one_line;
 use idlewise::report::{Table, idle_page, number, percent};
 use serde::Serialize;
 
@@ -168,7 +169,7 @@ fn text(reports: &[Report]) -> String {
             let volumes = report.volumes.iter().map(|volume| (volume.volume.clone(), &volume.statistics, None));
             of_volumes = format!(
                 "The rows from autocorrelation to burstiness are of the volume {} alone, which has most idle intervals.\n\n{}",
-                report.profile.sequence_volume,
+                one_line(&report.profile.sequence_volume),
                 rows(volumes.collect())
             );
         }

@@ -11,7 +11,7 @@ use idlewise::idle::{Idleness, Keep, Reducer};
 use idlewise::report::printable::one_line;
 use idlewise::trace::volumes::{fits, natural};
 use idlewise::trace::{
-    self, Columns, CsvLayout, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
+    self, Columns, CsvLayout, Found, GapFinder, Provenance, ReadOptions, Reader, Trace, TraceError, Unmatched,
 };
 use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
@@ -165,14 +165,14 @@ fn name(paths: &[PathBuf]) -> String {
 impl ReadArguments {
     /// Reads a trace into memory.
     pub fn whole(&self, paths: &[PathBuf]) -> anyhow::Result<Trace> {
-        self.whole_of(paths, &self.volume)
+        self.whole_of(paths, &self.volume, &[])
     }
 
-    /// The same, but only of these volumes, if there are any.
-    pub fn whole_of(&self, paths: &[PathBuf], volumes: &[String]) -> anyhow::Result<Trace> {
+    /// The same, but only of these volumes, if there are any. Of the paths nobody has named those that were `found`.
+    pub fn whole_of(&self, paths: &[PathBuf], volumes: &[String], found: &[Found]) -> anyhow::Result<Trace> {
         let progress = Progress::new("reading");
         let share = |done| progress.share(done);
-        let trace = trace::open(paths, &ReadOptions { progress: Some(&share), volumes, ..self.options() })?;
+        let trace = trace::open(paths, &ReadOptions { progress: Some(&share), volumes, found, ..self.options() })?;
         drop(progress);
         say_what_was_left_out(&trace.provenance, paths);
         Ok(trace)

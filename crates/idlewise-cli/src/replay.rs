@@ -11,7 +11,7 @@ use idlewise::replay::{Places, Segment};
 use idlewise::report::{Table, percent};
 use idlewise::sample::SamplingPlan;
 use idlewise::trace::write::Target;
-use idlewise::trace::{Columns, Trace};
+use idlewise::trace::{Columns, Found, Trace, open_found};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::replay::{
     DEVICE_CACHE, Loop, Options, PATIENCE, Played, Sample, SegmentSummary, Summary, Writes, replay,
@@ -295,8 +295,20 @@ impl Arguments {
             self.trace.display(),
             path.display()
         );
+        // What the plan says is whatever its maker has put there: root would open any device or pipe.
+        let said = Found { path: path.clone(), folder: PathBuf::new() };
+        let found = if self.trace_of_plan.is_none() { vec![said] } else { Vec::new() };
+        for one in found.iter().filter(|one| !one.path.is_dir()) {
+            let opened = open_found(one).with_context(|| path.display().to_string())?;
+            anyhow::ensure!(
+                opened.is_some(),
+                "{}: its trace {} is empty, no regular file or behind another user's link: --trace names it",
+                self.trace.display(),
+                path.display()
+            );
+        }
         let volumes = if self.read.volume.is_empty() { plan.volume.as_slice() } else { &self.read.volume };
-        let trace = self.read.whole_of(std::slice::from_ref(&path), volumes)?;
+        let trace = self.read.whole_of(std::slice::from_ref(&path), volumes, &found)?;
         let requests = trace.columns.len() as u64;
         anyhow::ensure!(
             requests == plan.requests,

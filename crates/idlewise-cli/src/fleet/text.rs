@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use idlewise::report::printable::one_line;
 use idlewise::report::{Table, percent, reasons, slowest};
 use idlewise::{Nanos, Rate};
 
@@ -27,16 +28,18 @@ pub fn text(report: &Report, within: Nanos, out: &Path) -> String {
     ]);
     let mut text = format!("{table}\n");
     for (why, count) in reasons(rows) {
-        text += &format!("{count} without a plan: {why}\n");
+        text += &format!("{count} without a plan: {}\n", one_line(&why));
     }
     let slow = with.iter().filter(|one| one.full_pass_s.is_some_and(|pass| pass > within.as_secs_f64())).take(SLOWEST);
     for one in slow {
-        text += &format!("slow: {}, {} a pass\n", one.volume, one.full_pass_s.map_or("-".into(), seconds));
+        text += &format!("slow: {}, {} a pass\n", one_line(&one.volume), one.full_pass_s.map_or("-".into(), seconds));
     }
     match with.iter().filter(|one| one.warnings.is_some()).count() {
         0 => {}
         many => text += &format!("{many} plans to be careful with: the column `warnings` says why\n"),
     }
-    errors.iter().for_each(|(file, why)| text += &format!("left out: {file}: {why}\n"));
-    text + &format!("\nIn {}: fleet.html, fleet.parquet, fleet.json\n", out.display())
+    errors.iter().for_each(|(file, why)| text += &format!("left out: {}: {}\n", one_line(file), one_line(why)));
+    // It takes a package that is not everywhere.
+    let parquet = if out.join("fleet.parquet").exists() { "fleet.parquet, " } else { "" };
+    text + &format!("\nIn {}: fleet.html, {parquet}fleet.json\n", out.display())
 }

@@ -136,7 +136,9 @@ pub fn fleet_page(volumes: &[FleetVolume], left_out: &BTreeMap<String, String>, 
 /// Why volumes have no plan, and how many for each reason, the most frequent first. Numbers in a reason are those of one volume.
 pub fn reasons(volumes: &[FleetVolume]) -> Vec<(String, usize)> {
     let mut counts = BTreeMap::<String, usize>::new();
-    for error in volumes.iter().filter_map(|volume| volume.error.as_deref()) {
+    for volume in volumes {
+        let Some(error) = volume.error.as_deref() else { continue };
+        let error = error.strip_prefix(&format!("volume '{}': ", volume.volume)).unwrap_or(error);
         *counts.entry(error.split(':').next().unwrap_or_default().into()).or_default() += 1;
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
@@ -208,7 +210,7 @@ mod tests {
             with("c", 20.0),
             with("d", 9.0),
             without("e", "no idle time: of 3"),
-            without("f", "no idle time: of 4"),
+            without("f", "volume 'f': no idle time: of 4"),
             without("g", "damaged"),
         ]
     }
