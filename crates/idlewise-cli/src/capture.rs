@@ -9,7 +9,6 @@ use idlewise::trace::{Columns, Provenance};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::capture::capture;
 use idlewise_linux::monitor::recorder;
-use rustix::fs::statvfs;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -75,7 +74,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut write = |columns: &Columns| {
         file.write(columns).map_err(std::io::Error::other)?;
         // What is there can still be finished.
-        full = room(&arguments.out.out).filter(|room| *room < RESERVE);
+        full = file.room().filter(|room| *room < RESERVE);
         if full.is_some() {
             stop.store(true, Ordering::Relaxed);
         }
@@ -112,10 +111,4 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn folder_of_file(path: &Path) -> Option<&Path> {
     let is_file = path.metadata().is_ok_and(|there| there.is_file()) || !path.exists();
     is_file.then(|| path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
-}
-
-/// How much the file system of a regular file can still take.
-fn room(path: &Path) -> Option<Bytes> {
-    let counts = statvfs(folder_of_file(path)?).ok()?;
-    Some(Bytes(counts.f_bavail.saturating_mul(counts.f_frsize)))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use idlewise::Bytes;
 use idlewise::report::printable;
 use idlewise::trace::write::{Target, TraceWriter};
 use idlewise::trace::{Columns, Provenance};
@@ -107,6 +108,16 @@ impl TraceFile {
     /// Writes requests in order of arrival.
     pub fn write(&mut self, requests: &Columns) -> anyhow::Result<()> {
         self.writer.write(requests).with_context(|| self.path.display().to_string())
+    }
+
+    /// How much its file system can still take, where it is a file.
+    pub fn room(&self) -> Option<Bytes> {
+        match self.writer.get_ref() {
+            Sink::Plain(file) => file.get_ref().room(),
+            Sink::Gzip(encoder) => encoder.get_ref().get_ref().room(),
+            Sink::Zstd(encoder) => encoder.get_ref().get_ref().room(),
+            Sink::Stdout(_) => None,
+        }
     }
 
     /// Puts the file in its place.

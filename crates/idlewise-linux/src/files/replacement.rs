@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, linkat, openat, renameat};
+use idlewise::Bytes;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, fstatvfs, linkat, openat, renameat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -51,6 +52,13 @@ impl Replacement {
             Found::Thing(_) => return straight(spot),
         };
         Beside::new(spot.folder, spot.name, mode).map(Self::Beside)
+    }
+
+    /// How much its file system can still take, whatever lies at its path by now; none of what is no regular file.
+    pub fn room(&self) -> Option<Bytes> {
+        let Self::Beside(Beside { file, .. }) = self else { return None };
+        let counts = fstatvfs(file).ok()?;
+        Some(Bytes(counts.f_bavail.saturating_mul(counts.f_frsize)))
     }
 
     /// Puts the file in its place.

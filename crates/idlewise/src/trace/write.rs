@@ -94,6 +94,14 @@ impl<W: Write + Send> TraceWriter<W> {
         }
     }
 
+    /// Where it goes.
+    pub fn get_ref(&self) -> &W {
+        match self {
+            Self::Parquet(writer) => writer.get_ref(),
+            Self::Text(_, out) => out,
+        }
+    }
+
     /// Ends the file.
     ///
     /// # Errors

@@ -81,6 +81,11 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(())
     }
 
+    /// Where it goes.
+    pub fn get_ref(&self) -> &W {
+        self.writer.inner()
+    }
+
     /// Ends the file.
     ///
     /// # Errors
