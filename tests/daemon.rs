@@ -289,6 +289,30 @@ fn root_a_disk_that_hangs_makes_nobody_deaf() {
     }
 }
 
+/// To look for labels on a disk that another idlewise scrubs would be foreground to it, every few seconds.
+#[test]
+fn root_nothing_is_read_from_a_disk_that_another_scrubs() {
+    let Some(bench) = Bench::new(64 * MIB, &[], true) else { return };
+    let Some(volume) = common::bench::Loop::new(Path::new(bench.path()), &["--direct-io=on"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("idlewise.toml");
+    let text = format!("[[disk]]\nmatch = \"{}\"\n[[disk]]\nmatch = \"*\"\nignore = true\n", volume.path());
+    fs::write(&config, text).unwrap();
+    let scrub = bench.start_and_watch(&["--observe", "60s"]);
+    let mut daemon = Daemon::start(&config, &folder.path().join("states"), &folder.path().join("said"));
+    daemon.until("waiting", |said| said.contains("waits for another idlewise"));
+    let path = format!("/proc/{}/io", daemon.child.id());
+    let read = || {
+        let told = fs::read_to_string(&path).unwrap();
+        told.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse::<u64>().ok()).unwrap()
+    };
+    let before = read();
+    // Ten looks.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(read() - before, 0, "{}", daemon.said());
+    drop(scrub);
+}
+
 /// A disk that was put in the place of another one: what was meant for that is not done to it.
 #[test]
 fn root_a_name_that_two_disks_had_is_not_acknowledged() {

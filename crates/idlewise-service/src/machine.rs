@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use idlewise::Bytes;
 use idlewise_linux::device::{Device, Marks, Named};
+use idlewise_linux::scrub::is_claimed;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -118,7 +119,10 @@ pub fn shares(path: &Path, wakes: bool) -> Option<Shared> {
     if !wakes && device.is_asleep() {
         return None;
     }
-    let (mut names, disks) = (device.arrays(), device.disks());
+    let disks = device.disks();
+    // While another reads one of them, the labels of pools are not read: for that scrub they would be the foreground.
+    let is_read = disks.iter().copied().any(is_claimed);
+    let mut names = if is_read { Vec::new() } else { device.arrays() };
     names.extend(device.shared_drive());
     names.extend(disks.iter().map(|(major, minor)| format!("disk {major}:{minor}")));
     Some(Shared { names, disks })
