@@ -50,10 +50,9 @@ pub fn open(Found { path, folder }: &Found) -> io::Result<Option<File>> {
     let has_content = |stat: &Stat| kind(stat) == FileType::RegularFile && stat.st_size > 0;
     let of_folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let (begin, rest) = match path.strip_prefix(folder) {
-        Ok(rest) if folder.as_os_str().is_empty() => (Path::new("."), rest),
-        Ok(rest) => (folder.as_path(), rest),
+        Ok(rest) if !folder.as_os_str().is_empty() => (folder.as_path(), rest),
         // Of this path the caller has named nothing.
-        Err(_) => (Path::new(if path.has_root() { "/" } else { "." }), path.as_path()),
+        _ => (Path::new(if path.has_root() { "/" } else { "." }), path.as_path()),
     };
     let mut at = openat(CWD, begin, of_folder, Mode::empty())?;
     let mut names: Vec<OsString> = rest.iter().rev().filter(|name| *name != "/").map(Into::into).collect();
@@ -141,7 +140,7 @@ mod tests {
         symlink("round", at("round")).unwrap();
         symlink("..", at("a/b/up")).unwrap();
         for name in ["a/b/file", "folder/file", "a/link", "far", "a/b/up/b/file", "a/b/../b/file"] {
-            for folder in [root.path(), Path::new("/"), Path::new("/elsewhere"), &at("a")] {
+            for folder in [root.path(), Path::new("/"), Path::new("/elsewhere"), Path::new(""), &at("a")] {
                 assert_eq!(read(&at(name), folder).as_deref(), Some("text"), "{name}");
             }
         }
