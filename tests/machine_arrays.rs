@@ -241,4 +241,14 @@ fn what_md_cannot_read_in_its_check_is_told() {
     let kept = steps["kept"].json();
     let places: BTreeSet<_> = kept["unread"].as_array().unwrap().iter().map(|one| one["byte"].as_u64()).collect();
     assert!(kept["done"].as_u64() > Some(2000 * 512) && places.contains(&Some(2000 / 8 * 4096)), "{kept}");
+    let (held, looked) = (steps["held"].json(), steps["looked"].json());
+    assert_eq!((steps["held"].exit, &held["state"], &held["skipped_bytes"]), (4, &"interrupted".into(), &8192.into()));
+    assert!(held["elapsed_s"].as_f64() < Some(10.0), "{held}");
+    assert_eq!(steps["meanwhile"].exit, 0, "it is not read while others use the array");
+    // Of the two pieces one can be read.
+    assert_eq!(
+        (steps["looked"].exit, &looked["state"], &looked["skipped_bytes"]),
+        (1, &"complete".into(), &4096.into())
+    );
+    assert!(steps["then"].exit >= 1, "it was read");
 }

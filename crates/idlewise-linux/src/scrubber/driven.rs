@@ -236,6 +236,11 @@ impl Driven {
             }
             std::thread::sleep(LOOK);
         }
+        // The last time that it was closed cost something as well.
+        let ran = self.worked();
+        for (lane, _) in &mut self.lanes {
+            let _ = lane.poll(Duration::ZERO, ran);
+        }
         self.scrubber.stop()?;
         // What was passed over may be known only now.
         self.standing.skipped = self.scrubber.look().map_or(self.standing.skipped, |standing| standing.skipped);

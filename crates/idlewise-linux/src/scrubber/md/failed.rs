@@ -1,32 +1,31 @@
-//! Reads of members that fail while md checks them: it counts none of those that no redundancy can make up for, and goes on. Each is seen; those
-//! that can still not be read in the end, as md could not rewrite them, are told.
+//! Reads of members that fail while md checks them: it counts none of those that no redundancy can make up for, and goes on. Each is seen, and
+//! looked at again in the end.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
+use super::again::Again;
 use super::limits::SECTOR;
 use crate::device::{Device, WholeDisk};
-use crate::memory::Buffer;
 use crate::monitor::{FailedReads, failed_reads};
 use crate::scrubber::Unread;
 
 /// No more pieces are kept: 1 GiB of them.
 const MOST: usize = 1 << 18;
-/// For so long it is tried whether they can be read after all: a disk may try for seconds at each. Those that are left count as unread.
-const TRYING: Duration = Duration::from_secs(60);
-const PIECE: u64 = 4096;
+/// Bytes of a piece.
+pub const PIECE: u64 = 4096;
+
+/// Of which member, by its number in the array, and the first byte there.
+pub type Piece = (u32, u64);
 
 /// Reads of the members from now on.
 pub struct Failed {
     members: Vec<Member>,
     reads: FailedReads,
-    /// Pieces that could not be read: the member's number in the array, and the first byte there.
-    pieces: BTreeSet<(u32, u64)>,
+    /// Pieces that could not be read.
+    pieces: BTreeSet<Piece>,
     /// Beyond those.
     more: u64,
 }
@@ -93,23 +92,18 @@ impl Failed {
         self.more * PIECE
     }
 
-    /// Those that can still not be read; the others were rewritten from what redundancy there is, or were asked for together with one.
-    pub fn try_again(self) -> Vec<Unread> {
-        let (mut piece, began) = (Buffer::new(PIECE as usize), Instant::now());
-        let open = |member: &Member| {
-            let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&member.path);
-            Some((member.slot, opened.ok()?))
-        };
-        let disks: BTreeMap<u32, File> = self.members.iter().filter_map(open).collect();
-        let mut is_dead = |(slot, byte): &(u32, u64)| {
-            disks.get(slot).is_none_or(|disk| disk.read_exact_at(piece.bytes(PIECE as usize), *byte).is_err())
-        };
-        places_of(self.pieces.iter().copied().filter(|piece| began.elapsed() > TRYING || is_dead(piece)))
+    /// They are looked at again.
+    ///
+    /// # Errors
+    /// If that cannot be begun.
+    pub fn again(self) -> io::Result<Again> {
+        let paths = self.members.into_iter().map(|member| (member.slot, member.path));
+        Again::begin(paths.collect(), self.pieces)
     }
 }
 
 /// Pieces that are behind each other are one place.
-fn places_of(pieces: impl Iterator<Item = (u32, u64)>) -> Vec<Unread> {
+pub fn places_of(pieces: impl Iterator<Item = Piece>) -> Vec<Unread> {
     let mut places: Vec<Unread> = Vec::new();
     for (member, byte) in pieces {
         match places.last_mut().filter(|last| last.member == member && last.byte + last.bytes == byte) {
@@ -120,7 +114,8 @@ fn places_of(pieces: impl Iterator<Item = (u32, u64)>) -> Vec<Unread> {
     places
 }
 
-fn pieces_of(places: &[Unread]) -> BTreeSet<(u32, u64)> {
+/// The pieces of places.
+fn pieces_of(places: &[Unread]) -> BTreeSet<Piece> {
     let pieces = |place: &Unread| {
         let member = place.member;
         let end = place.byte.saturating_add(place.bytes);
@@ -177,7 +172,6 @@ mod tests {
         failed.look().unwrap();
         assert_eq!(failed.pieces, BTreeSet::from([(3, 0), (3, 8192)]));
         assert_eq!(failed.any().unwrap(), "byte 0 of /dev/none");
-        // Of what is not there nothing can be read.
-        assert_eq!(failed.try_again().len(), 2);
+        assert_eq!(failed.again().unwrap().places().len(), 2);
     }
 }

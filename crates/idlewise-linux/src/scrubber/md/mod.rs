@@ -1,6 +1,7 @@
 //! md's own check of an array (Documentation/admin-guide/md.rst): let go and held by its speed limit, which costs no write, or by a limit that
 //! is moved on in steps. Ended by `idle`, it would forget up to a sixteenth of the array; so its place is kept here.
 
+mod again;
 mod counted;
 mod failed;
 mod limits;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 
+use again::Again;
 use counted::Counted;
 use failed::Failed;
 use limits::{How, SECTOR, limit_of, next_limit};
@@ -58,9 +60,11 @@ struct Check {
     /// md has said how far it is.
     has_begun: bool,
     others: Instant,
-    /// Reads of its members that fail; what could not be read before it began, or still cannot be; and how much of what has no place here.
+    /// Reads of its members that fail; what could not be read before it began; and how much of what has no place here.
     failed: Option<Failed>,
     unread: Vec<Unread>,
+    /// md has come to the end: what could not be read is looked at again.
+    again: Option<Again>,
     skipped: u64,
     /// What was set, once it has begun.
     set: Option<(Knobs, KnobLedger)>,
@@ -114,12 +118,20 @@ impl Check {
         };
         let unit = (number("chunk_size").unwrap_or(0) / SECTOR).max(8);
         let begin = place.done / SECTOR / unit * unit;
-        let begin = if begin < all { begin } else { 0 };
+        // An earlier run came to the end, but not with its second look.
+        let is_at_end = place.done / SECTOR >= all && !place.unread.is_empty();
+        let begin = if is_at_end {
+            all
+        } else if begin < all {
+            begin
+        } else {
+            0
+        };
         let wrong = if begin > 0 { place.wrong } else { 0 };
         let stripes =
             number("stripe_cache_size").unwrap_or(0).saturating_mul(2 * rustix::param::page_size() as u64 / SECTOR);
         let at = Instant::now();
-        let check = Self {
+        let mut check = Self {
             device: device.disk_numbers(),
             name,
             folder,
@@ -138,6 +150,7 @@ impl Check {
             others: at,
             failed: None,
             unread: if begin > 0 { place.unread } else { Vec::new() },
+            again: None,
             skipped: if begin > 0 { place.skipped } else { 0 },
             set: None,
         };
@@ -147,6 +160,9 @@ impl Check {
             return Err(refused(format!("md is at work on it ({action})")));
         }
         check.is_alone()?;
+        if is_at_end {
+            check.again = Some(Failed::listen(&check.folder, &check.unread)?.again()?);
+        }
         Ok(Box::new(check))
     }
 
@@ -228,16 +244,8 @@ impl Check {
         self.failed.as_mut().map_or(Ok(()), Failed::look)
     }
 
-    /// Keeps of what could not be read what still cannot be.
-    fn settle(&mut self) {
-        if let Some(failed) = self.failed.take() {
-            self.skipped = self.skipped.saturating_add(failed.more());
-            self.unread = failed.try_again();
-        }
-    }
-
-    /// It has ended by itself: at its end, or somebody has stopped it.
-    fn ended(&mut self) -> io::Result<()> {
+    /// It has ended by itself: at its end, or somebody has stopped it. So much was counted.
+    fn ended(&mut self, wrong: u64) -> io::Result<()> {
         self.look_for_failed()?;
         // Having come to the end md forgets where it was told to begin, and the limit, which was the last thing to be taken away.
         let forgot = read(&self.folder, "sync_min")? == "0" && read(&self.folder, "sync_max")? == NO_LIMIT;
@@ -249,9 +257,31 @@ impl Check {
                 None => refused("somebody else has ended md's check"),
             });
         }
-        self.done = self.all;
-        self.settle();
+        self.put_back()?;
+        (self.done, self.before) = (self.all, wrong);
+        if let Some(failed) = self.failed.take() {
+            self.skipped = self.skipped.saturating_add(failed.more());
+            self.again = Some(failed.again()?);
+        }
         Ok(())
+    }
+
+    /// The second look, for which md does nothing.
+    fn look_again(&mut self) -> Standing {
+        let wrong = self.before;
+        let (is_quiet, is_over) = self.again.as_mut().map_or((true, true), |again| {
+            again.look(self.open);
+            (again.is_quiet(), again.is_over())
+        });
+        let place = Bytes(self.all * SECTOR);
+        Standing { place, wrong_in_place: wrong, is_quiet, is_over, ..self.standing(wrong) }
+    }
+
+    /// What was set.
+    fn put_back(&mut self) -> io::Result<()> {
+        let Some((knobs, mut ledger)) = self.set.take() else { return Ok(()) };
+        knobs.put_back()?;
+        ledger.take_back()
     }
 }
 
@@ -276,6 +306,9 @@ impl Scrubber for Check {
 
     fn open(&mut self) -> io::Result<()> {
         self.open = true;
+        if self.again.is_some() {
+            return Ok(());
+        }
         match (&self.set, self.how) {
             (None, _) => self.start(),
             (Some((knobs, _)), How::Gate) => knobs.set_speed(FREE),
@@ -294,6 +327,9 @@ impl Scrubber for Check {
     }
 
     fn look(&mut self) -> io::Result<Standing> {
+        if self.again.is_some() {
+            return Ok(self.look_again());
+        }
         if self.set.is_none() {
             return Ok(Standing { is_quiet: true, ..self.standing(self.counted.wrong) });
         }
@@ -307,16 +343,8 @@ impl Scrubber for Check {
         let counted = read(&self.folder, "mismatch_cnt")?.parse::<u64>().unwrap_or(0);
         match &*action {
             "idle" => {
-                self.ended()?;
-                let wrong = self.before.saturating_add(counted);
-                let place = Bytes(self.all * SECTOR);
-                return Ok(Standing {
-                    place,
-                    wrong_in_place: wrong,
-                    is_quiet: true,
-                    is_over: true,
-                    ..self.standing(wrong)
-                });
+                self.ended(self.before.saturating_add(counted))?;
+                return Ok(self.look_again());
             }
             "check" => {}
             other => return Err(refused(format!("md does something else now ({other})"))),
@@ -344,17 +372,17 @@ impl Scrubber for Check {
     }
 
     fn unread(&self) -> Vec<Unread> {
-        self.failed.as_ref().map_or_else(|| self.unread.clone(), Failed::places)
+        match (&self.again, &self.failed) {
+            (Some(again), _) => again.places(),
+            (None, Some(failed)) => failed.places(),
+            (None, None) => self.unread.clone(),
+        }
     }
 
     fn stop(&mut self) -> io::Result<()> {
-        let Some((knobs, mut ledger)) = self.set.take() else { return Ok(()) };
-        knobs.put_back()?;
-        ledger.take_back()?;
-        // Of a check that goes on another time. What was set is put back, whatever the log says.
+        // What could not be read is looked at again when the check has come to its end, perhaps by a later run.
         let _ = self.look_for_failed();
-        self.settle();
-        Ok(())
+        self.put_back()
     }
 }
 
