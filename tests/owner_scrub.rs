@@ -85,6 +85,19 @@ fn root_a_scrub_of_btrfs_goes_on_where_it_was() {
     // It does not begin: nobody waits for so long.
     let (ended, exit) = scrub(&bench, 0, &["--idle-wait", "1h", "--for", "300ms"]);
     assert_eq!((&ended["state"], exit, &ended["opens"]), (&"interrupted".into(), Some(4), &0.into()), "{ended}");
+    // What it owes stays owed, also where it begins anew.
+    let entries = || std::fs::read_dir(bench.folder.path().join("state")).unwrap().flatten().map(|entry| entry.path());
+    let place = entries().find(|path| path.extension().is_some_and(|end| end == "owner-scrub")).unwrap();
+    let kept: Value = serde_json::from_slice(&std::fs::read(&place).unwrap()).unwrap();
+    let mut owing = kept.clone();
+    owing["accounts"][0]["balance_s"] = (-3600.0).into();
+    for more in [&[][..], &["--restart"]] {
+        std::fs::write(&place, owing.to_string()).unwrap();
+        let (held, exit) = scrub(&bench, 0, &[&["--idle-wait", "1ms", "--for", "300ms"], more].concat());
+        let balance = held["disks"][0]["account"]["balance_s"].as_f64();
+        assert!(balance < Some(-3500.0) && held["opens"] == 0 && exit == Some(4), "{held}");
+    }
+    std::fs::write(&place, kept.to_string()).unwrap();
     let (whole, _) = scrub(&bench, 0, &["--idle-wait", "1ms"]);
     assert_eq!((&whole["state"], &whole["done_bytes"]), (&"complete".into(), &whole["all_bytes"]), "{whole}");
     let left = std::fs::read_dir(bench.folder.path().join("state")).unwrap().flatten();

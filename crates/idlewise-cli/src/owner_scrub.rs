@@ -87,7 +87,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let kind = arguments.kind(&device);
     let states = StateFolder::choose(arguments.state_dir.clone());
     let beginning = Place::beginning(kind, &device).with_context(|| name.clone())?;
-    let place = if arguments.restart { beginning.clone() } else { beginning.clone().kept(&device, &states)? };
+    let before = beginning.clone().kept(&device, &states)?;
+    // What was owed stays owed, wherever it begins.
+    let accounts = before.accounts.clone();
+    let place = if arguments.restart { beginning.clone() } else { before };
     arguments.accepts(kind, &device)?;
     let mut scrubber = (kind.begin)(&device, place).with_context(|| name.clone())?;
     let begun = scrubber.look().with_context(|| name.clone())?.place;
@@ -101,12 +104,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let stop = stop_flag(Second::IsIgnored)?;
     let Limits { mean_slowdown, max_slowdown, idle_wait } = arguments.limits;
     let settings = DrivenSettings { mean_slowdown, max_slowdown, idle_wait };
-    let mut driven = Driven::new(scrubber, settings).with_context(|| name.clone())?;
+    let mut driven = Driven::new(scrubber, settings, &accounts).with_context(|| name.clone())?;
     let mut line = Line::new(arguments.quiet, &name);
     if begun > Bytes(0) {
         line.say(&format!("goes on from {begun}"));
     }
-    let keep = |so_far: &SoFar| beginning.clone().at(&so_far.standing, &so_far.unread).keep(&device, &states);
+    let keep = |so_far: &SoFar| beginning.clone().at(so_far).keep(&device, &states);
     let ended = until_over(&mut driven, arguments.run_for, &stop, &mut line, |so_far, is_first| {
         // To write it down on the pool that is scrubbed would have the scrub pause for that.
         let is_due = is_first || !kind.keeps_its_place;

@@ -10,8 +10,9 @@ use idlewise::{Bytes, Cdh, Nanos};
 
 use crate::device::WholeDisk;
 use crate::monitor::{Event, EventKind, EventOp, Monitor, MonitorError, Origin, now};
+use crate::scrub::AccountSoFar;
 use crate::scrub::retune::Retune;
-use crate::watched::Watched;
+use crate::watched::{Watched, since_1970};
 
 /// Idle wait on a disk of whose foreground little was seen yet.
 const UNKNOWN_WAIT: Nanos = Nanos::from_millis(100);
@@ -159,6 +160,13 @@ impl Lane {
             named,
             others_wrote_at,
         }
+    }
+
+    /// Goes on with what the account of an earlier run owes.
+    pub fn go_on_with(&mut self, account: &AccountSoFar) {
+        let account = account.resumed(&self.goal, since_1970());
+        let policy = Budget::with_account(self.waiting, account).expecting(self.overruns.mean());
+        self.watched.driver.set_policy(Box::new(policy));
     }
 
     /// Takes in what happened, and waits for so long; the command has run for `ran`. Whether its idle wait changed.

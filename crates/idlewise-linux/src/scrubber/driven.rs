@@ -11,6 +11,7 @@ use super::marked::{Marked, Marks};
 use super::{Scrubber, Standing, Unread};
 use crate::command::{DiskSoFar, Lane, Why};
 use crate::monitor::{EventKind, MonitorError, now};
+use crate::scrub::AccountSoFar;
 
 /// Time between two looks while it is at work, and while it is not.
 const LOOK: Duration = Duration::from_millis(1);
@@ -90,13 +91,18 @@ pub struct SoFar {
 }
 
 impl Driven {
-    /// Begins to watch.
+    /// Begins to watch. `accounts` are those of the run before, a disk each: what they owe stays owed.
     ///
     /// # Errors
     /// If users of its disks cannot be seen.
-    pub fn new(mut scrubber: Box<dyn Scrubber>, settings: DrivenSettings) -> Result<Self, DrivenError> {
+    pub fn new(
+        mut scrubber: Box<dyn Scrubber>,
+        settings: DrivenSettings,
+        accounts: &[AccountSoFar],
+    ) -> Result<Self, DrivenError> {
         let users = scrubber.users()?;
         let standing = scrubber.look()?;
+        let mut before = accounts.iter();
         let lane = |(disk, users): (crate::device::WholeDisk, _)| {
             let default = disk.kind().goal();
             let goal = Goal::new(
@@ -105,7 +111,9 @@ impl Driven {
             );
             let marks = Marks::default();
             let monitor = Box::new(Marked { users, marks: marks.clone() });
-            (Lane::new(disk, monitor, goal, settings.idle_wait, true), marks)
+            let mut lane = Lane::new(disk, monitor, goal, settings.idle_wait, true);
+            before.next().into_iter().for_each(|account| lane.go_on_with(account));
+            (lane, marks)
         };
         let at = now();
         Ok(Self {

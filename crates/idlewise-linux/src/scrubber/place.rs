@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Standing};
+use super::{Kind, SoFar, Standing};
 use crate::device::{Device, Marks};
 use crate::files::Folder;
-use crate::scrub::StateFolder;
+use crate::scrub::{AccountSoFar, StateFolder};
 
-const VERSION: u32 = 4;
-/// One without places that could not be read.
-const OLDER: u32 = 3;
+const VERSION: u32 = 5;
+/// Without places that could not be read, and without accounts.
+const OLDER: [u32; 2] = [3, 4];
 
 /// Where it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// Version of the format.
@@ -36,6 +36,9 @@ pub struct Place {
     /// Places that could not be read.
     #[serde(default)]
     pub unread: Vec<Unread>,
+    /// How the accounts of its disks stand.
+    #[serde(default)]
+    pub accounts: Vec<AccountSoFar>,
 }
 
 /// A part of a member of an array.
@@ -73,6 +76,7 @@ impl Place {
             wrong: 0,
             skipped: 0,
             unread: Vec::new(),
+            accounts: Vec::new(),
         })
     }
 
@@ -92,7 +96,8 @@ impl Place {
             other => other?,
         };
         let damaged = |error| io::Error::other(format!("{}: damaged: {error}; remove it", path.display()));
-        if !(OLDER..=VERSION).contains(&serde_json::from_slice::<Version>(&text).map_err(damaged)?.version) {
+        let version = serde_json::from_slice::<Version>(&text).map_err(damaged)?.version;
+        if version != VERSION && !OLDER.contains(&version) {
             return Ok(self);
         }
         let kept = Self { version: VERSION, ..serde_json::from_slice(&text).map_err(damaged)? };
@@ -103,10 +108,13 @@ impl Place {
 
     /// The same scrub, this far.
     #[must_use]
-    pub fn at(self, standing: &Standing, unread: &[Unread]) -> Self {
-        let Standing { place, wrong_in_place, skipped, .. } = *standing;
-        let skipped = skipped.0.saturating_sub(Unread::bytes(unread));
-        Self { done: place.0, wrong: wrong_in_place, skipped, unread: unread.to_vec(), ..self }
+    pub fn at(self, so_far: &SoFar) -> Self {
+        let Standing { place, wrong_in_place, skipped, .. } = so_far.standing;
+        let unread = so_far.unread.clone();
+        let skipped = skipped.0.saturating_sub(Unread::bytes(&unread));
+        let accounts = so_far.disks.iter().filter_map(|disk| disk.account.as_ref());
+        let accounts = accounts.map(AccountSoFar::from).collect();
+        Self { done: place.0, wrong: wrong_in_place, skipped, unread, accounts, ..self }
     }
 
     /// Keeps it.
@@ -160,6 +168,7 @@ mod tests {
             wrong: 0,
             skipped: 0,
             unread: Vec::new(),
+            accounts: Vec::new(),
         };
         let [gate, steps, other] =
             [("md-gate", "a"), ("md-steps", "a"), ("md-gate", "b")].map(|(by, of)| place(by, of));
@@ -168,6 +177,7 @@ mod tests {
             wrong: 8,
             skipped: 512,
             unread: vec![Unread { member: 1, byte: 4096, bytes: 8192 }],
+            accounts: vec![AccountSoFar { balance_s: -0.25, ..AccountSoFar::default() }],
             ..gate.clone()
         };
         kept.keep(&device, &states).unwrap();
