@@ -352,7 +352,7 @@ fn judge(trace: &Columns, issued: &HashMap<u64, Nanos>) -> Judged {
     }
 }
 
-/// The median run and the worst one in each number, and whether the median run reaches the goals.
+/// The median run and the worst one in each number, whether the median run reaches the goals, and how many runs do by themselves.
 fn line(runs: &[Judged], requests: usize) -> String {
     let of = |pick: &dyn Fn(&Judged) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(pick).collect();
@@ -370,5 +370,7 @@ fn line(runs: &[Judged], requests: usize) -> String {
     reached &= median < 0.005;
     let seen = runs.iter().map(|run| run.seen).min().unwrap_or(0);
     line += &format!("{:>24}  {seen} of {requests}", format!("{median:.4} % ({worst:.4} %)"));
-    line + if reached { "  goals reached" } else { "" }
+    let well = |run: &&Judged| run.drift.iter().zip(&GOALS).all(|(drift, goal)| drift <= goal);
+    let verdict = if reached { "goals reached" } else { "goals missed" };
+    format!("{line}  {verdict}, {} of {} runs", runs.iter().filter(well).count(), runs.len())
 }
