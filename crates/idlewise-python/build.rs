@@ -4,12 +4,15 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-const STUBS: &str = "../../python/idlewise/_native.pyi";
+/// Here, and in the source package.
+const PLACES: [&str; 2] = ["../../python/idlewise/_native.pyi", "../../idlewise/_native.pyi"];
 const QUOTES: &str = "\"\"\"";
 
 fn main() {
-    println!("cargo::rerun-if-changed={STUBS}");
-    let stubs = fs::read_to_string(STUBS).expect("the stubs of the package are beside the crates");
+    let place = PLACES.into_iter().find(|place| Path::new(place).exists());
+    let place = place.expect("the stubs of the package are beside the crates");
+    println!("cargo::rerun-if-changed={place}");
+    let stubs = fs::read_to_string(place).expect("the stubs can be read");
     let mut arms = String::new();
     for (name, text) in docstrings(&stubs) {
         writeln!(arms, "({name:?}) => {{ {text:?} }};").expect("a string takes what is written");
