@@ -21,3 +21,9 @@ maturin build --release --zig --compatibility manylinux2014 --out "$target/wheel
 maturin sdist --out "$target/wheels"
 abi3audit --strict "$target"/wheels/*.whl
 twine check --strict "$target"/wheels/*
+# The source package has all that it is built of.
+source=$(mktemp -d)
+trap 'rm -rf "$source"' EXIT
+tar xzf "$target"/wheels/idlewise-*.tar.gz -C "$source"
+cd "$source"/idlewise-*
+CARGO_TARGET_DIR=$target cargo check --quiet --locked --package idlewise-python
