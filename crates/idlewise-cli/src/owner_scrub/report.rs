@@ -69,8 +69,9 @@ impl Report {
     }
 
     fn why_not(&self) -> &'static str {
-        match self.by {
-            "btrfs-chunks" => "btrfs passed over them; the kernel's log says why",
+        match (self.by, self.state) {
+            ("btrfs-chunks", _) => "btrfs passed over them; the kernel's log says why",
+            (_, "interrupted" | "failed") => "they could not be read so far; at its end the check reads them again",
             _ => "they cannot be read, and md has nothing to rewrite them from; `idlewise scrub` names them",
         }
     }
