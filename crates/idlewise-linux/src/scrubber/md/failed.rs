@@ -46,8 +46,7 @@ impl Failed {
     /// # Errors
     /// Why they cannot be seen.
     pub fn listen(folder: &Path, known: &[Unread]) -> io::Result<Self> {
-        let found = (0..).map_while(|slot| Member::of(folder, slot)).collect::<io::Result<Vec<_>>>()?;
-        let (members, disks): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let (members, disks) = members_of(folder)?;
         let reads = failed_reads(&disks).map_err(io::Error::other)?;
         Ok(Self { members, reads, pieces: pieces_of(known), more: 0 })
     }
@@ -97,9 +96,26 @@ impl Failed {
     /// # Errors
     /// If that cannot be begun.
     pub fn again(self) -> io::Result<Again> {
-        let paths = self.members.into_iter().map(|member| (member.slot, member.path));
-        Again::begin(paths.collect(), self.pieces)
+        look_again(self.members, self.pieces)
     }
+}
+
+/// Those of an earlier run are looked at again, whose check had come to its end.
+///
+/// # Errors
+/// If that cannot be begun.
+pub fn again(folder: &Path, known: &[Unread]) -> io::Result<Again> {
+    look_again(members_of(folder)?.0, pieces_of(known))
+}
+
+fn look_again(members: Vec<Member>, pieces: BTreeSet<Piece>) -> io::Result<Again> {
+    Again::begin(members.into_iter().map(|member| (member.slot, member.path)).collect(), pieces)
+}
+
+/// The members of an array, and their disks.
+fn members_of(folder: &Path) -> io::Result<(Vec<Member>, Vec<WholeDisk>)> {
+    let found = (0..).map_while(|slot| Member::of(folder, slot)).collect::<io::Result<Vec<_>>>()?;
+    Ok(found.into_iter().unzip())
 }
 
 /// Pieces that are behind each other are one place.

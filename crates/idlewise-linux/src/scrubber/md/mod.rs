@@ -120,12 +120,10 @@ impl Check {
         let begin = place.done / SECTOR / unit * unit;
         // An earlier run came to the end, but not with its second look.
         let is_at_end = place.done / SECTOR >= all && !place.unread.is_empty();
-        let begin = if is_at_end {
-            all
-        } else if begin < all {
-            begin
-        } else {
-            0
+        let begin = match begin < all {
+            _ if is_at_end => all,
+            true => begin,
+            false => 0,
         };
         let wrong = if begin > 0 { place.wrong } else { 0 };
         let stripes =
@@ -161,7 +159,7 @@ impl Check {
         }
         check.is_alone()?;
         if is_at_end {
-            check.again = Some(Failed::listen(&check.folder, &check.unread)?.again()?);
+            check.again = Some(failed::again(&check.folder, &check.unread)?);
         }
         Ok(Box::new(check))
     }
