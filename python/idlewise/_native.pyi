@@ -585,24 +585,8 @@ def tune_each(
     ----------
     idle
         Idle times, from ``Trace.idle``.
-    disk
-        The disk: an ``iw.Disk``, the name of a preset, or a file; that of ``idle``, unless given.
-    progress
-        Called with the share that is done, from 0 to 1.
-    mean_slowdown
-        Most that foreground requests may be slowed down on average.
-    max_slowdown
-        Most that one of them may be slowed down; what the largest request takes, unless given.
-    p99_slowdown
-        Most that 99 of 100 may be slowed down; no limit, unless given.
-    finish_within
-        Instead of ``mean_slowdown``: find the smallest one with which a pass over ``capacity`` takes no longer than this.
-    capacity
-        Size of the disk that is scrubbed.
-    any_moment
-        Keep the goal also if foreground requests arrive at other moments than recorded. Ask for it if the plan will be run.
-    shaped
-        Also try requests whose size grows with the time that the disk has been idle.
+    disk, progress, mean_slowdown, max_slowdown, p99_slowdown, finish_within, capacity, any_moment, shaped
+        As those of ``tune``, for each volume.
 
     Returns
     -------

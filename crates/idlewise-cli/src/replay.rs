@@ -297,18 +297,17 @@ impl Arguments {
         );
         // What the plan says is whatever its maker has put there: root would open any device or pipe.
         let said = Found { path: path.clone(), folder: PathBuf::new() };
-        let found = if self.trace_of_plan.is_none() { vec![said] } else { Vec::new() };
-        for one in found.iter().filter(|one| !one.path.is_dir()) {
-            let opened = open_found(one).with_context(|| path.display().to_string())?;
+        let found = self.trace_of_plan.is_none().then_some(said);
+        if let Some(one) = found.as_ref().filter(|_| !path.is_dir()) {
             anyhow::ensure!(
-                opened.is_some(),
+                open_found(one).with_context(|| path.display().to_string())?.is_some(),
                 "{}: its trace {} is empty, no regular file or behind another user's link: --trace names it",
                 self.trace.display(),
                 path.display()
             );
         }
         let volumes = if self.read.volume.is_empty() { plan.volume.as_slice() } else { &self.read.volume };
-        let trace = self.read.whole_of(std::slice::from_ref(&path), volumes, &found)?;
+        let trace = self.read.whole_of(std::slice::from_ref(&path), volumes, found.as_slice())?;
         let requests = trace.columns.len() as u64;
         anyhow::ensure!(
             requests == plan.requests,

@@ -164,7 +164,11 @@ impl Lane {
 
     /// Goes on with what the account of an earlier run owes.
     pub fn go_on_with(&mut self, account: &AccountSoFar) {
-        let account = account.resumed(&self.goal, since_1970());
+        self.keep(account.resumed(&self.goal, since_1970()));
+    }
+
+    /// Keeps to an account, with the idle wait and the overruns that are known by now.
+    fn keep(&mut self, account: Account) {
         let policy = Budget::with_account(self.waiting, account).expecting(self.overruns.mean());
         self.watched.driver.set_policy(Box::new(policy));
     }
@@ -243,8 +247,7 @@ impl Lane {
             driver.tell();
             let fresh = || Account::new(self.goal.mean_slowdown, Terms::default());
             let account = driver.account().unwrap_or_else(fresh);
-            let policy = Budget::with_account(self.waiting, account).expecting(self.overruns.mean());
-            driver.set_policy(Box::new(policy));
+            self.keep(account);
         } else if driver.clock().undisturbed().intervals.len() >= ENOUGH && retune.is_due(now()) {
             if self.overruns.uses() == 0 {
                 self.overruns.assume_less();
