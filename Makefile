@@ -2,7 +2,7 @@
 # make test    every test; those that need root or a tool say so when they are skipped
 # make fuzz    every fuzz target for SECONDS, 60 unless given
 # make experiments   the paper's experiments on the emulated disk, in about eleven minutes: docs/experiments.md
-# make promise   whether the goal is kept beside loads of many kinds, on three kinds of emulated disks, in about two hours: docs/promise.md;
+# make promise   whether the goal is kept beside loads of many kinds, on four kinds of emulated disks, in about three hours: docs/promise.md;
 #                OPTIONS=--resume goes on with one that was interrupted, OPTIONS="--together 3" plays on all disks at the same time
 # make commands   tar, rsync and fio beside foreground loads on a file system, held back in several ways, in about 70 minutes:
 #                docs/commands.md; OPTIONS="--fs xfs --resume" adds another file system, "--seconds 10" takes a shorter time

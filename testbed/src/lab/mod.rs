@@ -6,6 +6,7 @@ pub mod foreground;
 pub mod found;
 pub mod load;
 mod markdown;
+pub mod mounted;
 pub mod outcome;
 mod random;
 pub mod scrubber;

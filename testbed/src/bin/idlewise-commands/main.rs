@@ -4,7 +4,6 @@
 mod background;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
@@ -15,6 +14,7 @@ use idlewise_testbed::lab::device::{Device, Restored};
 use idlewise_testbed::lab::foreground::{Foreground, Played, Replay};
 use idlewise_testbed::lab::found::Found;
 use idlewise_testbed::lab::load::{Load, Synthetic};
+use idlewise_testbed::lab::mounted::Mounted;
 use idlewise_testbed::lab::outcome::{Mean, Run, longer_by};
 use idlewise_testbed::lab::{kernel, markdown, stop_flag};
 use idlewise_testbed::{EmulatedDisk, Options, Timing, Tool};
@@ -84,15 +84,6 @@ fn main() {
     }
 }
 
-/// A mounted file system, until it is dropped.
-struct Mounted(PathBuf);
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ensure!(Path::new(RECORDED).exists(), "{RECORDED} is not here: run `make commands` in the project's folder");
     let (stop, tool) = (stop_flag()?, Tool::beside_us()?);
@@ -137,7 +128,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 ensure!(!stop.load(Ordering::Relaxed), "interrupted");
                 device.set_scheduler(scheduler)?;
                 println!("{name}, {}, {} ({scheduler})", work.label(), pace.label());
-                let run = beside(&device, foreground, work, pace, &mounted.0, arguments.seconds)?;
+                let run = beside(&device, foreground, work, pace, mounted.folder(), arguments.seconds)?;
                 let rate = run.scrubbed as f64 / run.played.elapsed;
                 println!("    {:.2} MB/s", rate / 1e6);
                 Ok((rate, run.played))
@@ -238,11 +229,7 @@ fn prepared(device: &Device, fs: FileSystem, folder: &Path) -> anyhow::Result<Mo
         FileSystem::Xfs => &["mkfs.xfs", "-q", "-f"],
     };
     println!("Making a file system and {FILES} files of {}.", Bytes(FILE));
-    system(&[make, &[device.name()?]].concat())?;
-    std::fs::create_dir_all(folder)?;
-    let path = folder.to_str().context("the folder's path is text")?;
-    system(&["mount", device.name()?, path])?;
-    let mounted = Mounted(folder.into());
+    let mounted = Mounted::new(make, device, folder)?;
     for file in 0..FILES {
         let place = folder.join("tree").join(format!("{}", file / 100));
         std::fs::create_dir_all(&place)?;
@@ -252,14 +239,8 @@ fn prepared(device: &Device, fs: FileSystem, folder: &Path) -> anyhow::Result<Mo
     }
     let large = folder.join("large");
     std::fs::write(&large, vec![7; 1 << 30])?;
-    system(&["sync", "-f", path])?;
+    mounted.sync()?;
     Ok(mounted)
-}
-
-fn system(words: &[&str]) -> anyhow::Result<()> {
-    let status = Command::new(words[0]).args(&words[1..]).status().with_context(|| words[0].to_string())?;
-    ensure!(status.success(), "{} failed", words.join(" "));
-    Ok(())
 }
 
 fn page(tool: &Tool, arguments: &Arguments, mut rows: Vec<Row>) -> anyhow::Result<Page> {

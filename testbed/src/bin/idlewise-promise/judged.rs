@@ -29,6 +29,9 @@ pub struct Judged {
     pub rate: Option<f64>,
     /// What was verified of what was predicted.
     pub of_predicted: Option<f64>,
+    /// Share of what was read of a file system that was compared with checksums, without what is free.
+    #[serde(default)]
+    pub judged: Option<f64>,
     /// Share of its time that it was paused for the goal.
     pub paused: f64,
     /// How soon it acted.
@@ -70,6 +73,7 @@ impl Judged {
         let mean = |of: &Played| Mean::of(of.responses.iter().copied()).value;
         let number = |value: &Value| value.as_f64();
         let (compared, held) = (&said["compared"], &said["predicted"]["while_it_held"]);
+        let content = &said["content"];
         Self {
             disk: disk.into(),
             load: load.into(),
@@ -83,6 +87,9 @@ impl Judged {
             of_predicted: number(&held["verified_bytes"])
                 .zip(number(&held["predicted_bytes"]))
                 .map(|(is, was)| is / was),
+            judged: number(&content["judged_bytes"])
+                .zip(number(&content["unjudged_bytes"]))
+                .map(|(judged, not)| judged / (judged + not).max(1.0)),
             paused: number(&said["time_s"]["overdrawn"]).unwrap_or(0.0) / number(&said["elapsed_s"]).unwrap_or(1.0),
             reaction: Reaction::of(said),
         }
@@ -145,6 +152,7 @@ mod tests {
         };
         let said = serde_json::json!({
             "measured": {"mean_slowdown_s": 0.001}, "rate_bytes_per_s": 5e6, "elapsed_s": 10.0,
+            "content": {"judged_bytes": 40_000_000, "unjudged_bytes": 10_000_000},
             "compared": {"low_s": 0.0005, "high_s": 0.002},
             "reaction": {
                 "started": {"p50_s": 3e-5, "p99_s": 4e-5, "total_s": 0.5},
@@ -160,6 +168,7 @@ mod tests {
         assert!((differ.slowdown.value - 0.0015).abs() < 1e-9, "{:?}", differ.slowdown);
         assert!((differ.slowdown.error - 0.75f64.sqrt() * 1e-3).abs() < 1e-9, "{:?}", differ.slowdown);
         assert_eq!(differ.kept(), [true; 2]);
+        assert_eq!(judged.judged, Some(0.8));
         let reaction = judged.reaction.unwrap();
         assert_eq!((reaction.started, reaction.followed), ([3e-5, 4e-5], [5e-5, 6e-5]));
         assert_eq!((reaction.lost, reaction.requests, reaction.late), (0.2, 200, 1));

@@ -60,12 +60,13 @@ impl Load {
         }
     }
 
-    /// The foreground on a device.
+    /// The foreground on a device: with its writes, or with reads in their place.
     pub fn make<'a>(
         &self,
         tool: &'a Tool,
         device: &'a Device,
         folder: &Path,
+        writes: bool,
         seconds: u64,
         stop: &'a AtomicBool,
     ) -> anyhow::Result<Box<dyn Foreground + 'a>> {
@@ -76,7 +77,7 @@ impl Load {
             Kind::From(name, from) => cut(tool, name, from, seconds, folder)?,
             Kind::WorstMinute(name) => cut(tool, name, worst_minute(name)? * 60, seconds, folder)?,
         };
-        Ok(Box::new(Replay { tool, device, trace, out: folder.join("replayed.csv"), writes: true }))
+        Ok(Box::new(Replay { tool, device, trace, out: folder.join("replayed.csv"), writes }))
     }
 }
 

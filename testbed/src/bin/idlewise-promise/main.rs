@@ -1,5 +1,6 @@
-//! Is the promise kept? Loads of many kinds on disks of three kinds, with and without a scrub that knows nothing of them: `make promise`.
+//! Is the promise kept? Loads of many kinds on disks of four kinds, with and without a scrub that knows nothing of them: `make promise`.
 
+mod disks;
 mod judged;
 mod loads;
 mod page;
@@ -10,24 +11,15 @@ use std::sync::{Mutex, MutexGuard};
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use idlewise::{Bytes, Nanos};
+use idlewise::Nanos;
 use idlewise_testbed::lab::device::Device;
 use idlewise_testbed::lab::found::Found;
 use idlewise_testbed::lab::{markdown, side_by_side, stop_flag};
-use idlewise_testbed::{EmulatedDisk, Options, Running, Timing, Tool};
+use idlewise_testbed::{EmulatedDisk, Options, Running, Tool};
 
+use disks::{DISKS, Disk, SIZE};
 use judged::Judged;
 use loads::{LOADS, Load};
-
-const REPORT: &str = "docs/promise.md";
-const SIZE: Bytes = Bytes(8 << 30);
-/// Real times are too short for the emulation.
-const SLOWER: u64 = 20;
-const DISKS: [(&str, Timing); 3] = [
-    ("hard disk", Timing::HardDisk { queue: 1 }),
-    ("hard disk, reordering", Timing::HardDisk { queue: 32 }),
-    ("solid-state drive", Timing::Flash { slower: SLOWER }),
-];
 
 /// Measure whether idlewise keeps its goal beside loads of many kinds on emulated disks. Needs root and FUSE.
 #[derive(Parser)]
@@ -56,6 +48,10 @@ struct Arguments {
     #[arg(long, default_value_t = 1)]
     together: usize,
 
+    /// Where the tables go
+    #[arg(long, default_value = "docs/promise.md")]
+    out: PathBuf,
+
     /// Go on with the runs of one that was interrupted, or had other loads, disks or goals
     #[arg(long)]
     resume: bool,
@@ -80,7 +76,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let loads = LOADS.iter().filter(|load| load.name.contains(&arguments.load));
     let (loads, missing): (Vec<_>, Vec<_>) = loads.partition(|load| load.is_there());
     missing.iter().for_each(|load| println!("{}: its trace is not here", load.name));
-    let disks: Vec<_> = DISKS.into_iter().filter(|(name, _)| name.contains(&arguments.disk)).collect();
+    let disks = DISKS.into_iter().filter(|disk| disk.name.contains(&arguments.disk));
+    let (disks, missing): (Vec<_>, Vec<_>) = disks.partition(Disk::is_there);
+    missing.iter().for_each(|disk| println!("{}: mkfs.btrfs is not here", disk.name));
     let (runs, seconds) = (disks.len() * loads.len() * (2 + arguments.goals.len()), arguments.seconds);
     let at_once = arguments.together.min(disks.len()).max(1);
     println!(
@@ -94,18 +92,19 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.observe,
         arguments.seed
     );
-    let found = Mutex::new(Found::open(&folder.join("promise.jsonl"), &setting, arguments.resume)?);
+    let rows = folder.join(arguments.out.file_name().context("a file for the tables")?).with_extension("jsonl");
+    let found = Mutex::new(Found::open(&rows, &setting, arguments.resume)?);
     let trials = Trials { arguments, tool, loads, found, stop: &stop };
-    side_by_side(&disks, at_once, &stop, |&(disk, timing)| trials.on(disk, timing, &folder.join(disk)))?;
+    side_by_side(&disks, at_once, &stop, |disk| trials.on(disk, &folder.join(disk.name)))?;
     let mut rows = trials.found.into_inner().expect("nobody panicked").rows;
     let place = |row: &Judged| {
-        let disk = DISKS.iter().position(|(name, _)| *name == row.disk);
+        let disk = DISKS.iter().position(|disk| disk.name == row.disk);
         (disk, LOADS.iter().position(|load| load.name == row.load))
     };
     rows.sort_by(|a, b| place(a).cmp(&place(b)).then(a.goal.total_cmp(&b.goal)));
     let page = page::page(&rows, arguments)?;
-    std::fs::write(REPORT, markdown(&page))?;
-    println!("\nThe disks are emulated. Tables: {REPORT}");
+    std::fs::write(&arguments.out, markdown(&page))?;
+    println!("\nThe disks are emulated. Tables: {}", arguments.out.display());
     Ok(())
 }
 
@@ -124,24 +123,25 @@ impl Trials<'_> {
     }
 
     /// All loads on a disk, beside scrubs with each goal that is not there yet.
-    fn on(&self, disk: &str, timing: Timing, folder: &Path) -> anyhow::Result<()> {
+    fn on(&self, disk: &Disk, folder: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(folder)?;
         for load in &self.loads {
-            let is_new = |goal: &&Nanos| !self.found().rows.iter().any(|row| row.is_of(disk, load.name, **goal));
+            let is_new = |goal: &&Nanos| !self.found().rows.iter().any(|row| row.is_of(disk.name, load.name, **goal));
             let goals: Vec<_> = self.arguments.goals.iter().filter(is_new).copied().collect();
             if !goals.is_empty() {
-                self.beside(disk, timing, load, &goals, folder)?;
+                self.beside(disk, load, &goals, folder)?;
             }
         }
         Ok(())
     }
 
     /// One load on a new disk: alone, beside a scrub with each goal, and alone again.
-    fn beside(&self, disk: &str, timing: Timing, load: &Load, goals: &[Nanos], folder: &Path) -> anyhow::Result<()> {
+    fn beside(&self, disk: &Disk, load: &Load, goals: &[Nanos], folder: &Path) -> anyhow::Result<()> {
         let Arguments { seconds, seed, observe, .. } = *self.arguments;
-        let emulated = EmulatedDisk::new(&Options { size: SIZE, timing, ..Options::default() })?;
+        let emulated = EmulatedDisk::new(&Options { size: SIZE, timing: disk.timing, ..Options::default() })?;
         let device = Device::open(emulated.path())?;
-        let mut foreground = load.make(&self.tool, &device, folder, seconds, self.stop)?;
+        let _mounted = disk.fill(&device, folder)?;
+        let mut foreground = load.make(&self.tool, &device, folder, !disk.is_btrfs, seconds, self.stop)?;
         let before = foreground.play(seconds, seed)?;
         let mut runs = Vec::new();
         for &goal in goals {
@@ -153,7 +153,7 @@ impl Trials<'_> {
         }
         let after = foreground.play(seconds, seed)?;
         for (goal, beside, said) in runs {
-            let row = Judged::new(disk, load.name, goal, [&before, &after], &beside, &said);
+            let row = Judged::new(disk.name, load.name, goal, [&before, &after], &beside, &said);
             println!("    {}", row.line());
             self.found().add(row)?;
         }

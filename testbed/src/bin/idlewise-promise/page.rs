@@ -5,6 +5,7 @@ use idlewise::report::{Page, Section, Table, percent};
 use idlewise_testbed::lab::kernel;
 
 use crate::Arguments;
+use crate::disks::DATA;
 use crate::judged::{Judged, or_dash};
 
 /// Everything.
@@ -97,7 +98,15 @@ fn section(disk: &str, rows: &[Judged]) -> Section {
             percent(row.paused),
         ]);
     }
-    Section { heading: format!("On a {disk}"), table, ..Section::default() }
+    let judged: Vec<f64> = rows.iter().filter(|row| row.disk == disk).filter_map(|row| row.judged).collect();
+    let least = judged.iter().copied().fold(1.0, f64::min);
+    let note = format!(
+        "a btrfs with {DATA} of data is mounted on the disk. Of what was read of it and is not free, {} or more was compared with its \
+         checksums. Loads only read here: what they would write is read",
+        percent(least)
+    );
+    let notes = if judged.is_empty() { Vec::new() } else { vec![("compared".into(), note)] };
+    Section { heading: format!("On a {disk}"), notes, table, ..Section::default() }
 }
 
 /// What it costs that the scrubber is no part of the kernel.
