@@ -21,9 +21,9 @@ maturin build --release --zig --compatibility manylinux2014 --out "$target/wheel
 maturin sdist --out "$target/wheels"
 abi3audit --strict "$target"/wheels/*.whl
 twine check --strict "$target"/wheels/*
-# The source package has all that it is built of.
+# The source package has all that it is built of. Its files count as new: what an older one was built of must not be taken for them.
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
-tar xzf "$target"/wheels/idlewise-*.tar.gz -C "$source"
+tar xzmf "$target"/wheels/idlewise-*.tar.gz -C "$source"
 cd "$source"/idlewise-*
 CARGO_TARGET_DIR=$target cargo check --quiet --locked --package idlewise-python
