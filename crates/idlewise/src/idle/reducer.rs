@@ -12,8 +12,11 @@ use crate::trace::{Columns, Op, Request};
 /// Resolution of times that is too coarse to see idle intervals with.
 const TOO_COARSE: Nanos = Nanos::from_secs(1);
 
-/// Reduces requests that come in order of arrival to the idle times of each volume. Requests without a recorded response
-/// go first come first served through one disk a volume with the model's read and write times.
+/// No disk takes longer. A clock that was set meanwhile says so.
+const LONGEST_RESPONSE: Nanos = Nanos::from_secs(24 * 3600);
+
+/// Reduces requests that come in order of arrival to the idle times of each volume. Requests without a recorded response, or with one of
+/// more than a day, go first come first served through one disk a volume with the model's read and write times.
 pub struct Reducer<'a> {
     model: &'a DiskModel,
     keep: Keep,
@@ -22,7 +25,6 @@ pub struct Reducer<'a> {
     random: Pcg64Mcg,
     disks: Vec<IdlenessBuilder>,
     served: Vec<Served>,
-    requests: u64,
     modelled: u64,
 }
 
@@ -45,16 +47,7 @@ impl<'a> Reducer<'a> {
     pub fn new(model: &'a DiskModel, resolution: Nanos) -> Result<Self, IdleError> {
         Self::check(resolution)?;
         let (keep, random) = (Keep::default(), Pcg64Mcg::seed_from_u64(2008));
-        Ok(Self {
-            model,
-            keep,
-            ahead: Nanos::ZERO,
-            random,
-            disks: Vec::new(),
-            served: Vec::new(),
-            requests: 0,
-            modelled: 0,
-        })
+        Ok(Self { model, keep, ahead: Nanos::ZERO, random, disks: Vec::new(), served: Vec::new(), modelled: 0 })
     }
 
     /// The same, which keeps this of each request.
@@ -87,11 +80,10 @@ impl<'a> Reducer<'a> {
         for mut request in requests.requests() {
             request.arrival = Nanos(request.arrival.0.saturating_add(self.ahead.0));
             let volume = usize::from(request.volume);
-            let completion = match request.response {
+            let completion = match request.response.filter(|&response| response <= LONGEST_RESPONSE) {
                 Some(response) => Nanos(request.arrival.0.saturating_add(response.0)),
                 None => self.serve(&request)?,
             };
-            self.requests += 1;
             self.served[volume].last = request.arrival;
             let (disk, response) = (&mut self.disks[volume], completion.since(request.arrival));
             disk.request(request.arrival, completion);
@@ -136,9 +128,12 @@ impl<'a> Reducer<'a> {
 
     /// The idle times of the volumes that have requests; `origin` is the first arrival on the source's clock.
     pub fn finish(self, origin: Nanos) -> Vec<Idleness> {
-        let recorded = self.modelled < self.requests;
-        let disks = self.disks.into_iter().map(IdlenessBuilder::finish).filter(|disk| disk.requests > 0);
-        disks.map(|disk| Idleness { responses_recorded: recorded, origin, ..disk }).collect()
+        let disks = self.disks.into_iter().map(IdlenessBuilder::finish).zip(self.served);
+        let of = |(disk, served): (Idleness, Served)| {
+            let responses_recorded = served.modelled < disk.requests;
+            Idleness { responses_recorded, origin, ..disk }
+        };
+        disks.filter(|(disk, _)| disk.requests > 0).map(of).collect()
     }
 
     /// The same as parts of a longer trace, whose clock is that of the requests.
@@ -192,6 +187,27 @@ mod tests {
         let lengths: Vec<u64> = disk.intervals.iter().map(|interval| interval.length.0).collect();
         assert_eq!(lengths, [98_000_000, 100_000_000 - 4_045_511]);
         assert_eq!((disk.response_sum, disk.responses_recorded), (TotalTime(3_000_000 + 4_045_511), true));
+    }
+
+    #[test]
+    fn a_response_over_which_the_clock_was_set_is_not_taken_for_one() {
+        let text = "Timestamp,Response,IOType,LUN,Offset,Size\n1.0,0.002,R,0,0,4096\n1.1,1400000000,R,0,0,4096\n1400000002.0,0.001,R,0,0,4096\n";
+        let trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        let disk = Idleness::of_trace(&trace, &DiskModel::ultrastar_15k450()).unwrap().remove(0);
+        assert_eq!(disk.intervals.len(), 2);
+        assert!(disk.busy() < Nanos::from_millis(10), "{}", disk.busy());
+    }
+
+    #[test]
+    fn responses_are_recorded_or_not_by_volume() {
+        let text = "1,a,0,Read,0,4096,20\n5,b,0,Read,0,4096,20\n";
+        let mut trace = parse_bytes("t", text.as_bytes(), &ReadOptions::default()).unwrap();
+        let requests: Vec<Request> = trace.columns.requests().collect();
+        trace.columns = trace.columns.with_volumes_of();
+        trace.columns.push(requests[0]);
+        trace.columns.push(Request { response: None, ..requests[1] });
+        let disks = Idleness::of_trace(&trace, &DiskModel::ultrastar_15k450()).unwrap();
+        assert_eq!(disks.iter().map(|disk| disk.responses_recorded).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]

@@ -161,8 +161,11 @@ impl Part {
 
     /// The idle times of these disks, as [`Reducer::finish`](super::Reducer::finish) gives them of the whole trace.
     pub fn finish(parts: Vec<Self>) -> Vec<Idleness> {
-        let recorded = parts.iter().any(|part| part.modelled < part.disk.requests);
-        parts.into_iter().map(|part| Idleness { responses_recorded: recorded, ..part.disk }).collect()
+        let of = |part: Self| {
+            let responses_recorded = part.modelled < part.disk.requests;
+            Idleness { responses_recorded, ..part.disk }
+        };
+        parts.into_iter().map(of).collect()
     }
 
     /// Requests whose response is the model's.
