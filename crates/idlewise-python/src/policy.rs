@@ -9,6 +9,7 @@ use idlewise::tune::PlanFile;
 use idlewise::{Bytes, Nanos};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use serde_json::{Map, Value as Json};
 
 use crate::error::{Error, value_error};
 use crate::idle::Idleness;
@@ -140,16 +141,22 @@ impl Chosen {
         }
     }
 
+    /// What it was given, as `--json` names it: times in seconds.
+    pub fn parameters(&self) -> Map<String, Json> {
+        let (Self::Named(_, given) | Self::Plan(_, given)) = self else { return Map::new() };
+        let known = all_parameters().into_iter().filter_map(|one| Some((one, given.get(one)?)));
+        known.map(|(one, value)| (one.field(), value.as_f64().into())).collect()
+    }
+
     /// Whether it is written in Python.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::Made(_))
     }
 
-    /// The policy for one disk, and what one of the caller's own learns from. `service` is the mean time of what it lets run, where the
-    /// disk's model does not say it.
+    /// The policy for a disk, by what it learns from. `service` is the mean time of what it lets run, where the disk's model does not say it.
     pub fn build(
         &self,
-        (disk, past): (&idlewise::idle::Idleness, &idlewise::idle::Idleness),
+        past: &idlewise::idle::Idleness,
         idle: &Idleness,
         model: &DiskModel,
         service: Option<Nanos>,
@@ -157,7 +164,7 @@ impl Chosen {
     ) -> Box<dyn Policy> {
         let policy = match self {
             Self::Named(name, parameters) => {
-                let setting = Setting { service, ..Setting::scrub(disk, model) };
+                let setting = Setting { service, ..Setting::scrub(past, model) };
                 build(name, parameters, &setting).expect("it was built before")
             }
             Self::Plan(plan, parameters) => match parameters.time(BUDGET) {
@@ -176,7 +183,10 @@ fn parameters(given: &Bound<PyDict>) -> PyResult<Parameters> {
     for (name, value) in given {
         let name: String = name.extract()?;
         let known = all_parameters().into_iter().find(|one| one.name.replace('-', "_") == name);
-        let parameter = known.ok_or_else(|| value_error(&format!("no policy takes '{name}'")))?;
+        let parameter = known.ok_or_else(|| {
+            let names: Vec<_> = all_parameters().iter().map(|one| one.name.replace('-', "_")).collect();
+            value_error(&format!("no policy takes '{name}'; there are {}", names.join(", ")))
+        })?;
         parameters = parameters.with(parameter, read(parameter, &value)?);
     }
     Ok(parameters)

@@ -188,7 +188,7 @@ impl<'py> FromPyObject<'_, 'py> for Overruns {
 struct Tried<'a> {
     chosen: &'a Chosen,
     idle: &'a Idleness,
-    /// Disks that a policy of the caller's own learns from, in the same order; else from those that it runs on.
+    /// Disks that policies learn from, in the same order; else from those that they run on.
     train: Option<&'a [idlewise::idle::Idleness]>,
     model: &'a idlewise::disk::DiskModel,
     /// A command and its mean overrun, instead of a scrub.
@@ -205,7 +205,7 @@ impl Tried<'_> {
                 watch.share(done as f64 / idle.disks.len() as f64);
                 let past = train.and_then(|train| train.get(done)).unwrap_or(disk);
                 done += 1;
-                let policy = chosen.build((disk, past), idle, model, command.map(|(_, mean)| mean), watch);
+                let policy = chosen.build(past, idle, model, command.map(|(_, mean)| mean), watch);
                 let scrub = || Box::new(Scrub::new(Service::OfSize((*model).clone()))) as Box<dyn Work>;
                 vec![Lane::new(policy, command.map_or_else(scrub, |(command, _)| Box::new(command.clone())))]
             })
@@ -217,11 +217,12 @@ impl Tried<'_> {
 
 #[doc = doc!("simulate")]
 #[pyfunction]
-#[pyo3(signature = (idle, policy, *, overruns=None, opening=None, piece=None, disk=None, progress=None, **parameters))]
+#[pyo3(signature = (idle, policy, *, train=None, overruns=None, opening=None, piece=None, disk=None, progress=None, **parameters))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn simulate(
     idle: &Bound<Idleness>,
     policy: Bound<PyAny>,
+    train: Option<&Idleness>,
     overruns: Option<Overruns>,
     opening: Option<Time>,
     piece: Option<Time>,
@@ -241,9 +242,10 @@ pub fn simulate(
         (Command::new(overruns).opening(time(opening)).in_pieces(time(piece)), mean)
     });
     let (name, idle_times) = (chosen.name(), idle.get().clone());
+    let train = train.map(|train| matching(&idle_times, train)).transpose()?;
     running::run(idle.py(), progress, move |watch| {
         let command = command.as_ref().map(|(command, mean)| (command, *mean));
-        let tried = Tried { chosen: &chosen, idle: &idle_times, train: None, model: &model, command };
+        let tried = Tried { chosen: &chosen, idle: &idle_times, train: train.as_deref(), model: &model, command };
         let outcome = Outcome::new(name, tried.run(watch), &idle_times);
         Ok(if command.is_some() { outcome.of_a_command() } else { outcome })
     })
@@ -295,7 +297,10 @@ pub fn compare(
     let (mut named, mut own): (Vec<&'static str>, Vec<Chosen>) = (Vec::new(), Vec::new());
     for policy in policies.iter().flatten() {
         let Ok(name) = policy.cast::<PyString>() else {
-            own.push(Chosen::new(policy, None)?);
+            own.push(match policy.extract::<(Bound<PyAny>, Bound<PyDict>)>() {
+                Ok((policy, parameters)) => Chosen::new(&policy, Some(&parameters))?,
+                Err(_) => Chosen::new(policy, None)?,
+            });
             continue;
         };
         let (name, known) = (name.to_string(), || POLICIES.names().join(", "));
@@ -315,10 +320,13 @@ pub fn compare(
         for chosen in own {
             let tried = Tried { chosen: &chosen, idle: &idle, train: train.as_deref(), model: &model, command: None };
             let outcome = Outcome::new(chosen.name(), tried.run(watch), &idle);
-            let Summary { utilised_idle, collision_rate, .. } = outcome.summary;
+            let Summary { utilised_idle, collision_rate, mean_slowdown_s, throughput_bytes_per_s, .. } =
+                outcome.summary;
             let mut row = members(&json!({
                 "policy": outcome.policy, "utilised_idle": utilised_idle, "collision_rate": collision_rate,
+                "mean_slowdown_s": mean_slowdown_s, "throughput_bytes_per_s": throughput_bytes_per_s,
             }));
+            row.extend(chosen.parameters());
             if let Some(train) = &train {
                 let of_train = idle.with(train.clone());
                 let run = Tried { idle: &of_train, train: None, ..tried }.run(watch);

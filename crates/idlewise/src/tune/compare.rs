@@ -65,14 +65,22 @@ impl Comparison<'_> {
                 build(name, &run, &Setting::scrub(self.past(disk), self.model))
                     .expect("the parameters are those of the policy")
             };
-            let ran = |disks: &[Idleness]| {
-                let summary = Summary::new(&simulate(disks, self.model, make), disks);
-                Trained { utilised_idle: summary.utilised_idle, collision_rate: summary.collision_rate }
-            };
-            let Trained { utilised_idle, collision_rate } = ran(self.disks);
+            let ran = |disks: &[Idleness]| Summary::new(&simulate(disks, self.model, make), disks);
+            let Summary { utilised_idle, collision_rate, mean_slowdown_s, throughput_bytes_per_s, .. } =
+                ran(self.disks);
             let trained = self.train.filter(|_| longer_than.is_none()).map(ran);
+            let trained =
+                trained.map(|Summary { utilised_idle, collision_rate, .. }| Trained { utilised_idle, collision_rate });
             progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / runs.len() as f64);
-            OperatingPoint { policy, parameters: parameters.clone(), utilised_idle, collision_rate, trained }
+            OperatingPoint {
+                policy,
+                parameters: parameters.clone(),
+                utilised_idle,
+                collision_rate,
+                mean_slowdown_s,
+                throughput_bytes_per_s,
+                trained,
+            }
         };
         runs.par_iter().map(point).collect()
     }

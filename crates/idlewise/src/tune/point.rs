@@ -16,6 +16,10 @@ pub struct OperatingPoint {
     pub utilised_idle: f64,
     /// Collisions per foreground request.
     pub collision_rate: f64,
+    /// Sum of delays over all foreground requests.
+    pub mean_slowdown_s: f64,
+    /// Bytes verified over the span, of all disks together.
+    pub throughput_bytes_per_s: f64,
     /// What it did on what it learned from, where that is something else. The oracle knows what it runs on, and learns nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained: Option<Trained>,
@@ -73,6 +77,8 @@ mod tests {
             parameters: Parameters::default(),
             utilised_idle,
             collision_rate,
+            mean_slowdown_s: 0.0,
+            throughput_bytes_per_s: 0.0,
             trained: trained.map(|(utilised_idle, collision_rate)| Trained { utilised_idle, collision_rate }),
         };
         let untrained = [point(0.5, 0.01, None), point(0.9, 0.02, None)];
