@@ -64,6 +64,8 @@ class Table:
         """The values of each column, by its name."""
     def rows(self) -> list[dict[str, Any]]:
         """Each row as a dict of all columns; what a row lacks is ``None``."""
+    @staticmethod
+    def _of_rows(rows: list[dict[str, Any]]) -> Table: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object: ...
     def _repr_html_(self) -> str: ...
@@ -193,7 +195,8 @@ class Idleness:
         """Last completion, in nanoseconds on the trace's clock."""
     @property
     def origin_ns(self) -> int:
-        """Nanoseconds that are added to times of the trace for those on the source's clock."""
+        """Nanoseconds that are added to times of the trace for those on the source's clock. That of MSR traces counts from 1601, which is
+        more than a signed number of 64 bits holds."""
     def __len__(self) -> int: ...
     def __contains__(self, volume: object, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
@@ -579,7 +582,9 @@ def tune_each(
 ) -> Table:
     """A plan for each volume, a row each. Times are in seconds (``_s``).
 
-    The column ``error`` says why there is no plan, and ``warnings`` why to trust one less. Both are null where there is nothing to say.
+    The column ``error`` says why there is no plan, and ``warnings`` why to trust one less. Both are null where there is nothing to say. The
+    column ``plan`` holds the whole plan, as ``Plan.parse`` reads it: of a shaped plan, the size and the wait beside it are only those it begins
+    with. The columns are the same whatever the volumes are.
 
     Parameters
     ----------
@@ -598,7 +603,9 @@ def tune_each(
     >>> idle = iw.synth(idle_mean="200ms", idle_cov=3.0, requests=5000).idle()
     >>> for row in iw.tune_each(idle, mean_slowdown="1ms", max_slowdown="50ms").rows():
     ...     print(row["volume"], row["mean_slowdown_s"] <= 0.001, row["error"])
+    ...     print(iw.Plan.parse(row["plan"]).request_size == row["request_size_bytes"])
     synthetic_0 True None
+    True
     """
 
 def frontier(
@@ -669,6 +676,7 @@ def simulate(
     idle: Idleness,
     policy: PolicyLike,
     *,
+    train: Idleness | None = None,
     overruns: Time | list[Time] | dict[str, Any] | None = None,
     opening: Time | None = None,
     piece: Time | None = None,
@@ -684,6 +692,8 @@ def simulate(
         Idle times, from ``Trace.idle``.
     policy
         The name of a policy (``iw.policies()`` has all), a plan, or a class of your own with ``decide``.
+    train
+        Idle times of the same volumes that the policy learns from instead of those that it runs on.
     overruns
         A command runs in the gaps instead of a scrub, as ``idlewise run`` holds it. This is how long foreground requests wait until it is
         held: a time, a list of times of which each is as likely, or what ``idlewise run --json`` measured, which is
@@ -752,23 +762,24 @@ def grid(
 
 def compare(
     idle: Idleness,
-    policies: Sequence[PolicyLike] | None = None,
+    policies: Sequence[PolicyLike | tuple[PolicyLike, dict[str, Any]]] | None = None,
     *,
     request_size: Size | None = None,
     train: Idleness | None = None,
     disk: DiskLike | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """How much idle time each policy uses, and how often it collides.
+    """How much idle time each policy uses, how often it collides, how much it scrubs, and by how much it slows the foreground down.
 
     Parameters
     ----------
     idle
         Idle times, from ``Trace.idle``.
     policies
-        Names, each of which runs with many parameters, a row each; plans and classes of your own, which run once.
+        Names, each of which runs with many parameters, a row each. Plans, classes of your own, and pairs of a name and its parameters, such as
+        ``("waiting", {"idle_wait": "1s", "request_size": "64KiB"})``, run once.
     request_size
-        Bytes of each request; 64 KiB, unless given. Your own policies say their sizes themselves.
+        Bytes of each request of policies that are named without parameters; 64 KiB, unless given.
     train
         Idle times of the same volumes that policies learn from instead of those that they run on. What they do on those is in the columns
         ``trained_utilised_idle`` and ``trained_collision_rate``.

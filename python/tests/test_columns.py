@@ -63,17 +63,35 @@ def test_an_arrival_is_a_number_within_range(value):
 
 
 @pytest.mark.parametrize("name", ["completion", "response", "issue", "offset", "length"])
-@pytest.mark.parametrize("value", [math.inf, -math.inf, 2.0**63, -(2.0**70)])
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 2.0**64, -(2.0**70)])
 def test_what_no_column_can_hold_is_an_error(name, value):
-    with pytest.raises(ValueError, match=f"row 1: column '{name}' is .*more than 64 bits hold"):
+    why = "more than 64 bits hold" if value > 0 else "no number from 0 on"
+    with pytest.raises(ValueError, match=f"row 1: column '{name}' is .*{why}"):
         iw.scan(table(**{name: pa.array([0.0, value, 0.0])})).idle()
 
 
 def test_whole_numbers_are_within_range():
-    with pytest.raises(ValueError, match="column 'completion'.*18446744073709551615"):
-        iw.scan(table(completion=pa.array([0, 2**64 - 1, 0], pa.uint64()))).idle()
-    with pytest.raises(ValueError, match="row 2: column 'arrival' is 9223372037, which is more than 64 bits hold"):
-        iw.Partial().push(table(arrival=pa.array([0, 1, 9_223_372_037])), unit="s")
+    with pytest.raises(ValueError, match="row 2: column 'arrival' is 18446744074, which is more than 64 bits hold"):
+        iw.Partial().push(table(arrival=pa.array([0, 1, 18_446_744_074])), unit="s")
+    with pytest.raises(ValueError, match="row 1: column 'response' is -5, which is no number from 0 on"):
+        iw.scan(table(response=pa.array([0, -5, 0]))).idle()
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.decimal128(20, 0)], ids=str)
+def test_ticks_of_windows_clock_are_those_of_the_file(kind, tmp_path):
+    ticks, took = [128166410318060999, 128166410319060999, 128166410329060999], [10, 20, 30]
+    path = tmp_path / "t.csv"
+    path.write_text("".join(f"{at},a,0,Read,0,4096,{response}\n" for at, response in zip(ticks, took)))
+    requests = table(arrival=pa.array(ticks).cast(kind), response=pa.array(took))
+    read = iw.scan(requests, unit="100ns").idle()
+    assert pl.DataFrame(read)["length"].to_list() == pl.DataFrame(iw.scan(path).idle())["length"].to_list()
+    assert read.origin_ns == 100 * ticks[0]
+
+
+def test_errors_name_columns_as_the_table_does():
+    requests = table(arrival=pa.array([0, 1, -2])).rename_columns({"arrival": "when"})
+    with pytest.raises(ValueError, match="row 2: column 'when' is -2, which"):
+        iw.scan(requests, columns={"arrival": "when"}).idle()
 
 
 def test_sizes_are_whole():
@@ -117,7 +135,7 @@ def test_decimals_are_exact_to_the_last_digit():
     assert arrivals(decimals(late, pa.decimal128(38, 28)), unit="s") == [0, 123_456_789, 1_000_000_001]
     assert arrivals(decimals(["0", "1000", "2000"], pa.decimal128(5, -3)), unit="us") == [0, MS, 2 * MS]
     with pytest.raises(ValueError, match="row 2: column 'arrival'.*more than 64 bits hold"):
-        iw.scan(table(arrival=decimals(["0", "1", "9999999999"], pa.decimal128(22, 9))), unit="s").idle()
+        iw.scan(table(arrival=decimals(["0", "1", "99999999999"], pa.decimal128(22, 9))), unit="s").idle()
 
 
 @pytest.mark.parametrize(

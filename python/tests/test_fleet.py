@@ -13,6 +13,7 @@ import tomllib
 import types
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import idlewise as iw
@@ -43,6 +44,7 @@ def expected(files):
     """One pass over everything."""
     idle = iw.scan(files).idle()
     plans = {row["volume"]: row for row in iw.tune_each(idle, any_moment=True, **GOAL).rows()}
+    assert all(row.pop("plan") is None or not row["error"] for row in plans.values())
     return [{**row, **plans[row["volume"]]} for row in sorted(idle.by_volume().rows(), key=lambda row: row["volume"])]
 
 
@@ -62,7 +64,8 @@ def test_any_machine_gives_the_numbers_of_one_pass(files, expected, tmp_path):
     gentler = fleet.analyze(files, out=tmp_path, workers=2, mean_slowdown="500us", max_slowdown="60ms")
     assert gentler.rows[0]["mean_slowdown_s"] <= 0.0005 < expected[0]["mean_slowdown_s"]
     alone = fleet.analyze(files, out=tmp_path, workers=2, plans=False)
-    assert alone.rows == sorted(iw.scan(files).idle().by_volume().rows(), key=lambda row: row["volume"])
+    by_volume = sorted(iw.scan(files).idle().by_volume().rows(), key=lambda row: row["volume"])
+    assert alone.rows == [{**row, "error": None} for row in by_volume]
     assert told == {path: path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/*")}
     with pytest.raises(iw.IdlewiseError, match="a goal is for plans"):
         fleet.analyze(files, plans=False, **GOAL)
@@ -197,6 +200,25 @@ def test_what_cannot_be_asked_is_an_error():
         fleet.analyze("/nowhere/*.csv", **GOAL)
     with pytest.raises(ValueError, match="no engine is called 'ray'"):
         fleet.analyze(__file__, engine="ray", **GOAL)
+
+
+def test_a_goal_that_makes_no_sense_is_one_error(files):
+    with pytest.raises(iw.IdlewiseError, match="mean_slowdown or finish_within says what to tune for"):
+        fleet.analyze(files, workers=1)
+    with pytest.raises(TypeError, match="no keyword 'mean_slowdwn'"):
+        fleet.analyze(files, workers=1, mean_slowdwn="1ms")
+
+
+def test_a_fleet_is_a_table(files):
+    found = fleet.analyze(files, workers=1, **GOAL)
+    frame = pl.DataFrame(found)
+    assert frame.rows(named=True) == found.rows and len(found) == len(found.rows)
+    assert found["volume"] == frame["volume"].to_list() and pa.table(found).to_pylist() == found.rows
+    alone = pl.DataFrame(fleet.analyze(files, workers=1, plans=False))
+    assert alone["error"].to_list() == [None] * len(alone)
+    # One table below the other, whatever they are of.
+    none = pl.DataFrame(fleet.analyze(files, workers=1, mean_slowdown="500us", max_slowdown="1us"))
+    assert none.schema == frame.schema and len(pl.concat([frame, none])) == 2 * len(frame)
 
 
 def test_files_whose_names_are_no_text_are_read(files, tmp_path):

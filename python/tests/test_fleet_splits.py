@@ -46,6 +46,7 @@ def small(monkeypatch):
 def expected(paths):
     idle = iw.scan(paths).idle()
     plans = {row["volume"]: row for row in iw.tune_each(idle, any_moment=True, **GOAL).rows()}
+    assert all(row.pop("plan") is None or not row["error"] for row in plans.values())
     return [{**row, **plans[row["volume"]]} for row in sorted(idle.by_volume().rows(), key=lambda row: row["volume"])]
 
 

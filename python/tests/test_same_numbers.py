@@ -97,6 +97,68 @@ def test_tune_each(made, command):
         assert kept.schema[column] == failed.schema[column] == pl.String
 
 
+def test_a_row_holds_its_whole_plan(made):
+    idle = iw.scan(made).idle()
+    simple, shaped = (iw.tune_each(idle, mean_slowdown="500us", max_slowdown="20ms", shaped=shaped) for shaped in [False, True])
+    assert pl.DataFrame(simple).schema == pl.DataFrame(shaped).schema
+    assert any(iw.Plan.parse(row["plan"]).is_shaped for row in shaped.rows())
+    for row in [*simple.rows(), *shaped.rows()]:
+        plan = iw.Plan.parse(row["plan"])
+        outcome = iw.simulate(idle[row["volume"]], plan)
+        assert (outcome.to_dict()["mean_slowdown_s"], outcome.scrubbed_bytes) == (row["mean_slowdown_s"], row["scrubbed_bytes"])
+        assert plan.is_shaped == ("then of other sizes" in repr(plan))
+
+
+def test_tables_of_plans_have_the_same_columns(made):
+    tables = [
+        pl.DataFrame(iw.tune_each(iw.scan(made, volumes=volume).idle(), mean_slowdown="500us", max_slowdown=most))
+        for volume, most in [("host_0", "20ms"), ("host_1", "1us")]
+    ]
+    assert tables[0].schema == tables[1].schema and len(pl.concat(tables)) == 2
+
+
+def test_responses_are_recorded_or_not_by_volume():
+    arrival = [k * 200_000_000 for k in range(400)]
+    requests = pl.DataFrame({
+        "arrival": arrival, "offset": 0, "length": 4096, "op": "read", "volume": ["a", "b"] * 200,
+        "response": [1_000_000, None] * 200,
+    })
+    both = iw.scan(requests).idle()
+    delay = {name: iw.simulate(both[name], "waiting", idle_wait="10ms", request_size="64KiB").relative_delay for name in both}
+    assert delay["a"] > 0 and delay["b"] is None
+    alone = iw.scan(requests.filter(pl.col("volume") == "b")).idle()
+    assert iw.simulate(alone, "waiting", idle_wait="10ms", request_size="64KiB").relative_delay is None
+
+
+def test_fixed_parameters_are_compared_as_they_are_simulated(made):
+    first, rest = iw.scan(made).idle().split(0.5)
+    fixed = {"idle_wait": "50ms", "request_size": "64KiB"}
+    row = iw.compare(rest, [("waiting", fixed)], train=first).rows()[0]
+    outcome = iw.simulate(rest, "waiting", **fixed).to_dict()
+    for name in ["utilised_idle", "collision_rate", "mean_slowdown_s", "throughput_bytes_per_s"]:
+        assert row[name] == outcome[name]
+    assert row["idle_wait_s"] == 0.05
+    seen = []
+
+    class Looks(iw.Policy):
+        def __init__(self, past):
+            seen.append(past.volumes + [past.intervals])
+
+        def decide(self, elapsed_ns):
+            return None
+
+    iw.simulate(rest, Looks, train=first)
+    assert seen == [[name, first[name].intervals] for name in rest]
+
+
+def test_misspelt_keywords_are_told_with_those_that_there_are(made):
+    idle = iw.scan(made).idle()
+    with pytest.raises(TypeError, match="no keyword 'mean_slowdwn'; there are mean_slowdown, "):
+        iw.tune(idle, mean_slowdwn="1ms")
+    with pytest.raises(iw.IdlewiseError, match="no policy takes 'idle_wiat'; there are .*idle_wait"):
+        iw.simulate(idle, "waiting", idle_wiat="1s")
+
+
 def test_a_plan_says_what_to_be_careful_about(made, command, tmp_path):
     said = command("tune", made, "--volume", "host_0", "--mean-slowdown", "500us", "--max-slowdown", "20ms")
     plan = iw.tune(iw.scan(made, volumes="host_0").idle(), mean_slowdown="500us", max_slowdown="20ms")

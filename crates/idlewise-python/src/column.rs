@@ -3,18 +3,20 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal128Type, DecimalType, DurationNanosecondType, Float64Type, Int64Type, Time64NanosecondType,
-    TimestampNanosecondType,
+    TimestampNanosecondType, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, Int64Array, new_empty_array};
+use arrow_array::{Array, ArrayRef, Int64Array, UInt64Array, new_empty_array};
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::Error;
 
+const NEGATIVE: &str = "no number from 0 on";
+
 /// A column that is looked for.
 pub struct Column<'a> {
     pub array: &'a ArrayRef,
-    /// What it is looked for as.
+    /// What it is called in the table.
     pub name: &'a str,
     /// So many rows of the table come before its first.
     pub before: usize,
@@ -22,29 +24,29 @@ pub struct Column<'a> {
 
 impl Column<'_> {
     /// Times in nanoseconds. Plain numbers are in the unit that has 10 to the power of `digits` of them.
-    pub fn times(&self, digits: u32) -> Result<Int64Array, Error> {
+    pub fn times(&self, digits: u32) -> Result<UInt64Array, Error> {
         const NANOS: TimeUnit = TimeUnit::Nanosecond;
         let values = self.values()?;
         match values.data_type() {
             DataType::Timestamp(_, zone) => {
                 let times = self.cast(&values, &DataType::Timestamp(NANOS, zone.clone()))?;
-                Ok(times.as_primitive::<TimestampNanosecondType>().reinterpret_cast::<Int64Type>())
+                self.from_zero_on(&times.as_primitive::<TimestampNanosecondType>().reinterpret_cast::<Int64Type>())
             }
             // DuckDB has intervals where others have durations.
             DataType::Duration(_) | DataType::Interval(_) => {
                 let times = self.cast(&values, &DataType::Duration(NANOS))?;
-                Ok(times.as_primitive::<DurationNanosecondType>().reinterpret_cast::<Int64Type>())
+                self.from_zero_on(&times.as_primitive::<DurationNanosecondType>().reinterpret_cast::<Int64Type>())
             }
             DataType::Time32(_) | DataType::Time64(_) => {
                 let times = self.cast(&values, &DataType::Time64(NANOS))?;
-                Ok(times.as_primitive::<Time64NanosecondType>().reinterpret_cast::<Int64Type>())
+                self.from_zero_on(&times.as_primitive::<Time64NanosecondType>().reinterpret_cast::<Int64Type>())
             }
             _ => self.numbers(&values, digits, false),
         }
     }
 
     /// Whole numbers.
-    pub fn whole(&self) -> Result<Int64Array, Error> {
+    pub fn whole(&self) -> Result<UInt64Array, Error> {
         self.numbers(&self.values()?, 0, true)
     }
 
@@ -79,16 +81,30 @@ impl Column<'_> {
         }
     }
 
+    /// The same numbers, if none is negative.
+    fn from_zero_on(&self, numbers: &Int64Array) -> Result<UInt64Array, Error> {
+        if numbers.iter().flatten().all(|number| number >= 0) {
+            return Ok(UInt64Array::new(numbers.values().inner().clone().into(), numbers.nulls().cloned()));
+        }
+        self.each(
+            numbers.iter(),
+            |number| number.to_string(),
+            |number| number.try_into().map(Some).map_err(|_| NEGATIVE),
+        )
+    }
+
     /// Numbers times 10 to the power of `digits`, as whole ones: `exact` are those that are whole already. What is no number is null.
-    fn numbers(&self, values: &ArrayRef, digits: u32, exact: bool) -> Result<Int64Array, Error> {
+    fn numbers(&self, values: &ArrayRef, digits: u32, exact: bool) -> Result<UInt64Array, Error> {
         const BEYOND: &str = "more than 64 bits hold";
-        let factor = 10_i64.pow(digits);
+        let factor = 10_u64.pow(digits);
         match values.data_type() {
             kind if kind.is_integer() || kind.is_null() => {
-                let numbers = self.cast(values, &DataType::Int64)?;
-                let numbers = numbers.as_primitive::<Int64Type>();
+                let numbers = match kind {
+                    DataType::UInt64 => values.as_primitive::<UInt64Type>().clone(),
+                    _ => self.from_zero_on(self.cast(values, &DataType::Int64)?.as_primitive::<Int64Type>())?,
+                };
                 if digits == 0 {
-                    return Ok(numbers.clone());
+                    return Ok(numbers);
                 }
                 self.each(
                     numbers.iter(),
@@ -107,8 +123,9 @@ impl Column<'_> {
                         match rounded {
                             _ if rounded.is_nan() => Ok(None),
                             _ if exact && rounded != scaled => Err("no whole number"),
+                            _ if rounded < 0.0 => Err(NEGATIVE),
                             // The end of the range is no float; what is next to it below is.
-                            _ if rounded >= i64::MIN as f64 && rounded < i64::MAX as f64 => Ok(Some(rounded as i64)),
+                            _ if rounded < u64::MAX as f64 => Ok(Some(rounded as u64)),
                             _ => Err(BEYOND),
                         }
                     },
@@ -128,7 +145,7 @@ impl Column<'_> {
                         // Half and more goes away from zero, as with floats.
                         _ => number / power + number % power / (power / 2),
                     };
-                    i64::try_from(scaled).map(Some).map_err(|_| BEYOND)
+                    u64::try_from(scaled).map(Some).map_err(|_| if scaled < 0 { NEGATIVE } else { BEYOND })
                 })
             }
             _ => Err(self.refused("numbers")),
@@ -140,8 +157,8 @@ impl Column<'_> {
         &self,
         values: impl Iterator<Item = Option<T>>,
         shown: impl Fn(T) -> String,
-        of: impl Fn(T) -> Result<Option<i64>, &'static str>,
-    ) -> Result<Int64Array, Error> {
+        of: impl Fn(T) -> Result<Option<u64>, &'static str>,
+    ) -> Result<UInt64Array, Error> {
         let one = |(row, value): (usize, Option<T>)| {
             let Some(value) = value else { return Ok(None) };
             of(value).map_err(|why| {

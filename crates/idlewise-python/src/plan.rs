@@ -211,7 +211,8 @@ impl Plan {
 
     fn __repr__(&self) -> String {
         let PlanFile { request_size, idle_wait, .. } = &self.file;
-        format!("<idlewise.Plan: wait {idle_wait}, then requests of {request_size}>")
+        let then = if self.is_shaped() { ", then of other sizes" } else { "" };
+        format!("<idlewise.Plan: wait {idle_wait}, then requests of {request_size}{then}>")
     }
 
     fn __reduce__(slf: &Bound<Self>) -> PyResult<(Py<PyAny>, (String,))> {

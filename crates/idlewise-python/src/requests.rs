@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, DurationNanosecondArray, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, DurationNanosecondArray, Int64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use idlewise::trace::{Columns, Op, Request};
 use idlewise::{Bytes, Nanos};
@@ -85,9 +85,18 @@ impl Layout {
         Ok(Self { names, digits })
     }
 
+    fn given(&self, name: &str) -> Option<&str> {
+        self.names.iter().find(|(one, _)| one == name).map(|(_, given)| given.as_str())
+    }
+
+    /// What a column that is looked for is called in the table.
+    fn called<'a>(&'a self, name: &'a str) -> &'a str {
+        self.given(name).unwrap_or(name)
+    }
+
     fn column<'a>(&self, batch: &'a RecordBatch, name: &str) -> Result<Option<&'a ArrayRef>, Error> {
-        let given = self.names.iter().find(|(one, _)| one == name).map(|(_, given)| given.as_str());
-        let found = batch.column_by_name(given.unwrap_or(name));
+        let given = self.given(name);
+        let found = batch.column_by_name(self.called(name));
         match (found, given) {
             (None, Some(given)) => Err(Error::Value(format!("columns: there is no column '{given}'"))),
             (found, _) => Ok(found),
@@ -104,8 +113,7 @@ impl Layout {
 
     /// The finest difference that times of this column can have.
     pub fn resolution(&self, schema: &Schema) -> Nanos {
-        let given = self.names.iter().find(|(one, _)| one == "arrival").map_or("arrival", |(_, given)| given.as_str());
-        let kind = schema.field_with_name(given).map(Field::data_type).ok();
+        let kind = schema.field_with_name(self.called("arrival")).map(Field::data_type).ok();
         let digits = match kind.map(|kind| if let DataType::Dictionary(_, of) = kind { of } else { kind }) {
             Some(
                 DataType::Timestamp(unit, _)
@@ -128,7 +136,7 @@ impl Layout {
 
     /// The requests of a batch, before which came so many rows, whose volumes are added to those of `known`. Times are as they are.
     pub fn requests(&self, batch: &RecordBatch, known: &Columns, before: usize) -> Result<Columns, Error> {
-        let named = |name: &'static str| move |array| Column { array, name, before };
+        let named = |name: &'static str| move |array| Column { array, name: self.called(name), before };
         let needed = |name| self.needed(batch, name).map(named(name));
         let optional = |name| Ok::<_, Error>(self.column(batch, name)?.map(named(name)));
         let arrival = needed("arrival")?.times(self.digits)?;
@@ -137,7 +145,7 @@ impl Layout {
         let (offset, length) = (needed("offset")?.whole()?, needed("length")?.whole()?);
         let op = needed("op")?.text()?;
         let volume = optional("volume")?.map(|column| column.text()).transpose()?;
-        let value = |column: &Int64Array, row, name| value(column, row, before, name);
+        let value = |column: &UInt64Array, row, name| value(column, row, before, self.called(name));
         let mut requests = known.with_volumes_of();
         requests.reserve(batch.num_rows());
         // Of neighbours the volume is mostly the same.
@@ -155,12 +163,12 @@ impl Layout {
                 }
             };
             let at = value(&arrival, row, "arrival")?;
-            let later = |times: &Option<Int64Array>, name| {
+            let later = |times: &Option<UInt64Array>, name| {
                 let known = times.as_ref().filter(|times| times.is_valid(row));
                 known.map(|times| value(times, row, name)).transpose()
             };
             let since = |time: Option<u64>, name| {
-                let early = || Error::Value(format!("row {}: {name} before the arrival", before + row));
+                let early = || Error::Value(format!("row {}: {} before the arrival", before + row, self.called(name)));
                 time.map(|time| time.checked_sub(at).map(Nanos).ok_or_else(early)).transpose()
             };
             let response = match later(&response, "response")? {
@@ -183,13 +191,9 @@ impl Layout {
     }
 }
 
-fn value(column: &Int64Array, row: usize, before: usize, name: &str) -> Result<u64, Error> {
-    let value = column.is_valid(row).then(|| column.value(row));
-    let found = || value.map_or("null or NaN".into(), |value| value.to_string());
-    value.and_then(|value| value.try_into().ok()).ok_or_else(|| {
-        let row = before + row;
-        Error::Value(format!("row {row}: column '{name}' is {}, and no number from 0 on", found()))
-    })
+fn value(column: &UInt64Array, row: usize, before: usize, name: &str) -> Result<u64, Error> {
+    let missing = || Error::Value(format!("row {}: column '{name}' is null or NaN", before + row));
+    column.is_valid(row).then(|| column.value(row)).ok_or_else(missing)
 }
 
 fn of_text(op: &str, row: usize) -> Result<Op, Error> {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use idlewise::idle::Statistics;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList};
 use serde_json::{Map, Value};
 
 use crate::capsule;
 use crate::error::Error;
-use crate::values::to_python;
+use crate::tuning::plan_columns;
+use crate::values::{members, to_python};
 
 /// So many rows of a table are shown.
 const SHOWN: usize = 20;
@@ -28,26 +30,18 @@ impl Table {
     /// Columns are all members that rows have, in the order in which they come; what a row lacks is null. Members that are lists or
     /// objects are left out.
     pub fn new(rows: Vec<Map<String, Value>>) -> Self {
-        Self::with_texts(rows, &[])
+        Self::like(&Map::new(), rows)
     }
 
-    /// The same with these columns of text, whether a row has them or not.
-    pub fn with_texts(rows: Vec<Map<String, Value>>, texts: &[&str]) -> Self {
-        let mut names: Vec<String> = Vec::new();
+    /// The same with the columns of `model` first, of its types, whether a row has them or not: tables of other data can be put below.
+    pub fn like(model: &Map<String, Value>, rows: Vec<Map<String, Value>>) -> Self {
+        let mut names: Vec<String> = model.keys().cloned().collect();
         for (name, value) in rows.iter().flatten() {
             if !matches!(value, Value::Array(_) | Value::Object(_)) && !names.contains(name) {
                 names.push(name.clone());
             }
         }
-        for &text in texts {
-            if !names.iter().any(|name| name == text) {
-                names.push(text.into());
-            }
-        }
-        let of = |name: &String| match texts.contains(&name.as_str()) {
-            true => text(name, &rows),
-            false => column(name, &rows),
-        };
+        let of = |name: &String| column(name, model.get(name), &rows);
         let columns: Vec<(Field, ArrayRef)> = names.iter().map(of).collect();
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let schema = Arc::new(Schema::new(fields));
@@ -61,11 +55,11 @@ impl Table {
     }
 }
 
-/// The narrowest type that all values have: booleans, whole numbers, numbers, or else text.
-fn column(name: &str, rows: &[Map<String, Value>]) -> (Field, ArrayRef) {
+/// The narrowest type that all values and `like` have: booleans, whole numbers, numbers, or else text.
+fn column(name: &str, like: Option<&Value>, rows: &[Map<String, Value>]) -> (Field, ArrayRef) {
     let values: Vec<&Value> = rows.iter().map(|row| row.get(name).unwrap_or(&Value::Null)).collect();
-    let all = |is: fn(&Value) -> bool| values.iter().all(|value| value.is_null() || is(value));
-    let array: ArrayRef = if values.iter().all(|value| value.is_null()) || all(Value::is_f64) {
+    let all = |is: fn(&Value) -> bool| values.iter().copied().chain(like).all(|value| value.is_null() || is(value));
+    let array: ArrayRef = if all(Value::is_null) || all(Value::is_f64) {
         built(&values, Float64Builder::new(), |column, value| column.append_option(value.as_f64()))
     } else if all(Value::is_boolean) {
         built(&values, BooleanBuilder::new(), |column, value| column.append_option(value.as_bool()))
@@ -74,14 +68,9 @@ fn column(name: &str, rows: &[Map<String, Value>]) -> (Field, ArrayRef) {
     } else if all(Value::is_number) {
         built(&values, Float64Builder::new(), |column, value| column.append_option(value.as_f64()))
     } else {
-        return text(name, rows);
+        Arc::new(values.iter().map(|value| value.as_str()).collect::<StringArray>())
     };
     (Field::new(name, array.data_type().clone(), true), array)
-}
-
-fn text(name: &str, rows: &[Map<String, Value>]) -> (Field, ArrayRef) {
-    let texts = rows.iter().map(|row| row.get(name).and_then(Value::as_str));
-    (Field::new(name, DataType::Utf8, true), Arc::new(texts.collect::<StringArray>()))
 }
 
 fn built<B: arrow_array::builder::ArrayBuilder>(
@@ -110,6 +99,19 @@ impl Table {
             return Err(pyo3::exceptions::PyKeyError::new_err(name.to_owned()));
         }
         to_python(py, &self.values(name))
+    }
+
+    /// Of rows of plain Python, all with the same names, in the types of a fleet's columns.
+    #[staticmethod]
+    fn _of_rows(rows: Vec<Bound<PyDict>>) -> PyResult<Self> {
+        let row = |row: &Bound<PyDict>| -> PyResult<Map<String, Value>> {
+            row.iter().map(|(name, value)| Ok((name.extract()?, plain(&value)?))).collect()
+        };
+        let rows = rows.iter().map(row).collect::<PyResult<Vec<_>>>()?;
+        let mut model = members(&Statistics::default());
+        model.extend(plan_columns());
+        model.retain(|name, _| rows.first().is_some_and(|row| row.contains_key(name)));
+        Ok(Self::like(&model, rows))
     }
 
     #[doc = doc!("Table.to_dict")]
@@ -160,6 +162,16 @@ impl Table {
         let more = if more > 0 { format!("<p>and {more} more rows</p>") } else { String::new() };
         format!("<table>{}{rows}</table>{more}", cells("th", self.names.clone()))
     }
+}
+
+fn plain(value: &Bound<PyAny>) -> PyResult<Value> {
+    Ok(match () {
+        () if value.is_none() => Value::Null,
+        () if value.is_instance_of::<PyBool>() => value.extract::<bool>()?.into(),
+        () if value.is_instance_of::<PyInt>() => value.extract::<i64>()?.into(),
+        () if value.is_instance_of::<PyFloat>() => value.extract::<f64>()?.into(),
+        () => value.extract::<String>()?.into(),
+    })
 }
 
 fn shown(value: Option<&Value>) -> String {

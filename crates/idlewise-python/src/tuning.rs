@@ -16,6 +16,10 @@ use crate::table::Table;
 use crate::units::{Size, Time};
 use crate::values::members;
 
+/// Keywords that say what is tuned for.
+const AIMS: [&str; 7] =
+    ["mean_slowdown", "max_slowdown", "p99_slowdown", "finish_within", "capacity", "any_moment", "shaped"];
+
 /// What is tuned for, from keywords.
 fn aim(given: Option<&Bound<PyDict>>) -> PyResult<Aim> {
     let mut aim = Aim {
@@ -38,7 +42,10 @@ fn aim(given: Option<&Bound<PyDict>>) -> PyResult<Aim> {
             "capacity" => aim.capacity = value.extract::<Size>()?.0,
             "any_moment" => aim.arrivals = arrivals(value.extract()?),
             "shaped" => aim.shaped = value.extract()?,
-            other => return Err(pyo3::exceptions::PyTypeError::new_err(format!("tune has no keyword '{other}'"))),
+            other => {
+                let why = format!("tune has no keyword '{other}'; there are {}", AIMS.join(", "));
+                return Err(pyo3::exceptions::PyTypeError::new_err(why));
+            }
         }
     }
     aim.check()?;
@@ -81,13 +88,26 @@ pub fn tune_each(
             // Each plan counts its own share: what is told is that of the volumes.
             let inner = running::Watch::within(watch, at, idle.disks.len());
             match aim.plan(std::slice::from_ref(disk), &model, &idle.source.trace, &inner) {
-                Ok((_, plan)) => row.extend(plan),
+                Ok((plan, told)) => {
+                    row.extend(told);
+                    row.insert("plan".into(), plan.file.to_toml().into());
+                }
                 Err(error) => _ = row.insert("error".into(), error.message().into()),
             }
             rows.push(row);
         }
-        Ok(Table::with_texts(rows, &["warnings", "error"]))
+        Ok(Table::like(&plan_columns(), rows))
     })
+}
+
+/// The columns of a table of plans, each with a value of its type.
+pub fn plan_columns() -> Map<String, Value> {
+    let mut columns = members(&json!({ "volume": "", "requests": 0, "request_size_bytes": 0, "idle_wait_s": 0.5 }));
+    columns.extend(members(&Summary { relative_delay: Some(0.5), ..Summary::default() }));
+    columns.extend(members(
+        &json!({ "slowdown_p99_s": 0.5, "full_pass_s": 0.5, "warnings": "", "plan": "", "error": "" }),
+    ));
+    columns
 }
 
 #[doc = doc!("frontier")]

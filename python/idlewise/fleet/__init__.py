@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import html
+import inspect
 import json
 import os
 import pathlib
@@ -22,6 +23,7 @@ from typing import Any
 
 from .. import _native
 from .._errors import IdlewiseError
+from .._scan import scan
 from .._types import DiskLike, Progress, Size, Time
 from ._engines import Dask, Engine, Spark, engine as _engine
 from ._folder import folder as _folder
@@ -42,9 +44,22 @@ class Fleet:
         #: Files that were left out, and why.
         self.errors = errors
 
+    @functools.cached_property
+    def _table(self) -> _native.Table:
+        return _native.Table._of_rows(self.rows)
+
     def to_dict(self) -> dict[str, list[Any]]:
-        """By column, as ``pl.DataFrame`` and ``pa.table`` take it."""
-        return {name: [row[name] for row in self.rows] for name in self.rows[0]} if self.rows else {}
+        """By column, as plain Python."""
+        return self._table.to_dict()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self._table[name]
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table as Parquet. It needs pyarrow."""
@@ -54,7 +69,7 @@ class Fleet:
         except ImportError:
             raise ImportError("write_parquet needs the package pyarrow") from None
         whole = pyarrow.BufferOutputStream()
-        pyarrow.parquet.write_table(pyarrow.table(self.to_dict()), whole)
+        pyarrow.parquet.write_table(pyarrow.table(self), whole)
         _native.replace_file(path, whole.getvalue().to_pybytes())
 
     def report(self, path: str | os.PathLike[str] | None = None, *, within: Time = "14d") -> str:
@@ -146,11 +161,18 @@ def analyze(
     files = find(paths, read.get("storage_options"))
     if not files:
         raise IdlewiseError("there is nothing to read: no file was given")
-    goal = {"mean_slowdown": mean_slowdown, "max_slowdown": max_slowdown, "finish_within": finish_within}
+    goal: dict[str, Any] = {"mean_slowdown": mean_slowdown, "max_slowdown": max_slowdown, "finish_within": finish_within}
     goal |= {"capacity": capacity, "any_moment": any_moment}
     if not plans and (goal["mean_slowdown"] or goal["max_slowdown"] or goal["finish_within"]):
         raise IdlewiseError("a goal is for plans, and plans=False wants none")
-    model = _native.Partial(disk=disk).idle().disk
+    unknown = read.keys() - inspect.signature(scan).parameters.keys()
+    if unknown:
+        raise TypeError(f"analyze has no keyword {min(unknown)!r}, and neither has scan")
+    nothing = _native.Partial(disk=disk).idle()
+    if plans:
+        # A goal that makes no sense is one mistake, and not one of each volume.
+        _native.tune_each(nothing, **goal)
+    model = nothing.disk
     run = _engine(engine, workers)
     with contextlib.ExitStack() as ends:
         # After an error, tasks of an engine may still write there.

@@ -54,6 +54,8 @@ class Processes:
                     if answer is None:
                         died[at] += 1
                         why = f"a worker has died {TRIES} times of the same task: {_how(worker.exit_code)}"
+                        if worker.exit_code == 1:
+                            why += " (workers import the script that calls: the call belongs under `if __name__ == \"__main__\":`)"
                         if died[at] < TRIES:
                             left.append(at)
                         elif lost is None:

@@ -248,7 +248,12 @@ def _row(job: Job, volume: str, parts: list[_native.Partial]) -> Row:
     try:
         idle = _native.Idleness.merge(parts)
         row = idle.by_volume().rows()[0]
-        return row if job.goal is None else {**row, **_native.tune_each(idle, **job.goal).rows()[0]}
+        if job.goal is None:
+            return {**row, "error": None}
+        row |= _native.tune_each(idle, **job.goal).rows()[0]
+        # The row says it all: these plans are of one wait and one size.
+        del row["plan"]
+        return row
     except IdlewiseError as error:
         return {"volume": volume, "error": str(error)}
 
