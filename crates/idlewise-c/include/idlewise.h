@@ -43,7 +43,11 @@ typedef struct {
     uint64_t worked_bytes;
 } idlewise_measured;
 
-/* Steps of `bytes` once the device has been idle for `idle_wait_ns`; held within `mean_slowdown_ns` if that is not 0. The device is
+/* A mean slowdown is kept by an account and by an experiment: a few usable idle intervals are left alone, and compared with those that were
+ * used. So it also holds on devices that serve several requests at a time. There what `idlewise_get_measured` says is only the account's
+ * part, which takes the device for one that serves one request after the other.
+ *
+ * Steps of `bytes` once the device has been idle for `idle_wait_ns`; held within `mean_slowdown_ns` if that is not 0. The device is
  * idle at `now_ns`. Never NULL; a size of 0 is taken for 1. */
 idlewise_driver *idlewise_waiting(uint64_t idle_wait_ns, uint64_t bytes, uint64_t mean_slowdown_ns, uint64_t now_ns);
 

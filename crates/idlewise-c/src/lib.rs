@@ -57,6 +57,13 @@ fn new(policy: Box<dyn Policy>, now_ns: u64) -> *mut IdlewiseDriver {
     Box::into_raw(Box::new(IdlewiseDriver(Driver::new(policy, Nanos(now_ns)))))
 }
 
+/// Keeps the mean slowdown, on a device that serves several requests at a time too: some intervals are left alone, to compare with.
+fn within(policy: impl Policy + 'static, mean_slowdown: Nanos, now_ns: u64) -> *mut IdlewiseDriver {
+    let mut driver: Driver<Box<dyn Policy>> = Driver::new(Box::new(Budget::new(policy, mean_slowdown)), Nanos(now_ns));
+    driver.compare(true);
+    Box::into_raw(Box::new(IdlewiseDriver(driver)))
+}
+
 /// See `include/idlewise.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn idlewise_waiting(
@@ -68,7 +75,7 @@ pub extern "C" fn idlewise_waiting(
     let waiting = Waiting { idle_wait: Nanos(idle_wait_ns), request_size: Bytes(bytes.max(1)) };
     match mean_slowdown_ns {
         0 => new(Box::new(waiting), now_ns),
-        mean => new(Box::new(Budget::new(waiting, Nanos(mean))), now_ns),
+        mean => within(waiting, Nanos(mean), now_ns),
     }
 }
 
@@ -92,7 +99,7 @@ pub unsafe extern "C" fn idlewise_adaptive(
     let verify = points.iter().map(|point| Point::new(Bytes(point.bytes), Nanos(point.ns))).collect();
     let Ok(model) = DiskModel::new("work", verify) else { return std::ptr::null_mut() };
     let goal = Goal::new(Nanos(mean_slowdown_ns), Nanos(max_slowdown_ns));
-    new(Box::new(Budget::new(Adaptive::new(&goal, &model), goal.mean_slowdown)), now_ns)
+    within(Adaptive::new(&goal, &model), goal.mean_slowdown, now_ns)
 }
 
 /// See `include/idlewise.h`.
