@@ -149,6 +149,12 @@ impl Job {
             }
             Pace::Learnt(model, policy) => {
                 let learnt = self.learn(scrubber, device, checkpoint, (model, policy), claim, bar)?;
+                if learnt.is_none() {
+                    bar.warn(&format!(
+                        "it ended before it had measured the disk, and verified nothing: each run first watches the disk for {} (--observe)",
+                        self.observe
+                    ));
+                }
                 goal = learnt.as_ref().map_or(goal, |(goal, _)| Some(*goal));
                 (learnt.map(|(_, pacing)| pacing), None)
             }
