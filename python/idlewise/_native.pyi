@@ -36,6 +36,7 @@ __all__ = [
     "run_command",
     "sample",
     "simulate",
+    "state_of_found",
     "synth",
     "tune",
     "tune_each",
@@ -1062,6 +1063,10 @@ def first_arrival(lines: bytes) -> tuple[str, int] | None:
 def open_found(path: str, folder: str) -> int | None:
     """A descriptor of a file that a pattern has found below a folder; none of what is not to be read, such as what lies behind a link of
     another user."""
+
+def state_of_found(path: str, folder: str) -> tuple[int, int, int, int, int] | None:
+    """Mode, size, inode, and the times of the last changes of what a pattern has found below a folder; none of what lies behind a link of
+    another user, or is gone."""
 
 def half_of_free_memory() -> int | None:
     """Bytes: half of what is free to this process."""

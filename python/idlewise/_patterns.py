@@ -9,6 +9,8 @@ import os
 import stat
 from collections.abc import Iterator
 
+from . import _native
+
 
 class Found(str):
     """A path or URL that a pattern has found: it is meant as it is, and is no pattern. Below ``folder``, which the caller has named, whoever
@@ -31,14 +33,15 @@ def find(pattern: str) -> list[Found]:
     first = next(at for at, name in enumerate(names) if glob.has_magic(name))
     # Links on the way to the first name that is a pattern are those of who has asked.
     folder = "/".join(names[:first]) + "/" if first else ""
-    found = sorted(set(_fit(folder, names[first:])))
+    found = sorted(set(_fit(folder, names[first:], folder or ".")))
     if not found and os.path.lexists(pattern):
         found, folder = [pattern], os.path.dirname(pattern)
     return [Found(path, folder) for path in found]
 
 
-def _fit(folder: str, names: list[str]) -> Iterator[str]:
-    """What in a folder fits these names, one below the other. Folders may be deeper below each other than functions may."""
+def _fit(folder: str, names: list[str], named: str) -> Iterator[str]:
+    """What in a folder fits these names, one below the other. Folders may be deeper below each other than functions may. Who calls has
+    ``named`` the first one."""
     todo = [(folder, names)]
     while todo:
         folder, (name, *rest) = todo.pop()
@@ -53,11 +56,10 @@ def _fit(folder: str, names: list[str]) -> Iterator[str]:
             yield folder
         else:
             for path in _named(folder, name):
-                if not os.path.isdir(path):
-                    yield from [] if rest else [path]
-                elif _is_passed(path):
-                    yield from [] if rest else [path]
-                    todo += [(path + "/", rest)] if rest else []
+                if not rest:
+                    yield path
+                elif _is_folder(path, named):
+                    todo.append((path + "/", rest))
 
 
 def _named(folder: str, name: str) -> list[str]:
@@ -68,16 +70,13 @@ def _named(folder: str, name: str) -> list[str]:
     return [folder + one for one in fits if not one.startswith(".") or name.startswith(".")]
 
 
-def _is_passed(path: str) -> bool:
-    """Whether it is no link, or one that the caller or root has made; to a user also where only the folder's owner could have made it. So
-    ``trace/folder.rs`` has it, which looks once more when a file is opened."""
+def _is_folder(path: str, named: str) -> bool:
+    """Whether it is one, and not behind a link of another user: what is there may never answer."""
     try:
-        link, folder = os.lstat(path), os.stat(os.path.dirname(path) or ".")
+        state = _native.state_of_found(path, named)
     except OSError:
         return False
-    if not stat.S_ISLNK(link.st_mode) or link.st_uid in (0, os.geteuid()):
-        return True
-    return os.geteuid() != 0 and link.st_uid == folder.st_uid and not folder.st_mode & 0o022
+    return state is not None and stat.S_ISDIR(state[0])
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

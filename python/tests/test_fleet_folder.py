@@ -183,6 +183,23 @@ def test_no_link_of_another_user_is_written_through(files, out, tmp_path):
     assert not (tmp_path / "parts").exists() and not (tmp_path / "deep").exists()
 
 
+@root
+def test_a_link_that_another_user_puts_there_meanwhile_is_not_followed(files, out, tmp_path, monkeypatch):
+    made, is_there = tmp_path / "made", os.path.lexists
+
+    def plant(path):
+        answer = is_there(path)
+        if pathlib.Path(path) == out and not answer:
+            out.symlink_to(made)
+            os.lchown(out, NOBODY, NOBODY)
+        return answer
+
+    monkeypatch.setattr(os.path, "lexists", plant)
+    with pytest.raises(PermissionError, match="is a link of another user"):
+        analyze(files, out)
+    assert not made.exists()
+
+
 def test_links_of_ones_own_lead_to_the_folder(files, out, tmp_path):
     rows = analyze(files, out).rows
     (tmp_path / "one").symlink_to(out.name if out.parent == tmp_path else out)

@@ -57,9 +57,13 @@ def test_nothing_is_found_through_links_of_others(tree, tmp_path):
     (secret / "s.csv").write_text(LINE.format("secret"))
     (tree / "host4").symlink_to(secret)
     os.chown(tree / "host4", 1234, 1234, follow_symlinks=False)
-    for pattern in ("*/*.csv", "host*", "**/*.csv", "*/s.csv"):
+    for pattern in ("*/*.csv", "**/*.csv", "*/s.csv"):
         assert not [one for one in _patterns.find(str(tree / pattern)) if "host4" in one]
-    assert "secret_0" not in iw.scan(str(tree / "*/*.csv")).volumes
+    for pattern in ("*/*.csv", "host*"):
+        assert "secret_0" not in iw.scan(str(tree / pattern)).volumes
+        assert "secret_0" not in [row["volume"] for row in fleet.analyze(str(tree / pattern), plans=False, workers=1, skip_bad_files=True).rows]
+    # It is told.
+    assert "host4" in iw.scan(str(tree / "host*")).provenance["passed_over"]
 
 
 def test_workers_take_no_module_of_the_present_folder(tree, tmp_path):

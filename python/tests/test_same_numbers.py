@@ -151,6 +151,15 @@ def test_fixed_parameters_are_compared_as_they_are_simulated(made):
     assert seen == [[name, first[name].intervals] for name in rest]
 
 
+def test_a_file_that_is_no_plan_may_be_as_long_as_it_likes(tmp_path):
+    path = tmp_path / "plan.toml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    for load in [iw.Plan.load, iw.Disk.load, iw.SamplingPlan.load]:
+        with pytest.raises(iw.IdlewiseError, match="is larger than 16 MiB"):
+            load(path)
+
+
 def test_misspelt_keywords_are_told_with_those_that_there_are(made):
     idle = iw.scan(made).idle()
     with pytest.raises(TypeError, match="no keyword 'mean_slowdwn'; there are mean_slowdown, "):

@@ -1,6 +1,9 @@
 //! Files that are named by who calls: read, and written as the command writes them.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::{IntoRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use idlewise::trace::{self, Found, TraceError};
@@ -8,9 +11,16 @@ use pyo3::prelude::*;
 
 use crate::error::Error;
 
-/// The text of a file, or the exception that names it.
+/// The text of a file, or the exception that names it. No file of ours is larger.
 pub fn text_of(path: &Path) -> PyResult<String> {
-    Ok(std::fs::read_to_string(path).map_err(|error| named(path, error))?)
+    const LARGEST: u64 = 16 << 20;
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    read.map_err(|error| named(path, error))?;
+    if text.len() as u64 > LARGEST {
+        return Err(Error::Value(format!("{}: is larger than 16 MiB", path.display())).into());
+    }
+    Ok(text)
 }
 
 /// Writes a text into a file, or raises the exception that names it.
@@ -29,6 +39,20 @@ pub fn replace_file(py: Python, path: PathBuf, data: &[u8]) -> PyResult<()> {
 pub fn open_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<RawFd>> {
     let opened = trace::open_found(&Found { path: path.clone(), folder }).map_err(|error| named(&path, error))?;
     Ok(opened.map(IntoRawFd::into_raw_fd))
+}
+
+/// Of a file: mode, size, and what is another after each change of it.
+type State = (u32, u64, u64, i64, i64);
+
+#[doc = doc!("state_of_found")]
+#[pyfunction]
+pub fn state_of_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<State>> {
+    let found = trace::metadata_of_found(&Found { path: path.clone(), folder }).map_err(|error| named(&path, error))?;
+    let nanos = |(seconds, nanos): (i64, i64)| seconds * 1_000_000_000 + nanos;
+    Ok(found.map(|found| {
+        let (changed, all_changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
+        (found.mode(), found.size(), found.ino(), nanos(changed), nanos(all_changed))
+    }))
 }
 
 #[doc = doc!("half_of_free_memory")]

@@ -3,6 +3,7 @@ place."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -21,8 +22,9 @@ def folder(out: str, *names: str) -> pathlib.Path:
     # What was looked at stays, so that nothing is made where a link of another user leads.
     for thing, is_last in _way(path):
         if not os.path.lexists(thing):
-            # Those above it for whom the umask says.
-            _made(thing) if is_last else thing.mkdir(exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                # Those above it for whom the umask says.
+                thing.mkdir(0o755 if is_last else 0o777)
         if not is_last:
             _check_above(thing)
     return within(path, *names)
@@ -65,9 +67,12 @@ def _way(path: pathlib.Path) -> Iterator[tuple[pathlib.Path, bool]]:
                 continue
             thing = at / name
             yield thing, not names and not thing.is_symlink()
-            # A link that was looked at is the caller's own or root's, and nobody else exchanges it.
-            if thing.is_symlink():
-                break
+            # Whoever may write to /tmp may have put a link there by now; one of the caller's own or of root's stays.
+            with contextlib.suppress(FileNotFoundError):
+                found = thing.lstat()
+                if stat.S_ISLNK(found.st_mode):
+                    _check_link(thing, found)
+                    break
             at = thing
         else:
             return

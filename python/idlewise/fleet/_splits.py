@@ -78,9 +78,8 @@ def find(paths: Any, options: _remote.Options) -> list[str]:
             files += _remote.find(path, options)
             continue
         if _remote.has_magic(path):
-            # A pipe is no trace: only who names it itself wants to wait for it.
-            fit = (one for one in _patterns.find(path) if os.path.isfile(one) or os.path.isdir(one))
-            found: list[str] = [Found(os.path.abspath(one), os.path.abspath(one.folder)) for one in fit]
+            fit = (Found(os.path.abspath(one), os.path.abspath(one.folder)) for one in _patterns.find(path))
+            found: list[str] = [one for one in fit if _may_be_trace(one)]
         else:
             found = [os.path.abspath(path)] if os.path.exists(path) else []
         if not found:
@@ -89,15 +88,34 @@ def find(paths: Any, options: _remote.Options) -> list[str]:
     return sorted(set(files))
 
 
+def _may_be_trace(found: Found) -> bool:
+    """Not a pipe: only who names it itself wants to wait for it. What cannot be looked at is told when it is read."""
+    try:
+        state = _native.state_of_found(found, found.folder)
+    except OSError:
+        return True
+    return state is None or stat.S_ISREG(state[0]) or stat.S_ISDIR(state[0])
+
+
 def state(path: str, options: _remote.Options) -> Any:
     """What is another after each change of a file, or of any file in a folder."""
     if _remote.is_url(path):
         return _remote.state(path, options)
+    found = _native.state_of_found(path, path.folder) if isinstance(path, Found) else _state_of_named(path)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    mode, *rest = found
+    if not stat.S_ISDIR(mode):
+        return rest
+    with os.scandir(path) as entries:
+        names = sorted(one.name for one in entries)
+    states = ((name, _native.state_of_found(os.path.join(path, name), path)) for name in names)
+    return [[name, *one[1:]] for name, one in states if one is not None and stat.S_ISREG(one[0])]
+
+
+def _state_of_named(path: str) -> tuple[int, int, int, int, int]:
     found = os.stat(path)
-    if stat.S_ISDIR(found.st_mode):
-        with os.scandir(path) as entries:
-            return [[name, state(os.path.join(path, name), None)] for name in sorted(one.name for one in entries if one.is_file())]
-    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+    return found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def cut(path: str, read: dict[str, Any]) -> list[Slice]:

@@ -1,8 +1,18 @@
 //! Files that nobody named: those in a folder, where others may have put what harms whoever reads it.
 
-use std::fs::File;
+#[cfg(target_os = "linux")]
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::{fd::OwnedFd, unix::ffi::OsStringExt};
 use std::path::{Path, PathBuf};
+
+#[cfg(target_os = "linux")]
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat},
+    io::Errno,
+};
 
 const DENIED: io::ErrorKind = io::ErrorKind::PermissionDenied;
 
@@ -10,9 +20,13 @@ const DENIED: io::ErrorKind = io::ErrorKind::PermissionDenied;
 pub fn files(folder: &Path, pass: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let entries = folder.read_dir()?.collect::<io::Result<Vec<_>>>()?;
     let paths = entries.into_iter().map(|entry| entry.path());
-    // The kernel may refuse to look through a link, which `open` then tells from other files.
-    let is_file = |path: &Path| path.metadata().map_or_else(|error| error.kind() == DENIED, |found| found.is_file());
-    let passes = |path: &PathBuf| is_file(path) && path.file_name().is_some_and(|name| pass(&name.to_string_lossy()));
+    let is_file = |path: &Path| match metadata(&Found { path: path.into(), folder: folder.into() }) {
+        Ok(Some(found)) => found.is_file(),
+        // What `open` tells from other files: a link that leads nowhere or is another user's, or one that the kernel refuses to look through.
+        Ok(None) => path.is_symlink(),
+        Err(error) => error.kind() == DENIED,
+    };
+    let passes = |path: &PathBuf| path.file_name().is_some_and(|name| pass(&name.to_string_lossy())) && is_file(path);
     let mut files: Vec<_> = paths.filter(passes).collect();
     files.sort();
     Ok(files)
@@ -32,6 +46,16 @@ pub struct Found {
     pub folder: PathBuf,
 }
 
+/// What is known of what was found, if it is there and no link of another user is on its way. Nothing behind such a link is asked for
+/// anything: it may be on a file system that never answers.
+///
+/// # Errors
+/// What the file system says.
+#[cfg(target_os = "linux")]
+pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
+    walk(found)?.map(|end| end.thing.metadata()).transpose()
+}
+
 /// Opens a file found below a folder. None for what is not to be read: what a link leads to that another user may have put there, and what is
 /// no regular file or an empty one, as those of /proc and tracefs are, some of which never end, and for what is gone meanwhile or
 /// held by its owner.
@@ -39,15 +63,33 @@ pub struct Found {
 /// # Errors
 /// What the file system says.
 #[cfg(target_os = "linux")]
-pub fn open(Found { path, folder }: &Found) -> io::Result<Option<File>> {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStringExt;
+pub fn open(found: &Found) -> io::Result<Option<File>> {
+    let has_content = |found: &File| found.metadata().map(|found| found.is_file() && found.len() > 0);
+    let Some(End { folder, name, thing }) = walk(found)? else { return Ok(None) };
+    if !has_content(&thing)? {
+        return Ok(None);
+    }
+    // By now it may be another thing: to open a pipe would wait, and a terminal could become ours.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file: File = match openat(&folder, &name, flags, Mode::empty()) {
+        // Gone, or its owner holds a lease of it, which the kernel takes back after some 45 seconds.
+        Err(Errno::NOENT | Errno::AGAIN) => return Ok(None),
+        other => other?.into(),
+    };
+    Ok(has_content(&file)?.then_some(file))
+}
 
-    use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
-    use rustix::io::Errno;
+/// The end of a way: what lies there, which is no link, and where.
+#[cfg(target_os = "linux")]
+struct End {
+    folder: OwnedFd,
+    name: OsString,
+    thing: File,
+}
 
-    let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
-    let has_content = |stat: &Stat| kind(stat) == FileType::RegularFile && stat.st_size > 0;
+/// Goes name by name to what was found; none where a link of another user is on the way, or nothing is there.
+#[cfg(target_os = "linux")]
+fn walk(Found { path, folder }: &Found) -> io::Result<Option<End>> {
     let of_folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let (begin, rest) = match path.strip_prefix(folder) {
         Ok(rest) if !folder.as_os_str().is_empty() => (folder.as_path(), rest),
@@ -64,7 +106,7 @@ pub fn open(Found { path, folder }: &Found) -> io::Result<Option<File>> {
             other => other?,
         };
         let stat = fstat(&thing)?;
-        if kind(&stat) == FileType::Symlink {
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
             if !may_follow(&stat, &fstat(&at)?) {
                 return Ok(None);
             }
@@ -78,25 +120,21 @@ pub fn open(Found { path, folder }: &Found) -> io::Result<Option<File>> {
                 at = openat(CWD, "/", of_folder, Mode::empty())?;
             }
             names.extend(leads.iter().rev().filter(|name| *name != "/").map(Into::into));
-            continue;
-        }
-        if !names.is_empty() {
+        } else if names.is_empty() {
+            return Ok(Some(End { folder: at, name, thing: thing.into() }));
+        } else {
             at = thing;
-            continue;
         }
-        if !has_content(&stat) {
-            return Ok(None);
-        }
-        // By now it may be another thing: to open a pipe would wait, and a terminal could become ours.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match openat(&at, &name, flags, Mode::empty()) {
-            // Gone, or its owner holds a lease of it, which the kernel takes back after some 45 seconds.
-            Err(Errno::NOENT | Errno::AGAIN) => return Ok(None),
-            other => other?,
-        };
-        return Ok(has_content(&fstat(&file)?).then(|| file.into()));
     }
     Ok(None)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
+    match found.path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -107,7 +145,7 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
 /// Whether to go where a link leads: if it belongs to the caller or to root, and for others than root also where only the folder's
 /// owner could have put it there.
 #[cfg(target_os = "linux")]
-fn may_follow(link: &rustix::fs::Stat, folder: &rustix::fs::Stat) -> bool {
+fn may_follow(link: &Stat, folder: &Stat) -> bool {
     let caller = rustix::process::geteuid();
     let of_the_folders_owner = link.st_uid == folder.st_uid && folder.st_mode & 0o022 == 0;
     link.st_uid == 0 || link.st_uid == caller.as_raw() || (!caller.is_root() && of_the_folders_owner)
@@ -144,6 +182,7 @@ mod tests {
                 assert_eq!(read(&at(name), folder).as_deref(), Some("text"), "{name}");
             }
         }
+        assert!(metadata(&Found { path: at("far"), folder: root.path().into() }).unwrap().unwrap().is_file());
         for name in ["a/empty", "a", "none", "a/b/file/more", "a/b/up"] {
             assert_eq!(read(&at(name), root.path()), None, "{name}");
         }
@@ -169,6 +208,7 @@ mod tests {
         }
         for name in ["home/traces/file", "home/file.csv", "home/traces/../secret/file"] {
             assert_eq!(read(&at(name), root.path()), None, "{name}");
+            assert!(metadata(&Found { path: at(name), folder: root.path().into() }).unwrap().is_none(), "{name}");
         }
         assert_eq!(read(&at("home/file"), root.path()).as_deref(), Some("home"));
         // A link of one's own through one of another user.

@@ -2,7 +2,7 @@
 
 use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,15 +90,28 @@ pub fn open_all<'a>(
     let mut found = false;
     let matched: HashMap<&Path, &Path> = matched.iter().map(|found| (&*found.path, &*found.folder)).collect();
     for path in paths {
-        let expanded = expand(path).map_err(|error| io_error(path, error))?;
-        found |= path.is_dir();
+        let below = matched.get(&**path).copied();
+        let is_folder = match below {
+            Some(folder) => {
+                metadata_of(path, Some(folder)).is_ok_and(|found| found.is_some_and(|found| found.is_dir()))
+            }
+            None => path.is_dir(),
+        };
+        let expanded = match below {
+            Some(_) if !is_folder => Ok(vec![path.clone()]),
+            _ => expand(path),
+        };
+        let expanded = expanded.map_err(|error| io_error(path, error))?;
+        found |= is_folder;
         files.extend(expanded.into_iter().map(|file| {
-            let folder = matched.get(&**path).copied().or_else(|| (file != *path).then(|| folder::of(&file)));
-            let folder = folder.map(Path::to_path_buf);
+            let folder = below.or_else(|| (file != *path).then(|| folder::of(&file))).map(Path::to_path_buf);
             (folder, file)
         }));
     }
-    let sizes = files.iter().map(|(_, path)| path.metadata().map_or(0, |data| data.len()));
+    let size = |(folder, path): &(Option<PathBuf>, PathBuf)| {
+        metadata_of(path, folder.as_deref()).ok().flatten().map_or(0, |found| found.len())
+    };
+    let sizes = files.iter().map(size);
     let meter = Arc::new(Meter { done: AtomicU64::new(0), size: sizes.sum(), progress });
     let mut inputs = Inputs { found, meter: Some(meter.clone()), ..Inputs::default() };
     for (folder, path) in files {
@@ -136,6 +149,14 @@ pub fn open_all<'a>(
         inputs.open(name, counted, file, looks, &Outer::default()).map_err(|error| io_error(path, error))?;
     }
     Ok(inputs)
+}
+
+/// What is known of a file that was named, or found below a folder.
+fn metadata_of(path: &Path, folder: Option<&Path>) -> io::Result<Option<Metadata>> {
+    match folder {
+        Some(folder) => folder::metadata(&Found { path: path.into(), folder: folder.into() }),
+        None => path.metadata().map(Some),
+    }
 }
 
 /// One input from memory.

@@ -33,10 +33,10 @@ impl Spool {
             }
         };
         let begin = self.end.get();
-        let mut part = Part { file: shared, at: begin, end: u64::MAX };
+        let mut part = Part { file: shared, at: begin, end: u64::MAX, content: Content::default() };
         self.copy(read, &mut part)?;
         self.end.set(part.at);
-        Ok(Part { at: begin, end: part.at, ..part })
+        Ok(Part { at: begin, end: part.at, content: Content::default(), ..part })
     }
 
     fn copy(&self, read: &mut dyn Read, file: &mut impl Write) -> io::Result<()> {
@@ -59,13 +59,45 @@ pub struct Part {
     file: Arc<File>,
     at: u64,
     end: u64,
+    content: Content,
+}
+
+/// What was read so far. A file may be as long as somebody says: what was never written to it takes no space, and reads as zeros.
+#[derive(Clone, Copy, Default)]
+struct Content {
+    /// Bytes of pages that are all zeros.
+    zeros: u64,
+    /// All others.
+    others: u64,
+}
+
+impl Content {
+    /// No trace has so many zeros, ...
+    const MOST_ZEROS: u64 = 256 << 20;
+    /// ... and so many times as many as there are others.
+    const MOST_TIMES: u64 = 16;
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        const PAGE: usize = 4096;
+        for page in bytes.chunks(PAGE) {
+            let is_empty = page[0] == 0 && page.iter().all(|&byte| byte == 0);
+            *(if is_empty { &mut self.zeros } else { &mut self.others }) += page.len() as u64;
+        }
+        let Self { zeros, others } = *self;
+        if zeros > Self::MOST_ZEROS && zeros / Self::MOST_TIMES > others {
+            let why = format!("{} and more of it are nothing but zeros: no trace is so", Bytes(Self::MOST_ZEROS));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(())
+    }
 }
 
 impl Part {
     /// All of a file; none where it is a pipe or the like.
     pub fn of_file(file: &File) -> io::Result<Option<Self>> {
         let found = file.metadata()?;
-        let part = || Ok(Self { file: Arc::new(file.try_clone()?), at: 0, end: found.len() });
+        let part =
+            || Ok(Self { file: Arc::new(file.try_clone()?), at: 0, end: found.len(), content: Content::default() });
         found.is_file().then(part).transpose()
     }
 
@@ -103,6 +135,7 @@ impl Read for Part {
         let room = buffer.len().min(usize::try_from(self.left()).unwrap_or(usize::MAX));
         let count = self.file.read_at(&mut buffer[..room], self.at)?;
         self.at += count as u64;
+        self.content.add(&buffer[..count])?;
         Ok(count)
     }
 }
@@ -136,6 +169,34 @@ fn with_folder(error: io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reads the whole of a file that has these bytes at these places, and is so long.
+    fn read_sparse(written: &[(u64, &[u8])], length: u64) -> io::Result<u64> {
+        let file = tempfile::tempfile().unwrap();
+        written.iter().for_each(|(at, bytes)| file.write_all_at(bytes, *at).unwrap());
+        file.set_len(length).unwrap();
+        io::copy(&mut Part::of_file(&file).unwrap().unwrap(), &mut io::sink())
+    }
+
+    #[test]
+    fn a_hole_of_any_length_has_an_end() {
+        let ends = |read: io::Result<u64>| read.unwrap_err().to_string();
+        assert!(ends(read_sparse(&[(0, b"text")], 1 << 42)).starts_with("256 MiB and more"));
+        // Neither do a few bytes here and there make it a trace.
+        let here_and_there: Vec<(u64, &[u8])> = (0..1024).map(|at| (at << 27, &b"text"[..])).collect();
+        assert!(ends(read_sparse(&here_and_there, 1 << 42)).starts_with("256 MiB and more"));
+        assert_eq!(read_sparse(&[(0, b"text"), (200 << 20, b"more")], 220 << 20).unwrap(), 220 << 20);
+    }
+
+    #[test]
+    fn the_end_of_a_line_is_not_looked_for_in_a_hole() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"a line\nanother", 0).unwrap();
+        file.set_len(1 << 42).unwrap();
+        let part = Part::of_file(&file).unwrap().unwrap();
+        assert!(part.lines(&(0..10)).is_err());
+        assert_eq!(part.lines(&(0..3)).unwrap().left(), 7);
+    }
 
     #[test]
     fn all_files_together_keep_the_limit() {
