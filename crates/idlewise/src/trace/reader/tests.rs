@@ -115,11 +115,15 @@ fn what_has_no_record_for_long_has_an_end() {
     let lines = "128166386783630000,hm,0,Write,4096,512,20\n".repeat(20_000);
     let events = "8,0 0 1 0.000000000 1234 D R 0 + 8 [fio]\n8,0 0 2 0.001000000 1234 C R 0 + 8 [0]\n".repeat(9_000);
     for text in [lines, events] {
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, &text).unwrap();
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         // It takes no space, and whoever reads it is not to read for days.
         file.set_len(1 << 43).unwrap();
         let error = open(std::slice::from_ref(&path), &options).unwrap_err().to_string();
+        assert!(error.contains("256 MiB and more of it are nothing but zeros"), "{error}");
+        // Nor through anything else that holds no record.
+        let long = text + &"x".repeat(300 << 20);
+        let error = parse_bytes("t", long.as_bytes(), &options).unwrap_err().to_string();
         assert!(error.contains("256 MiB without a record"), "{error}");
     }
 }
