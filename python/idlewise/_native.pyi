@@ -31,6 +31,7 @@ __all__ = [
     "reliability",
     "fleet_page",
     "half_of_free_memory",
+    "names_of_found",
     "open_found",
     "replace_file",
     "run_command",
@@ -1063,6 +1064,10 @@ def first_arrival(lines: bytes) -> tuple[str, int] | None:
 def open_found(path: str, folder: str) -> int | None:
     """A descriptor of a file that a pattern has found below a folder; none of what is not to be read, such as what lies behind a link of
     another user."""
+
+def names_of_found(path: str, folder: str) -> list[tuple[str, bool]] | None:
+    """The names in a folder that a pattern has found below a folder, and which are folders themselves; none of what lies behind a link of
+    another user, or is gone."""
 
 def state_of_found(path: str, folder: str) -> tuple[int, int, int, int, int] | None:
     """Mode, size, inode, and the times of the last changes of what a pattern has found below a folder; none of what lies behind a link of

@@ -48,25 +48,25 @@ def _fit(folder: str, names: list[str], named: str) -> Iterator[str]:
         if name == "**":
             todo.append((folder, rest or ["*"]))
             # No link at all: it may lead back.
-            below = (one.name for one in _entries(folder) if not one.name.startswith(".") and one.is_dir(follow_symlinks=False))
+            below = (one for one, is_folder in _entries(folder, named) if is_folder and not one.startswith("."))
             todo += [(f"{folder}{one}/", ["**", *rest]) for one in below]
         elif not name and rest:
             todo.append((folder, rest))
         elif not name:
             yield folder
         else:
-            for path in _named(folder, name):
+            for path in _named(folder, name, named):
                 if not rest:
                     yield path
                 elif _is_folder(path, named):
                     todo.append((path + "/", rest))
 
 
-def _named(folder: str, name: str) -> list[str]:
+def _named(folder: str, name: str, named: str) -> list[str]:
     """What in a folder has this name, which may be a pattern."""
     if not glob.has_magic(name):
         return [folder + name] if os.path.lexists(folder + name) else []
-    fits = (one.name for one in _entries(folder) if fnmatch.fnmatchcase(one.name, name))
+    fits = (one for one, _ in _entries(folder, named) if fnmatch.fnmatchcase(one, name))
     return [folder + one for one in fits if not one.startswith(".") or name.startswith(".")]
 
 
@@ -79,9 +79,9 @@ def _is_folder(path: str, named: str) -> bool:
     return state is not None and stat.S_ISDIR(state[0])
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str, named: str) -> list[tuple[str, bool]]:
+    """The names in a folder, and which of them are folders themselves."""
     try:
-        with os.scandir(folder or ".") as entries:
-            return list(entries)
+        return _native.names_of_found(folder or ".", named) or []
     except OSError:
         return []

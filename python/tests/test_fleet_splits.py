@@ -57,6 +57,7 @@ def test_a_file_of_holes_is_told(tmp_path):
         for at in [0, -(-size // -(-size // slice_))]:
             file.seek(at)
             file.write(b"".join(b"%d,a,0,Read,0,4096,20\n" % (at + 1000 * k) for k in range(4000)))
+    assert fleet._splits.cut(str(path), {}) == []
     found = fleet.analyze(path, plans=False, workers=1, skip_bad_files=True)
     assert found.rows == [] and len(found.errors[str(path)]) < 300
 

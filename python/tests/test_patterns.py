@@ -121,6 +121,14 @@ def test_what_lies_behind_a_link_by_the_time_it_is_read_is_not_read(tree, tmp_pa
     assert iw.scan(_patterns.find(str(tree / "roo*.csv"))).volumes == ["secret_0"]
 
 
+def test_what_is_above_a_link_is_what_the_kernel_says(tree):
+    (tree / "real" / "sub").mkdir(parents=True)
+    (tree / "real" / "x.csv").write_text(LINE.format("real"))
+    (tree / "link").symlink_to("real/sub")
+    for pattern in ("link/../*.csv", "link/../x.csv"):
+        assert [row["volume"] for row in fleet.analyze(pattern, plans=False, workers=1).rows] == ["real_0"]
+
+
 def test_no_message_has_what_a_terminal_obeys(tree):
     name = "e\x1b]0;PWN\x07.csv"
     (tree / name).write_text("nonsense\n" * 9)

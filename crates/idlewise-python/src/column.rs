@@ -30,16 +30,16 @@ impl Column<'_> {
         match values.data_type() {
             DataType::Timestamp(_, zone) => {
                 let times = self.cast(&values, &DataType::Timestamp(NANOS, zone.clone()))?;
-                self.from_zero_on(&times.as_primitive::<TimestampNanosecondType>().reinterpret_cast::<Int64Type>())
+                self.unsigned(&times.as_primitive::<TimestampNanosecondType>().reinterpret_cast::<Int64Type>())
             }
             // DuckDB has intervals where others have durations.
             DataType::Duration(_) | DataType::Interval(_) => {
                 let times = self.cast(&values, &DataType::Duration(NANOS))?;
-                self.from_zero_on(&times.as_primitive::<DurationNanosecondType>().reinterpret_cast::<Int64Type>())
+                self.unsigned(&times.as_primitive::<DurationNanosecondType>().reinterpret_cast::<Int64Type>())
             }
             DataType::Time32(_) | DataType::Time64(_) => {
                 let times = self.cast(&values, &DataType::Time64(NANOS))?;
-                self.from_zero_on(&times.as_primitive::<Time64NanosecondType>().reinterpret_cast::<Int64Type>())
+                self.unsigned(&times.as_primitive::<Time64NanosecondType>().reinterpret_cast::<Int64Type>())
             }
             _ => self.numbers(&values, digits, false),
         }
@@ -82,7 +82,7 @@ impl Column<'_> {
     }
 
     /// The same numbers, if none is negative.
-    fn from_zero_on(&self, numbers: &Int64Array) -> Result<UInt64Array, Error> {
+    fn unsigned(&self, numbers: &Int64Array) -> Result<UInt64Array, Error> {
         if numbers.iter().flatten().all(|number| number >= 0) {
             return Ok(UInt64Array::new(numbers.values().inner().clone().into(), numbers.nulls().cloned()));
         }
@@ -101,7 +101,7 @@ impl Column<'_> {
             kind if kind.is_integer() || kind.is_null() => {
                 let numbers = match kind {
                     DataType::UInt64 => values.as_primitive::<UInt64Type>().clone(),
-                    _ => self.from_zero_on(self.cast(values, &DataType::Int64)?.as_primitive::<Int64Type>())?,
+                    _ => self.unsigned(self.cast(values, &DataType::Int64)?.as_primitive::<Int64Type>())?,
                 };
                 if digits == 0 {
                     return Ok(numbers);

@@ -1,5 +1,6 @@
 //! Files that are named by who calls: read, and written as the command writes them.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{IntoRawFd, RawFd};
@@ -53,6 +54,13 @@ pub fn state_of_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<State>>
         let (changed, all_changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
         (found.mode(), found.size(), found.ino(), nanos(changed), nanos(all_changed))
     }))
+}
+
+#[doc = doc!("names_of_found")]
+#[pyfunction]
+pub fn names_of_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<Vec<(OsString, bool)>>> {
+    let names = trace::entries_of_found(&Found { path: path.clone(), folder });
+    Ok(names.map_err(|error| named(&path, error))?)
 }
 
 #[doc = doc!("half_of_free_memory")]

@@ -34,6 +34,9 @@ LOOK = 128 << 10
 #: So many places behind each other where a file cannot be cut, and the rest of it is not.
 UNCUT = 32
 
+#: Of a trace, a larger part than one in so many was written.
+MOST_TIMES = 16
+
 #: Greater than any arrival.
 NEVER = (1 << 64) - 1
 
@@ -78,14 +81,19 @@ def find(paths: Any, options: _remote.Options) -> list[str]:
             files += _remote.find(path, options)
             continue
         if _remote.has_magic(path):
-            fit = (Found(os.path.abspath(one), os.path.abspath(one.folder)) for one in _patterns.find(path))
+            fit = (Found(_whole(one), _whole(one.folder)) for one in _patterns.find(path))
             found: list[str] = [one for one in fit if _may_be_trace(one)]
         else:
-            found = [os.path.abspath(path)] if os.path.exists(path) else []
+            found = [_whole(path)] if os.path.exists(path) else []
         if not found:
             raise FileNotFoundError(f"no file fits {path!r}")
         files += found
     return sorted(set(files))
+
+
+def _whole(path: str) -> str:
+    """The same from the root on: workers may be in another folder. What ``..`` leads to behind a link only the kernel knows."""
+    return os.path.join(os.getcwd(), path)
 
 
 def _may_be_trace(found: Found) -> bool:
@@ -101,21 +109,17 @@ def state(path: str, options: _remote.Options) -> Any:
     """What is another after each change of a file, or of any file in a folder."""
     if _remote.is_url(path):
         return _remote.state(path, options)
-    found = _native.state_of_found(path, path.folder) if isinstance(path, Found) else _state_of_named(path)
+    # What the caller has named itself may be a link to wherever it likes.
+    named = path.folder if isinstance(path, Found) else path
+    found = _native.state_of_found(path, named)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     mode, *rest = found
     if not stat.S_ISDIR(mode):
         return rest
-    with os.scandir(path) as entries:
-        names = sorted(one.name for one in entries)
-    states = ((name, _native.state_of_found(os.path.join(path, name), path)) for name in names)
+    names = sorted(name for name, _ in _native.names_of_found(path, named) or [])
+    states = ((name, _native.state_of_found(os.path.join(path, name), named)) for name in names)
     return [[name, *one[1:]] for name, one in states if one is not None and stat.S_ISREG(one[0])]
-
-
-def _state_of_named(path: str) -> tuple[int, int, int, int, int]:
-    found = os.stat(path)
-    return found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def cut(path: str, read: dict[str, Any]) -> list[Slice]:
@@ -133,6 +137,9 @@ def cut(path: str, read: dict[str, Any]) -> list[Slice]:
     try:
         found = os.fstat(of)
         size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        # Each slice of a file of holes would read as much of them as a whole file may have.
+        if 0 < found.st_blocks * 512 < size / MOST_TIMES:
+            return []
         return _cut(size, lambda begin, end: os.pread(of, end - begin, begin), lambda begin: _data_from(of, begin))
     finally:
         os.close(of)

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use liblzma::stream::{Action, CONCATENATED, Stream};
 
+use super::spool::written;
+
 /// Read at a time from the file.
 const CHUNK: usize = 64 << 10;
 /// First bytes, in which all headers are that say how much memory unpacking takes.
@@ -158,7 +160,8 @@ pub struct Counted<R> {
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
-        self.volume.packed.fetch_add(read as u64, Ordering::Relaxed);
+        // A hole of a file pays for nothing.
+        self.volume.packed.fetch_add(written(&buffer[..read]), Ordering::Relaxed);
         Ok(read)
     }
 }
@@ -275,6 +278,10 @@ mod tests {
         assert_eq!(unpacked(4).unwrap(), PATIENT);
         let error = unpacked(5).unwrap_err().to_string();
         assert_eq!(error, "unpacks to more than 2,000 times its size: unpack it first");
+        // What was never written of a file is no size.
+        let volume = Arc::<Volume>::default();
+        io::copy(&mut volume.of_file(&[0; 1 << 20][..]), &mut io::sink()).unwrap();
+        assert_eq!(volume.packed.load(Ordering::Relaxed), 0);
     }
 
     #[test]

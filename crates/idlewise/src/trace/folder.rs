@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 #[cfg(target_os = "linux")]
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat},
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat},
     io::Errno,
 };
 
 const DENIED: io::ErrorKind = io::ErrorKind::PermissionDenied;
 
-/// The files in a folder whose names pass, in order.
-pub fn files(folder: &Path, pass: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
-    let entries = folder.read_dir()?.collect::<io::Result<Vec<_>>>()?;
-    let paths = entries.into_iter().map(|entry| entry.path());
-    let is_file = |path: &Path| match metadata(&Found { path: path.into(), folder: folder.into() }) {
+/// The files in a folder whose names pass, in order. The folder was named, or found below one that was.
+pub fn files(folder: &Found, pass: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+    let names = entries(folder)?.unwrap_or_default();
+    let paths = names.into_iter().map(|(name, _)| folder.path.join(name));
+    let is_file = |path: &Path| match metadata(&Found { path: path.into(), ..folder.clone() }) {
         Ok(Some(found)) => found.is_file(),
         // What `open` tells from other files: a link that leads nowhere or is another user's, or one that the kernel refuses to look through.
         Ok(None) => path.is_symlink(),
@@ -37,13 +37,20 @@ pub fn of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file that nobody has named: one of a folder, or what a pattern fits.
+/// A file or folder that nobody has named: one of a folder, or what a pattern fits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Where it is.
     pub path: PathBuf,
     /// The part of the path that the caller has named. Behind it, whoever may write to a folder may have put anything in the way.
     pub folder: PathBuf,
+}
+
+impl Found {
+    /// What the caller has named itself.
+    pub fn named(path: &Path) -> Self {
+        Self { path: path.into(), folder: path.into() }
+    }
 }
 
 /// What is known of what was found, if it is there and no link of another user is on its way. Nothing behind such a link is asked for
@@ -56,6 +63,31 @@ pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
     walk(found)?.map(|end| end.thing.metadata()).transpose()
 }
 
+/// The names in a folder that was found, and which of them are folders themselves; none where it is not there, or a link of another user is
+/// on its way. By now its path may lead elsewhere: only who was looked at is asked.
+///
+/// # Errors
+/// What the file system says.
+#[cfg(target_os = "linux")]
+pub fn entries(found: &Found) -> io::Result<Option<Vec<(OsString, bool)>>> {
+    let Some(End { thing, .. }) = walk(found)? else { return Ok(None) };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut names = Vec::new();
+    for entry in Dir::new(openat(&thing, ".", flags, Mode::empty())?)? {
+        let entry = entry?;
+        let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+        let is_folder = match entry.file_type() {
+            FileType::Unknown => statat(&thing, &name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory),
+            kind => kind == FileType::Directory,
+        };
+        if name != "." && name != ".." {
+            names.push((name, is_folder));
+        }
+    }
+    Ok(Some(names))
+}
+
 /// Opens a file found below a folder. None for what is not to be read: what a link leads to that another user may have put there, and what is
 /// no regular file or an empty one, as those of /proc and tracefs are, some of which never end, and for what is gone meanwhile or
 /// held by its owner.
@@ -64,6 +96,9 @@ pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
 /// What the file system says.
 #[cfg(target_os = "linux")]
 pub fn open(found: &Found) -> io::Result<Option<File>> {
+    if found.path == found.folder {
+        return File::open(&found.path).map(Some);
+    }
     let has_content = |found: &File| found.metadata().map(|found| found.is_file() && found.len() > 0);
     let Some(End { folder, name, thing }) = walk(found)? else { return Ok(None) };
     if !has_content(&thing)? {
@@ -96,6 +131,11 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Option<End>> {
         // Of this path the caller has named nothing.
         _ => (Path::new(if path.has_root() { "/" } else { "." }), path.as_path()),
     };
+    if rest.as_os_str().is_empty() {
+        // It is what was named.
+        let thing = openat(CWD, begin, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        return Ok(Some(End { folder: thing.try_clone()?, name: ".".into(), thing: thing.into() }));
+    }
     let mut at = openat(CWD, begin, of_folder, Mode::empty())?;
     let mut names: Vec<OsString> = rest.iter().rev().filter(|name| *name != "/").map(Into::into).collect();
     // As many links as the kernel follows.
@@ -127,6 +167,15 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Option<End>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn entries(found: &Found) -> io::Result<Option<Vec<(std::ffi::OsString, bool)>>> {
+    let entry = |entry: io::Result<std::fs::DirEntry>| {
+        let entry = entry?;
+        Ok((entry.file_name(), entry.file_type()?.is_dir()))
+    };
+    found.path.read_dir()?.map(entry).collect::<io::Result<_>>().map(Some)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -209,6 +258,12 @@ mod tests {
         for name in ["home/traces/file", "home/file.csv", "home/traces/../secret/file"] {
             assert_eq!(read(&at(name), root.path()), None, "{name}");
             assert!(metadata(&Found { path: at(name), folder: root.path().into() }).unwrap().is_none(), "{name}");
+        }
+        for (name, folder, is_there) in
+            [("home/traces", "", false), ("home/traces", "home/traces", true), ("secret", "", true)]
+        {
+            let names = entries(&Found { path: at(name), folder: at(folder) }).unwrap();
+            assert_eq!(names, is_there.then(|| vec![("file".into(), false)]), "{name} below {folder}");
         }
         assert_eq!(read(&at("home/file"), root.path()).as_deref(), Some("home"));
         // A link of one's own through one of another user.

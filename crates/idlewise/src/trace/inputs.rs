@@ -99,7 +99,8 @@ pub fn open_all<'a>(
         };
         let expanded = match below {
             Some(_) if !is_folder => Ok(vec![path.clone()]),
-            _ => expand(path),
+            Some(folder) => folder::files(&Found { path: path.clone(), folder: folder.into() }, |_| true),
+            None => expand(path),
         };
         let expanded = expanded.map_err(|error| io_error(path, error))?;
         found |= is_folder;
@@ -206,12 +207,12 @@ fn io_error(path: &Path, error: io::Error) -> TraceError {
 /// If a folder cannot be read.
 pub fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     if path.is_dir() {
-        return folder::files(path, |_| true);
+        return folder::files(&Found::named(path), |_| true);
     }
     if !path.exists() && path.as_os_str() != "-" {
         let folder = folder::of(path);
         let prefix = format!("{}.blktrace.", path.file_name().unwrap_or_default().to_string_lossy());
-        let parts = folder::files(folder, |name| name.starts_with(&prefix)).unwrap_or_default();
+        let parts = folder::files(&Found::named(folder), |name| name.starts_with(&prefix)).unwrap_or_default();
         if !parts.is_empty() {
             return Ok(parts);
         }

@@ -55,7 +55,7 @@ pub use columns::{Columns, Op, Request, Stage};
 #[cfg(feature = "files")]
 pub use error::{Bad, Place, TraceError};
 #[cfg(feature = "files")]
-pub use folder::{Found, metadata as metadata_of_found, open as open_found};
+pub use folder::{Found, entries as entries_of_found, metadata as metadata_of_found, open as open_found};
 #[cfg(feature = "files")]
 pub use formats::CsvLayout;
 pub use gaps::{Gap, GapFinder};

@@ -4,10 +4,13 @@ use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use crate::Bytes;
+
+/// No line of a trace is longer.
+const LONGEST_LINE: u64 = 64 << 10;
 
 /// The room for temporary files.
 pub struct Spool {
@@ -78,11 +81,9 @@ impl Content {
     const MOST_TIMES: u64 = 16;
 
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        const PAGE: usize = 4096;
-        for page in bytes.chunks(PAGE) {
-            let is_empty = page[0] == 0 && page.iter().all(|&byte| byte == 0);
-            *(if is_empty { &mut self.zeros } else { &mut self.others }) += page.len() as u64;
-        }
+        let others = written(bytes);
+        self.others += others;
+        self.zeros += bytes.len() as u64 - others;
         let Self { zeros, others } = *self;
         if zeros > Self::MOST_ZEROS && zeros / Self::MOST_TIMES > others {
             let why = format!("{} and more of it are nothing but zeros: no trace is so", Bytes(Self::MOST_ZEROS));
@@ -90,6 +91,13 @@ impl Content {
         }
         Ok(())
     }
+}
+
+/// How many of these bytes are in pages that are not all zeros: in a hole of a file there are none.
+pub fn written(bytes: &[u8]) -> u64 {
+    const PAGE: usize = 4096;
+    let is_empty = |page: &[u8]| page[0] == 0 && page.iter().all(|&byte| byte == 0);
+    bytes.chunks(PAGE).filter(|page| !is_empty(page)).map(|page| page.len() as u64).sum()
 }
 
 impl Part {
@@ -106,11 +114,18 @@ impl Part {
         self.end - self.at
     }
 
-    /// The lines that begin in these bytes.
+    /// Bytes that are left and take space, as far as the file system tells.
+    pub fn written(&self) -> u64 {
+        const BLOCK: u64 = 512;
+        let blocks = self.file.metadata().map_or(0, |found| found.blocks());
+        if blocks == 0 { self.left() } else { self.left().min(blocks * BLOCK) }
+    }
+
+    /// The lines that begin in these bytes. The end of one is looked for as far as a line may be long.
     pub fn lines(&self, bytes: &Range<u64>) -> io::Result<Self> {
         let line = |byte: u64| {
             let Some(before) = byte.checked_sub(1) else { return Ok(self.at) };
-            let mut rest = io::BufReader::new(self.from(before));
+            let mut rest = io::BufReader::new(self.from(before).take(LONGEST_LINE));
             let skipped = rest.skip_until(b'\n')?;
             Ok::<_, io::Error>(self.from(before).at + skipped as u64)
         };
@@ -194,8 +209,9 @@ mod tests {
         file.write_all_at(b"a line\nanother", 0).unwrap();
         file.set_len(1 << 42).unwrap();
         let part = Part::of_file(&file).unwrap().unwrap();
-        assert!(part.lines(&(0..10)).is_err());
+        assert_eq!(part.lines(&(0..10)).unwrap().left(), 9 + LONGEST_LINE);
         assert_eq!(part.lines(&(0..3)).unwrap().left(), 7);
+        assert!(part.written() <= 4096 && part.from(5).written() > 0, "{}", part.written());
     }
 
     #[test]

@@ -106,8 +106,9 @@ impl ParquetBatches {
         };
         let groups = metadata.row_groups().iter();
         let rows = groups.fold(0, |sum, group| u64::try_from(group.num_rows()).unwrap_or(u64::MAX).saturating_add(sum));
-        if rows / ROWS_OF_A_BYTE > file.left() {
-            return Err(format!("{rows} rows in {} bytes; at most {ROWS_OF_A_BYTE} rows a byte are read", file.left()));
+        let bytes = file.written();
+        if rows / ROWS_OF_A_BYTE > bytes {
+            return Err(format!("{rows} rows in {bytes} bytes; at most {ROWS_OF_A_BYTE} rows a byte are read"));
         }
         let indices: Vec<usize> = columns.all().map(|column| column.index).collect();
         let pages = limits::check_pages(&file, &metadata, &indices)?;
