@@ -6,6 +6,7 @@ use std::io::{self, Read};
 
 use rayon::prelude::*;
 
+use super::formats::lines::LONGEST_LINE;
 use super::formats::{FORMATS, Format, Parser, Rows};
 use super::inputs::Input;
 use super::window::Window;
@@ -28,8 +29,6 @@ const FEW_INPUTS: usize = 4;
 const FEW_VOLUMES: usize = 4096;
 /// Records are mostly longer.
 const SHORTEST_RECORD: usize = 40;
-/// Longer lines are no records, see `formats::lines`.
-const LONGEST_LINE: usize = 64 << 10;
 /// Bytes behind each other in which there is no record, nor an end of a line. A file that has more of them is none of a trace, but may be
 /// as long as somebody says: what was never written to it takes no space.
 const MOST_BARREN: u64 = 256 << 20;

@@ -91,12 +91,7 @@ pub fn open_all<'a>(
     let matched: HashMap<&Path, &Path> = matched.iter().map(|found| (&*found.path, &*found.folder)).collect();
     for path in paths {
         let below = matched.get(&**path).copied();
-        let is_folder = match below {
-            Some(folder) => {
-                metadata_of(path, Some(folder)).is_ok_and(|found| found.is_some_and(|found| found.is_dir()))
-            }
-            None => path.is_dir(),
-        };
+        let is_folder = metadata_of(path, below).is_ok_and(|found| found.is_some_and(|found| found.is_dir()));
         let expanded = match below {
             Some(_) if !is_folder => Ok(vec![path.clone()]),
             Some(folder) => folder::files(&Found { path: path.clone(), folder: folder.into() }, |_| true),

@@ -7,10 +7,8 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
+use super::formats::lines::LONGEST_LINE;
 use crate::Bytes;
-
-/// No line of a trace is longer.
-const LONGEST_LINE: u64 = 64 << 10;
 
 /// The room for temporary files.
 pub struct Spool {
@@ -125,7 +123,7 @@ impl Part {
     pub fn lines(&self, bytes: &Range<u64>) -> io::Result<Self> {
         let line = |byte: u64| {
             let Some(before) = byte.checked_sub(1) else { return Ok(self.at) };
-            let mut rest = io::BufReader::new(self.from(before).take(LONGEST_LINE));
+            let mut rest = io::BufReader::new(self.from(before).take(LONGEST_LINE as u64));
             let skipped = rest.skip_until(b'\n')?;
             Ok::<_, io::Error>(self.from(before).at + skipped as u64)
         };
@@ -209,7 +207,7 @@ mod tests {
         file.write_all_at(b"a line\nanother", 0).unwrap();
         file.set_len(1 << 42).unwrap();
         let part = Part::of_file(&file).unwrap().unwrap();
-        assert_eq!(part.lines(&(0..10)).unwrap().left(), 9 + LONGEST_LINE);
+        assert_eq!(part.lines(&(0..10)).unwrap().left(), 9 + LONGEST_LINE as u64);
         assert_eq!(part.lines(&(0..3)).unwrap().left(), 7);
         assert!(part.written() <= 4096 && part.from(5).written() > 0, "{}", part.written());
     }
