@@ -7,7 +7,7 @@ pub use super::fields::{Field, Fields};
 use crate::trace::{Bad, Columns, Place};
 
 /// No line of any trace format is this long; one that is, is no trace.
-pub const LONGEST_LINE: usize = 64 << 10;
+pub(crate) const LONGEST_LINE: usize = 64 << 10;
 
 /// What is wrong with a name that is too long.
 pub const SHORT_NAME: &str = "a name of at most 255 bytes";
