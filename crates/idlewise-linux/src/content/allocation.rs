@@ -90,7 +90,7 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
     for mount in mounts {
         let length = part.range.end - part.range.start;
         let (gate, calls) = (part.gate.clone(), part.calls.clone());
-        let found = Allocation { begin: part.range.start, length, number, mount, gate, calls };
+        let mut found = Allocation { begin: part.range.start, length, number, mount, gate, calls };
         match found.users(&(0..1)) {
             Ok(_) => return Ok(Some(Box::new(found))),
             Err(why) => last = Some(why.why),
@@ -101,12 +101,10 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
 
 impl Allocation {
     /// What uses each stretch of a range of the part, in order.
-    fn users(&self, range: &Range<u64>) -> Result<Vec<(Range<u64>, User)>, Unasked> {
+    fn users(&mut self, range: &Range<u64>) -> Result<Vec<(Range<u64>, User)>, Unasked> {
         let failed = |error: io::Error| Unasked::from(error.to_string());
-        let file = self.mount.open().map_err(failed)?;
-        if file.metadata().map_err(failed)?.dev() != self.number {
-            return Err("it is no longer mounted there".into());
-        }
+        let is_right = |file: &File| file.metadata().is_ok_and(|found| found.dev() == self.number);
+        let file = self.mount.open(is_right).map_err(failed)?;
         let mut found = Vec::new();
         let [mut from, to] = keys(self.number, range);
         loop {
@@ -191,6 +189,7 @@ impl Content for Allocation {
 
     fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked> {
         let range = extent.offset.0 - self.begin..(extent.end().0 - self.begin).min(self.length);
+        let users = self.users(&range)?;
         // As a shell takes it, whatever the folder is called.
         let folder = self.mount.folder.display().to_string();
         let (kind, folder) = (&self.mount.kind, shell_word(&folder));
@@ -200,7 +199,7 @@ impl Content for Allocation {
             User::Unknown => Some(format!("data of {kind}, or its metadata")),
             User::File(number) => Some(format!("file {number} of {kind} (find {folder} -inum {number})")),
         };
-        let mut names: Vec<_> = self.users(&range)?.into_iter().filter_map(name).collect();
+        let mut names: Vec<_> = users.into_iter().filter_map(name).collect();
         names.sort();
         names.dedup();
         Ok(names)

@@ -1,7 +1,8 @@
 //! Where file systems are mounted, and how they are opened there.
 //!
 //! Others may have mounted something over them, such as a FUSE whose server never answers: nothing is asked of what a folder leads to
-//! before the kernel's own table of mounts has said what it is.
+//! before the kernel's own table of mounts has said what it is. It is read again only where the kernel says that it has changed: it is asked
+//! before each stretch that is judged.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
@@ -22,8 +24,11 @@ use crate::files::told_by_kernel;
 const TRIES: u32 = 5;
 const AGAIN: Duration = Duration::from_millis(1);
 
+/// Where the kernel lists what is mounted (proc_pid_mountinfo(5)).
+const TABLE: &str = "/proc/self/mountinfo";
+
 /// A mounted file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Mount {
     /// The kernel's number of the mount.
     id: u64,
@@ -32,41 +37,76 @@ pub struct Mount {
     pub kind: String,
     /// The device number of its files.
     pub number: (u32, u32),
+    /// Since when it is known to be the right one.
+    known: Option<Watch>,
+}
+
+/// Tells whether anything was mounted or unmounted since it was made.
+#[derive(Debug)]
+struct Watch(File);
+
+impl Watch {
+    fn new() -> io::Result<Self> {
+        File::open(TABLE).map(Self)
+    }
+
+    /// Once it has said no, it begins anew.
+    fn is_unchanged(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.0, PollFlags::PRI)], Some(&at_once)) == Ok(0)
+    }
 }
 
 /// All that this process sees of a kind.
 pub fn of(kinds: &[&str]) -> Vec<Mount> {
-    let table = told_by_kernel("/proc/self/mountinfo").unwrap_or_default();
+    let table = told_by_kernel(TABLE).unwrap_or_default();
     table.lines().filter_map(parse).filter(|mount| kinds.contains(&&*mount.kind)).collect()
 }
 
 impl Mount {
-    /// The folder that it is mounted on, open for reading.
+    /// The folder that it is mounted on, open for reading, if it is the right one. That is asked once, and again after anything was mounted
+    /// or unmounted.
     ///
     /// # Errors
-    /// If something else is mounted there by now, or what leads there would have to be asked; or what the system says.
-    pub fn open(&self) -> io::Result<File> {
+    /// If something else is mounted there by now, or what leads there would have to be asked; if it is not the right one; or what the system
+    /// says.
+    pub fn open(&mut self, is_right: impl Fn(&File) -> bool) -> io::Result<File> {
         // The kernel's table may miss a line while others mount something elsewhere.
         for _ in 1..TRIES {
-            match self.open_once() {
+            match self.open_once(&is_right) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(AGAIN),
                 other => return other,
             }
         }
-        self.open_once()
+        self.open_once(&is_right)
     }
 
-    fn open_once(&self) -> io::Result<File> {
+    fn open_once(&mut self, is_right: impl Fn(&File) -> bool) -> io::Result<File> {
         let reached = self.reached()?;
         // The number is given to no other mount while the descriptor is open.
         let info = told_by_kernel(format!("/proc/self/fdinfo/{}", reached.as_raw_fd()))?;
         let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
-        let is_this = |mount: &Self| Some(mount.id) == id && mount.number == self.number;
-        if !of(&[&self.kind]).iter().any(is_this) {
+        if Some(self.id) != id {
             return Err(covered());
         }
-        let read = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        Ok(openat(reached.as_fd(), ".", read, Mode::empty())?.into())
+        let open = || -> io::Result<File> {
+            let read = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            Ok(openat(reached.as_fd(), ".", read, Mode::empty())?.into())
+        };
+        if self.known.as_ref().is_some_and(Watch::is_unchanged) {
+            return open();
+        }
+        self.known = None;
+        let since = Watch::new()?;
+        if !of(&[&self.kind]).iter().any(|mount| mount.id == self.id && mount.number == self.number) {
+            return Err(covered());
+        }
+        let file = open()?;
+        if !is_right(&file) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it is no longer mounted there"));
+        }
+        self.known = Some(since);
+        Ok(file)
     }
 
     /// What its path leads to.
@@ -85,7 +125,7 @@ fn covered() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, "something else is mounted over it")
 }
 
-/// A line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
+/// A line of the table.
 fn parse(line: &str) -> Option<Mount> {
     let (front, back) = line.split_once(" - ")?;
     let fields: Vec<_> = front.split(' ').collect();
@@ -93,7 +133,7 @@ fn parse(line: &str) -> Option<Mount> {
     let (major, minor) = fields.get(2)?.split_once(':')?;
     let folder = PathBuf::from(OsString::from_vec(unescaped(fields.get(4)?)));
     let kind = back.split(' ').next()?.to_string();
-    Some(Mount { id, folder, kind, number: (major.parse().ok()?, minor.parse().ok()?) })
+    Some(Mount { id, folder, kind, number: (major.parse().ok()?, minor.parse().ok()?), known: None })
 }
 
 /// The kernel writes blanks and the like as a backslash and three octal digits.
@@ -110,14 +150,34 @@ fn unescaped(field: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
     fn a_line_is_taken_apart() {
         let line = r"36 35 0:41 /@ /mnt/a\040b\134 rw,relatime shared:1 master:2 - btrfs /dev/sda1 rw,space_cache=v2";
-        let expected = Mount { id: 36, folder: r"/mnt/a b\".into(), kind: "btrfs".into(), number: (0, 41) };
-        assert_eq!(parse(line), Some(expected));
-        assert_eq!([parse(""), parse("1 2 3 - x"), parse("1 2 a:b / / rw - x")], [None, None, None]);
+        let Mount { id, folder, kind, number, known } = parse(line).unwrap();
+        assert_eq!((id, folder, &*kind, number), (36, r"/mnt/a b\".into(), "btrfs", (0, 41)));
+        assert!(known.is_none());
+        assert!(["", "1 2 3 - x", "1 2 a:b / / rw - x"].iter().all(|line| parse(line).is_none()));
         assert_eq!(unescaped(r"a\9\04"), br"a\9\04");
+    }
+
+    /// Others may mount something meanwhile.
+    #[test]
+    fn what_is_known_to_be_right_is_not_asked_again() {
+        let asked = Cell::new(0);
+        let is_right = |answer: bool| {
+            asked.set(asked.get() + 1);
+            answer
+        };
+        let mut mount = of(&["proc"]).into_iter().next().expect("/proc is mounted");
+        let error = mount.open(|_| is_right(false)).unwrap_err();
+        assert_eq!((error.kind(), asked.get()), (io::ErrorKind::NotFound, 1));
+        for _ in 0..100 {
+            assert!(mount.open(|_| is_right(true)).unwrap().metadata().unwrap().is_dir());
+        }
+        assert!((2..50).contains(&asked.get()), "asked {} times", asked.get());
     }
 }

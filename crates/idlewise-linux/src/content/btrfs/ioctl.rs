@@ -165,18 +165,19 @@ pub fn search(
         let argument = Argument { words, room: WORDS + ROOM / size_of::<u64>(), pointer: None };
         // SAFETY: behind the arguments there is as much room as they say.
         let found = unsafe {
-            mounted
-                .calls
-                .ioctl(&mounted.file, TREE_SEARCH_V2, argument, |after| show(after, (from, to), kinds, &mut each))
+            mounted.calls.ioctl(&mounted.file, TREE_SEARCH_V2, argument, |after| {
+                show(after, mounted.node, (from, to), kinds, &mut each)
+            })
         };
         next = found??;
     }
     Ok(())
 }
 
-/// Shows what a search has found; where the next one begins.
+/// Shows what a search has found; where the next one begins, unless there would have been room for one more item.
 fn show(
     after: &[u64],
+    node: u64,
     (from, to): (Key, Key),
     kinds: u8,
     each: &mut impl FnMut(Key, &[u8]),
@@ -205,7 +206,8 @@ fn show(
         next = if key.kind > kinds { key.behind_object() } else { key.next() };
         at += HEADER + length;
     }
-    Ok(next)
+    let is_full = (bytes.len() - at) < HEADER + node as usize;
+    Ok(next.filter(|_| is_full))
 }
 
 /// Has the file system check what begins at a place of one of its devices, a chunk at a time, and rewrite what it has a good copy of, unless

@@ -49,6 +49,8 @@ const LATER: Duration = Duration::from_millis(50);
 /// A folder of a mounted file system, and when its trees may be read.
 pub struct Mounted {
     file: File,
+    /// No item is longer.
+    node: u64,
     gate: Gate,
     calls: Calls,
 }
@@ -268,18 +270,14 @@ impl Btrfs {
             is_silent.set(id.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
             id.is_ok_and(|id| id == own)
         };
-        let open = |mount: &Mount| mount.open().ok().filter(is_this);
-        let (gate, calls) = (self.gate.clone(), self.calls.clone());
-        if let Some(file) = self.mount.as_ref().and_then(open) {
-            return Ok(Mounted { file, gate, calls });
-        }
-        let found = mounts::of(&["btrfs"]).into_iter().find_map(|mount| Some((open(&mount)?, mount)));
+        let open = |mut mount: Mount| Some((mount.open(is_this).ok()?, mount));
+        let found = self.mount.take().and_then(open).or_else(|| mounts::of(&["btrfs"]).into_iter().find_map(open));
         let (file, mount) = found.ok_or_else(|| {
             let nowhere = "it is not mounted where it can be seen from here";
             if is_silent.get() { unasked(io::ErrorKind::TimedOut.into()) } else { nowhere.into() }
         })?;
         self.mount = Some(mount);
-        Ok(Mounted { file, gate, calls })
+        Ok(Mounted { file, node: self.superblock.node, gate: self.gate.clone(), calls: self.calls.clone() })
     }
 
     /// Asks for the map of chunks, if it is not known for long enough.
