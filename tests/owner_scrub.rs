@@ -5,12 +5,13 @@ mod btrfs;
 mod common;
 
 use std::fs::File;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use btrfs::{Bench, Writer, addresses, damage, fill};
 use common::bench::{MIB, Mounted};
-use common::{run, stderr};
-use rand::SeedableRng;
+use common::{idlewise, run, stderr};
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::Value;
 
@@ -73,6 +74,43 @@ fn root_chunk_by_chunk_btrfs_finds_what_it_finds_at_once() {
     }
     drop(writer);
     assert!(seen > 20, "{seen}");
+}
+
+/// Killed at any moment, it leaves no scrub of btrfs at work, the next start counts what is there, and what moves all chunks goes through.
+#[test]
+fn root_killed_it_leaves_no_scrub_of_btrfs() {
+    let Some(bench) = Bench::new(2, &["-d", "raid1", "-m", "raid1"]) else { return };
+    let folder = bench.folder.path().join("mounted");
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let mut random = Pcg64::seed_from_u64(37);
+    fill(&folder, 3, 40 * MIB, &mut random);
+    let sectors = addresses(&folder.join("file1"));
+    let file = File::options().read(true).write(true).open(&bench.files[0]).unwrap();
+    for at in 0..8 {
+        let places = bench.places(sectors[at * 100]);
+        let (_, place) = *places.iter().find(|(device, _)| *device == 0).unwrap();
+        damage(&file, place, "sector", 0, &mut random);
+    }
+    let state = bench.folder.path().join("state");
+    let mut at_work = 0;
+    for _ in 0..100 {
+        let arguments = ["owner-scrub", bench.loops[0].path(), "--quiet", "--allow-writes", "--idle-wait", "1ms"];
+        let mut killed = idlewise(&arguments);
+        killed.args(["--mean-slowdown", "1s", "--state-dir", state.to_str().unwrap()]);
+        let mut killed = killed.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(random.random_range(0..400)));
+        at_work += usize::from(killed.try_wait().unwrap().is_none());
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        // It would be refused while another is at work.
+        assert_eq!(by_btrfs(&bench, 0), 8);
+    }
+    assert!(at_work >= 20, "{at_work}");
+    let (report, _) = scrub(&bench, 0, &["--idle-wait", "1ms"]);
+    assert_eq!((&report["state"], &report["wrong"]), (&"complete".into(), &8.into()), "{report}");
+    let moved = Command::new("btrfs").args(["balance", "start", "--full-balance"]).arg(&folder).output().unwrap();
+    assert!(moved.status.success(), "{}", stderr(&moved));
+    assert_eq!(by_btrfs(&bench, 0), 0);
 }
 
 /// Ended before its end, the next run goes on; somebody else's scrub is never ended.

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs in the emulated machine: md's own check, held and let go in the gaps; what is left of it when it is killed.
+# Runs in the emulated machine: md's own check, held and let go in the gaps; what is left of it when it is killed, so often as the first
+# argument says.
 . /lib/steps.sh
 . /lib/layouts.sh
 
@@ -112,7 +113,7 @@ step taken-away-after knobs
 
 # Killed at any moment: the next start puts all back, and a rebuild that is started then goes through.
 killed=0
-tries=${TRIES:-24}
+tries=${1:-24}
 at=11
 while [ $killed -lt "$tries" ]; do
     by=md-gate

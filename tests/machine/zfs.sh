@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs in the emulated machine: ZFS's own scrub, paused and resumed in the gaps; what is left of it when it is killed. The first argument is
-# the folder that ZFS's libraries were in, the others are two empty disks.
+# the folder that ZFS's libraries were in, two are empty disks, and the last one says how often it is killed.
 . /lib/steps.sh
 
 export XDG_RUNTIME_DIR=/run
@@ -104,12 +104,12 @@ zpool scrub -s tank
 # Killed, it leaves its scrub at work; whoever comes next has it pause.
 : > /tmp/left
 : > /tmp/put-back
-for _ in $(seq 5); do
+for _ in $(seq "${4:-5}"); do
     # shellcheck disable=SC2086
     $own > /dev/null 2>&1 &
     driver=$!
     until_it 'in progress'
-    sleep $((RANDOM % 3))
+    sleep "$((RANDOM % 3)).$(printf '%03d' $((RANDOM % 1000)))"
     kill -9 $driver
     wait $driver 2>/dev/null
     scan >> /tmp/left
