@@ -220,6 +220,20 @@ fn users_of_a_volume_are_seen_by_their_bios() {
     }
 }
 
+/// Since Linux 7.0 XFS is told which blocks cannot be read, each once; before, it cannot be.
+#[test]
+fn xfs_learns_what_cannot_be_read() {
+    let Some(steps) = steps("xfs.sh") else { return };
+    assert_eq!((steps["mounted"].exit, steps["whole"].bad()), (0, vec![(5000, 2), (100_000, 1)]), "{steps:?}");
+    let release = &steps["release"].output;
+    let told = if release.split('.').next().and_then(|major| major.parse().ok()) >= Some(7) {
+        "daddr 0x1388 bbcount 0x2 error -61\ndaddr 0x186a0 bbcount 0x1 error -61"
+    } else {
+        ""
+    };
+    assert_eq!((steps["told"].output.trim(), steps["can-be-told"].exit == 0), (told, !told.is_empty()), "{release}");
+}
+
 /// ZFS's own scrub of a pool: it pauses for others, counts what ZFS counts, is left alone where it is somebody else's, and is paused by whoever
 /// comes next where it was killed.
 #[test]

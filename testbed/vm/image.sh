@@ -39,9 +39,14 @@ add_modules() {
     local tree=$1 list=$1/lib/modules/load name kind path
     : > "$list"
     mkdir -p "$tree/lib/modules/$kernel_version"
+    for name in "${loaded[@]}"; do
+        modprobe -d "$kernel_root" -S "$kernel_version" --show-depends "$name" >/dev/null ||
+            die "no kernel module $name in $kernel_version"
+    done
+    # Of those at hand a newer kernel may have some built in, or no longer.
     for name in "${loaded[@]}" ${modules[@]+"${modules[@]}"}; do
         modprobe -d "$kernel_root" -S "$kernel_version" --show-depends "$name" ||
-            die "no kernel module $name in $kernel_version"
+            echo "no kernel module $name in $kernel_version" >&2
     done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' |
         while read -r path; do copy_module "$tree" "$path"; done
     for name in "${loaded[@]}"; do

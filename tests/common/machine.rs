@@ -43,6 +43,7 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     let fault_disk = idlewise.with_file_name("fault-disk");
     let needed = [
         ("mkfs.ext4", "e2fsprogs"),
+        ("mkfs.xfs", "xfsprogs"),
         ("qemu-system-x86_64", "QEMU"),
         ("busybox", "busybox"),
         ("cpio", "cpio"),
@@ -98,6 +99,12 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
         std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
         let made = Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
         assert!(made.unwrap().success());
+    }
+    if script == "xfs.sh" {
+        command.args(["-l", "xfs"]);
+        let image = folder.path().join("nvme");
+        std::fs::File::create(&image).unwrap().set_len(320 << 20).unwrap();
+        assert!(Command::new("/usr/sbin/mkfs.xfs").arg("-q").arg(&image).status().unwrap().success());
     }
     for module in [
         "scsi_debug",

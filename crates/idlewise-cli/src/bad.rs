@@ -103,6 +103,13 @@ pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
         Some(Member::Zfs(pool)) => {
             format!("next: `zpool scrub {pool}` finds what lies there and repairs it, where the pool has it twice")
         }
+        None if !bad.is_empty() && bad.iter().all(|bad| bad.holds.as_ref().is_some_and(|holds| !holds.is_empty())) => {
+            format!(
+                "next: restore these files from a copy, which rewrites the blocks, and scrub again; where it is metadata, check the file \
+             system while it is not mounted (fsck, xfs_repair, btrfs check); \
+             `smartctl -x {device}` shows what the disk itself knows: replace one that loses more blocks"
+            )
+        }
         None => format!(
             "next: find out which files hold them; \
              on ext4: `debugfs -R 'icheck N' PARTITION`, then ncheck, where N is the byte within the partition divided by the file \
@@ -117,6 +124,8 @@ pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use idlewise_linux::scrub::Owned;
+
     use super::*;
 
     fn line(lba: u64, blocks: u64, block: u32, start: u64) -> String {
@@ -140,5 +149,17 @@ mod tests {
         assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
         assert!(next_step("/dev/sdb1", Some(&Member::Zfs("tank".into())), &[]).starts_with("next: `zpool scrub tank`"));
         assert!(next_step("/dev/sdb1", None, &[]).contains("`smartctl -x /dev/sdb1`"));
+    }
+
+    #[test]
+    fn files_that_are_told_need_not_be_found() {
+        let bad = [100, 200].map(|lba| BadBlocks { lba, blocks: 1, kind: "medium".into() });
+        let told = |lba, name: &str| Owned { lba, blocks: 1, names: vec![name.into()] };
+        let next = |owned| {
+            let so_far = ContentSoFar { owned, ..ContentSoFar::default() };
+            next_step("/dev/sdb1", None, &Bad::list(&bad, 512, 0, Some(&so_far)))
+        };
+        assert!(next(vec![told(100, "/srv/a"), told(200, "metadata")]).starts_with("next: restore these files"));
+        assert!(next(vec![told(100, "/srv/a")]).starts_with("next: find out which files hold them"));
     }
 }

@@ -7,12 +7,13 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 use super::mounts::{self, Mount};
-use super::{Content, Gate, Judged, Part, Unasked};
+use super::{Content, Gate, Judged, Part, Unasked, media};
 use crate::apart::{Argument, Calls};
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
-const KINDS: [&str; 3] = ["ext4", "ext3", "xfs"];
+const XFS: &str = "xfs";
+const KINDS: [&str; 3] = ["ext4", "ext3", XFS];
 /// Records that one question brings at most.
 const RECORDS: usize = 1 << 10;
 
@@ -100,11 +101,16 @@ pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
 }
 
 impl Allocation {
+    /// The folder that it is mounted on.
+    fn folder(&mut self) -> io::Result<File> {
+        let is_right = |file: &File| file.metadata().is_ok_and(|found| found.dev() == self.number);
+        self.mount.open(is_right)
+    }
+
     /// What uses each stretch of a range of the part, in order.
     fn users(&mut self, range: &Range<u64>) -> Result<Vec<(Range<u64>, User)>, Unasked> {
         let failed = |error: io::Error| Unasked::from(error.to_string());
-        let is_right = |file: &File| file.metadata().is_ok_and(|found| found.dev() == self.number);
-        let file = self.mount.open(is_right).map_err(failed)?;
+        let file = self.folder().map_err(failed)?;
         let mut found = Vec::new();
         let [mut from, to] = keys(self.number, range);
         loop {
@@ -203,6 +209,18 @@ impl Content for Allocation {
         names.sort();
         names.dedup();
         Ok(names)
+    }
+
+    fn report(&mut self, extent: Extent) {
+        if self.mount.kind != XFS {
+            return;
+        }
+        let range = extent.offset.0 - self.begin..(extent.end().0 - self.begin).min(self.length);
+        // Kernels before Linux 7.0 cannot be told.
+        if let Ok(file) = self.folder() {
+            self.gate.pass();
+            let _ = media::report(&self.calls, &file, &range);
+        }
     }
 }
 

@@ -273,6 +273,11 @@ impl Found {
         self.within(extent).try_for_each(|(within, part)| part.content.mend(within))
     }
 
+    /// Has the owners learn that a stretch cannot be read.
+    pub(crate) fn report(&mut self, extent: Extent) {
+        self.within(extent).for_each(|(within, part)| part.content.report(within));
+    }
+
     /// What lies in a stretch.
     ///
     /// # Errors

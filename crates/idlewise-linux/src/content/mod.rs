@@ -12,6 +12,7 @@ pub(crate) mod btrfs;
 mod found;
 mod gate;
 mod md;
+mod media;
 mod mounts;
 mod silent;
 
@@ -72,6 +73,8 @@ pub trait Content: Send {
     /// # Errors
     /// Why the owner cannot be asked.
     fn owners(&mut self, extent: Extent) -> Result<Vec<String>, Unasked>;
+    /// Has the owner learn that a stretch cannot be read, if it wants to know. It may take all of it for lost.
+    fn report(&mut self, _extent: Extent) {}
 }
 
 /// What the owner of a stretch says of it. The rest of the stretch holds what no checksum is kept of.

@@ -59,12 +59,14 @@ pub struct Judging {
 enum Task {
     Judge(Look, Vec<Buffer>),
     Owners(Extent),
+    Report(Extent),
     Free(Extent),
 }
 
 enum Answer {
     Judged(Look, Vec<Buffer>, Judged),
     Owners(Result<Vec<String>, Unasked>),
+    Reported,
     Free(Result<Vec<Extent>, Unasked>),
 }
 
@@ -117,6 +119,10 @@ impl Judging {
                         Answer::Judged(look, memory, judged)
                     }
                     Task::Owners(extent) => Answer::Owners(found.owners(extent)),
+                    Task::Report(extent) => {
+                        found.report(extent);
+                        Answer::Reported
+                    }
                     Task::Free(extent) => Answer::Free(found.free(extent)),
                 };
                 if done.send(answer).is_err() {
@@ -230,6 +236,13 @@ impl Judging {
         match self.answer(may_look)? {
             Answer::Owners(owners) => owners.ok(),
             _ => None,
+        }
+    }
+
+    /// Has its owner learn that a stretch cannot be read.
+    pub fn report(&mut self, extent: Extent, may_look: &mut dyn FnMut() -> bool) {
+        if !self.is_lost && !self.at_work() && self.tasks.send(Task::Report(extent)).is_ok() {
+            self.answer(may_look);
         }
     }
 

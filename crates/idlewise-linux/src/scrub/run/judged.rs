@@ -20,8 +20,10 @@ const LATER: Nanos = Nanos::from_secs(1);
 const AS_PLANNED: Nanos = Nanos::from_secs(10);
 /// Of so many runs of bad blocks it is told what lies in them.
 const NAMED: usize = 256;
-/// No more are asked for after so long: an extent may be part of very many files.
+/// No more are asked for after so long, as an extent may be part of very many files, and none is reported.
 const NAMING: Nanos = Nanos::from_secs(10);
+/// An owner learns of so many bytes at once that they cannot be read.
+const REPORTED: u64 = 1 << 20;
 
 impl Run<'_, '_> {
     /// A size in whole units, if what is read is judged.
@@ -115,21 +117,36 @@ impl Run<'_, '_> {
         wrong.into_iter().for_each(|(extent, kind)| self.narrowing.wrong(extent, kind));
     }
 
-    /// Asks what lies in bad blocks, once, at the end of a run.
+    /// Asks what lies in bad blocks, and has their owners learn of them, once, at the end of a run.
     pub(super) fn name_what_is_bad(&mut self) {
         let block = u64::from(self.lane.device.block);
+        let bad: Vec<_> = self.narrowing.certain().into_iter().take(NAMED).collect();
+        let stretch = |bad: &BadBlocks| Extent { offset: Bytes(bad.lba * block), length: Bytes(bad.blocks * block) };
         let began = now();
-        for BadBlocks { lba, blocks, .. } in self.narrowing.certain().into_iter().take(NAMED) {
-            let extent = Extent { offset: Bytes(lba * block), length: Bytes(blocks * block) };
+        for bad in &bad {
             if now().since(began) >= NAMING {
                 break;
             }
             // That one is not told says nothing of the others.
             self.ask(|judging, may_look| {
-                if let Some(names) = judging.owners(extent, may_look) {
-                    judging.keep_owned(Owned { lba, blocks, names });
+                if let Some(names) = judging.owners(stretch(bad), may_look) {
+                    judging.keep_owned(Owned { lba: bad.lba, blocks: bad.blocks, names });
                 }
             });
         }
+        let began = now();
+        for piece in bad.iter().flat_map(|bad| pieces(stretch(bad))) {
+            if now().since(began) >= NAMING {
+                break;
+            }
+            self.ask(|judging, may_look| judging.report(piece, may_look));
+        }
     }
+}
+
+/// An extent in parts that an owner reads at once.
+fn pieces(extent: Extent) -> impl Iterator<Item = Extent> {
+    let (from, to) = (extent.offset.0, extent.end().0);
+    let piece = move |at: u64| Extent { offset: Bytes(at), length: Bytes(REPORTED.min(to - at)) };
+    (from..to).step_by(REPORTED as usize).map(piece)
 }
