@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub struct Mount {
     /// The kernel's number of the mount.
     id: u64,
     pub folder: PathBuf,
+    /// The folder of the file system that is seen there.
+    root: PathBuf,
     /// Its kind, such as `btrfs`.
     pub kind: String,
     /// The device number of its files.
@@ -109,6 +111,14 @@ impl Mount {
         Ok(file)
     }
 
+    /// Where what lies at a path within the file system is seen, through any of its mounts; nothing where it is seen through none.
+    pub fn seen(&self, path: &Path) -> Option<PathBuf> {
+        let all = of(&[&self.kind]).into_iter().filter(|mount| mount.number == self.number);
+        let seen =
+            all.filter_map(|mount| Some((mount.root.clone(), mount.folder.join(path.strip_prefix(&mount.root).ok()?))));
+        seen.max_by_key(|(root, _)| root.as_os_str().len()).map(|(_, seen)| seen)
+    }
+
     /// What its path leads to.
     fn reached(&self) -> io::Result<OwnedFd> {
         // A mount point and what leads to it are always in the kernel's memory.
@@ -131,9 +141,10 @@ fn parse(line: &str) -> Option<Mount> {
     let fields: Vec<_> = front.split(' ').collect();
     let id = fields[0].parse().ok()?;
     let (major, minor) = fields.get(2)?.split_once(':')?;
-    let folder = PathBuf::from(OsString::from_vec(unescaped(fields.get(4)?)));
+    let path = |at: usize| Some(PathBuf::from(OsString::from_vec(unescaped(fields.get(at)?))));
+    let (root, folder) = (path(3)?, path(4)?);
     let kind = back.split(' ').next()?.to_string();
-    Some(Mount { id, folder, kind, number: (major.parse().ok()?, minor.parse().ok()?), known: None })
+    Some(Mount { id, folder, root, kind, number: (major.parse().ok()?, minor.parse().ok()?), known: None })
 }
 
 /// The kernel writes blanks and the like as a backslash and three octal digits.
@@ -157,7 +168,8 @@ mod tests {
     #[test]
     fn a_line_is_taken_apart() {
         let line = r"36 35 0:41 /@ /mnt/a\040b\134 rw,relatime shared:1 master:2 - btrfs /dev/sda1 rw,space_cache=v2";
-        let Mount { id, folder, kind, number, known } = parse(line).unwrap();
+        let Mount { id, folder, root, kind, number, known } = parse(line).unwrap();
+        assert_eq!(root, PathBuf::from("/@"));
         assert_eq!((id, folder, &*kind, number), (36, r"/mnt/a b\".into(), "btrfs", (0, 41)));
         assert!(known.is_none());
         assert!(["", "1 2 3 - x", "1 2 a:b / / rw - x"].iter().all(|line| parse(line).is_none()));

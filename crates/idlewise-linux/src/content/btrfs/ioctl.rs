@@ -145,6 +145,7 @@ pub fn search(
     let mut next = Some(from);
     while let Some(from) = next.filter(|from| *from <= to) {
         mounted.gate.pass();
+        let file = mounted.file()?;
         let arguments = SearchArguments {
             tree,
             min_object: from.object,
@@ -165,9 +166,9 @@ pub fn search(
         let argument = Argument { words, room: WORDS + ROOM / size_of::<u64>(), pointer: None };
         // SAFETY: behind the arguments there is as much room as they say.
         let found = unsafe {
-            mounted.calls.ioctl(&mounted.file, TREE_SEARCH_V2, argument, |after| {
-                show(after, mounted.node, (from, to), kinds, &mut each)
-            })
+            mounted
+                .calls
+                .ioctl(&file, TREE_SEARCH_V2, argument, |after| show(after, mounted.node, (from, to), kinds, &mut each))
         };
         next = found??;
     }
@@ -294,7 +295,7 @@ pub fn files_at(mounted: &Mounted, logical: u64) -> io::Result<Vec<(u64, u64)>> 
         places.map(|place| (place[2], place[0])).collect::<Vec<_>>()
     };
     // SAFETY: behind the structure there are as many bytes as it says, and it is made to point there.
-    let mut files = unsafe { mounted.calls.ioctl(&mounted.file, LOGICAL_INO_V2, argument, files) }?;
+    let mut files = unsafe { mounted.calls.ioctl(&mounted.file()?, LOGICAL_INO_V2, argument, files) }?;
     files.sort_unstable();
     files.dedup();
     Ok(files)
@@ -306,7 +307,7 @@ pub fn path_in_tree(mounted: &Mounted, tree: u64, object: u64) -> io::Result<Vec
     const _: () = assert!(size_of::<Path>() == 4096 && offset_of!(Path, name) == 16);
     let mut path = Path { tree, object, name: [0; 4080] };
     // SAFETY: the structure is the kernel's, as asserted above.
-    unsafe { ask(&mounted.calls, &mounted.file, INO_LOOKUP, &mut path) }?;
+    unsafe { ask(&mounted.calls, &mounted.file()?, INO_LOOKUP, &mut path) }?;
     Ok(path.name.iter().copied().take_while(|byte| *byte != 0).collect())
 }
 

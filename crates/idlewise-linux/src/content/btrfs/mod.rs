@@ -22,6 +22,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
@@ -46,13 +47,30 @@ const NAMED: u64 = 16;
 /// Where none is told, it is asked once more so much later.
 const LATER: Duration = Duration::from_millis(50);
 
-/// A folder of a mounted file system, and when its trees may be read.
+/// A file system that is mounted, and when its trees may be read.
 pub struct Mounted {
-    file: File,
+    mount: Arc<Mutex<Mount>>,
+    /// Its unique name.
+    id: [u8; 16],
     /// No item is longer.
     node: u64,
     gate: Gate,
     calls: Calls,
+}
+
+impl Mounted {
+    /// A folder of it. It is opened for each question, and not while one waits, so that it can be unmounted.
+    fn file(&self) -> io::Result<File> {
+        let is_silent = Cell::new(false);
+        // Whoever has mounted something else over it is not asked.
+        let is_this = |file: &File| {
+            let id = ioctl::file_system(&self.calls, file);
+            is_silent.set(id.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
+            id.is_ok_and(|id| id == self.id)
+        };
+        let opened = self.mount.lock().unwrap_or_else(PoisonError::into_inner).open(is_this);
+        if is_silent.get() { Err(io::ErrorKind::TimedOut.into()) } else { opened }
+    }
 }
 
 /// A device of a mounted btrfs.
@@ -68,7 +86,7 @@ struct Btrfs {
     /// mounted, and when that was last seen.
     listed: Option<([u8; 16], PathBuf)>,
     looked: Instant,
-    mount: Option<Mount>,
+    mount: Option<Arc<Mutex<Mount>>>,
     gate: Gate,
     calls: Calls,
     chunks: Vec<Stretch>,
@@ -154,8 +172,8 @@ impl OwnDevice {
     /// # Errors
     /// If it is not mounted any more.
     pub fn mounted(&mut self) -> io::Result<(File, u64)> {
-        let Mounted { file, .. } = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
-        Ok((file, self.0.superblock.device))
+        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
+        Ok((mounted.file()?, self.0.superblock.device))
     }
 }
 
@@ -256,28 +274,28 @@ impl Btrfs {
         self.listed.is_some()
     }
 
-    /// A folder of the mounted file system. It is opened each time, so that it can be unmounted.
+    /// The file system, where it is mounted now.
     fn mounted(&mut self) -> Result<Mounted, Unasked> {
         let Some((own, listed)) = self.listed.clone() else { return Err(UNMOUNTED.into()) };
         // It may have been replaced by another device, or a copy of it be mounted instead.
         if !listed.exists() {
             return Err("it is no longer mounted from this device".into());
         }
-        // Whoever has mounted something else over it is not asked.
-        let is_silent = Cell::new(false);
-        let is_this = |file: &File| {
-            let id = ioctl::file_system(&self.calls, file);
-            is_silent.set(id.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
-            id.is_ok_and(|id| id == own)
+        let mut is_silent = false;
+        let mut open = |mount: Arc<Mutex<Mount>>| {
+            let (gate, calls) = (self.gate.clone(), self.calls.clone());
+            let mounted = Mounted { mount, id: own, node: self.superblock.node, gate, calls };
+            let opened = mounted.file();
+            is_silent |= opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
+            opened.is_ok().then_some(mounted)
         };
-        let open = |mut mount: Mount| Some((mount.open(is_this).ok()?, mount));
-        let found = self.mount.take().and_then(open).or_else(|| mounts::of(&["btrfs"]).into_iter().find_map(open));
-        let (file, mount) = found.ok_or_else(|| {
+        let all = || mounts::of(&["btrfs"]).into_iter().map(|mount| Arc::new(Mutex::new(mount)));
+        let found = self.mount.clone().and_then(&mut open).or_else(|| all().find_map(open));
+        self.mount = found.as_ref().map(|found| found.mount.clone());
+        found.ok_or_else(|| {
             let nowhere = "it is not mounted where it can be seen from here";
-            if is_silent.get() { unasked(io::ErrorKind::TimedOut.into()) } else { nowhere.into() }
-        })?;
-        self.mount = Some(mount);
-        Ok(Mounted { file, node: self.superblock.node, gate: self.gate.clone(), calls: self.calls.clone() })
+            if is_silent { unasked(io::ErrorKind::TimedOut.into()) } else { nowhere.into() }
+        })
     }
 
     /// Asks for the map of chunks, if it is not known for long enough.
@@ -400,7 +418,8 @@ impl Content for Btrfs {
             if !self.mended.insert(begin) {
                 continue;
             }
-            let (done, _) = ioctl::scrub_chunk(&mounted.file, self.superblock.device, begin, false);
+            let file = mounted.file().map_err(unasked)?;
+            let (done, _) = ioctl::scrub_chunk(&file, self.superblock.device, begin, false);
             done.map_err(|error| match error.raw_os_error() {
                 Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
                 Some(libc::EROFS) => "it is mounted read-only".into(),

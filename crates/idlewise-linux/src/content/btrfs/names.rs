@@ -1,6 +1,10 @@
 //! The files that an address of a btrfs belongs to.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::PoisonError;
 
 use super::Mounted;
 use super::ioctl::{Key, files_at, path_in_tree, search};
@@ -13,15 +17,21 @@ const ROOT_BACKREF: u8 = 144;
 /// Subvolumes lie within each other no deeper than paths are long.
 const DEEPEST: usize = 64;
 
-/// Paths of the files in which a byte lies, from the top of the file system on; their numbers where they have no path.
+/// The files in which a byte lies: where they are mounted, or else their paths within the file system; their numbers where they have no path.
 pub fn of(mounted: &Mounted, logical: u64) -> io::Result<Vec<String>> {
     let named =
         |(tree, number): (u64, u64)| path_in_tree(mounted, tree, number).ok().map(|path| from_top(mounted, tree, path));
     let name = |place: (u64, u64)| match named(place) {
-        Some(path) => String::from_utf8_lossy(&path).into_owned(),
+        Some(path) => shown(mounted, Path::new(OsStr::from_bytes(&path))),
         None => format!("file {} of subvolume {}", place.1, place.0),
     };
     Ok(files_at(mounted, logical)?.into_iter().map(name).collect())
+}
+
+/// A path from the top of the file system on, as people find it.
+fn shown(mounted: &Mounted, path: &Path) -> String {
+    let seen = mounted.mount.lock().unwrap_or_else(PoisonError::into_inner).seen(path);
+    seen.map_or_else(|| format!("{} of the btrfs, not mounted", path.display()), |seen| seen.display().to_string())
 }
 
 /// A path within a subvolume, with that of the subvolume before it.
