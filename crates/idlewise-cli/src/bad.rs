@@ -6,6 +6,8 @@ use idlewise_linux::device::Member;
 use idlewise_linux::scrub::{BadBlocks, ContentSoFar};
 use serde::Serialize;
 
+use crate::repair::MAX_BLOCKS;
+
 /// A run of unreadable blocks, as in `--json`.
 #[derive(Serialize)]
 pub struct Bad {
@@ -84,21 +86,25 @@ impl Bad {
 
 /// What to do about the bad blocks of a device: steps with semicolons between.
 pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
+    let blocks = bad.iter().fold(0, |sum: u64, bad| sum.saturating_add(bad.run.blocks));
+    let all = if blocks > MAX_BLOCKS { format!(" --max-blocks {blocks}") } else { String::new() };
     if bad.iter().any(|bad| bad.run.kind == content::DIFFERS) {
-        return "next: compare what lies there with a backup; md's own repair makes the members fit again, but of a mirror of two nobody \
-                knows which is right; `smartctl -x` of each member shows what the disk itself knows"
-            .into();
+        return format!(
+            "next: on md `idlewise repair {device} --md` shows where the members tell which of them is right, and with \
+             `--allow-writes{all}` has md make them fit there; compare the rest with a backup; \
+             `smartctl -x` of each member shows what the disk itself knows"
+        );
     }
     if !bad.is_empty() && bad.iter().all(|bad| bad.run.is_wrong()) {
         return format!(
-            "next: `idlewise repair {device} --btrfs --allow-writes` lets btrfs rewrite what it has a good copy of; \
+            "next: `idlewise repair {device} --btrfs --allow-writes{all}` lets btrfs rewrite what it has a good copy of; \
              restore the other files from a backup; \
              `smartctl -x {device}` shows what the disk itself knows: replace one that tells wrong data for right"
         );
     }
     match member {
         Some(Member::Md(array)) => {
-            format!("next: `idlewise repair {device} --md --allow-writes` lets {array} rewrite them")
+            format!("next: `idlewise repair {device} --md --allow-writes{all}` lets {array} rewrite them")
         }
         Some(Member::Zfs(pool)) => {
             format!("next: `zpool scrub {pool}` finds what lies there and repairs it, where the pool has it twice")

@@ -47,8 +47,8 @@ pub struct Arguments {
     #[arg(long)]
     allow_writes: bool,
 
-    /// Do nothing if more blocks than this would be rewritten
-    #[arg(long, value_name = "COUNT", default_value_t = 64)]
+    /// Rewrite nothing if more blocks than this, as `scrub` counts them, would be
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_BLOCKS)]
     max_blocks: u64,
 
     /// Where to log what is written [default: beside the checkpoint]
@@ -63,6 +63,9 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// What is rewritten without being told to.
+pub const MAX_BLOCKS: u64 = 64;
 
 /// The fields of `repair --json`.
 #[derive(Serialize)]
@@ -101,7 +104,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         say!("idlewise: {name}: no scrub has found {what}");
         return Ok(Exit::NothingToDo);
     };
-    check_cap(&bad, arguments.max_blocks)?;
+    if arguments.allow_writes {
+        check_cap(&bad, arguments.max_blocks)?;
+    }
     let mirror = arguments.mirror.as_deref().map(open_device).transpose()?;
     let source = match &mirror {
         Some(mirror) => mirror.path.display().to_string(),

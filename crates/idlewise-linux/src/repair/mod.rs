@@ -55,7 +55,7 @@ pub enum RepairError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// It would change more than allowed.
-    #[error("{found} unreadable blocks, more than the {most} that may be rewritten (--max-blocks)")]
+    #[error("{found} blocks would be rewritten, more than the {most} that may be: `--max-blocks {found}` allows it")]
     TooMany {
         /// Blocks that would be rewritten.
         found: u64,
@@ -193,6 +193,6 @@ mod tests {
     fn the_cap_counts_blocks() {
         assert!(check_cap(&[run(0, 2), run(9, 2)], 4).is_ok());
         let error = check_cap(&[run(0, 2), run(9, 3)], 4).unwrap_err().to_string();
-        assert!(error.starts_with("5 unreadable blocks, more than the 4"), "{error}");
+        assert!(error.starts_with("5 blocks would be rewritten, more than the 4"), "{error}");
     }
 }
