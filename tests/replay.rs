@@ -382,7 +382,7 @@ fn root_a_plan_is_played_in_a_fraction_of_the_time() {
         (vec!["replay", &plan, &bench.device], 1, "it is of a trace with 720 requests"),
         (vec!["replay", &plan, &bench.device, "--for", "1s"], 64, "a plan says itself what is played"),
         (vec!["replay", &other, &bench.device, "--trace", &other], 64, "--trace and --device-cache need a plan"),
-        (vec!["replay", &plan, &bench.device, "--trace", "/no/trace"], 1, "--trace says where it is"),
+        (vec!["replay", &plan, &bench.device, "--trace", "/no/trace"], 1, "/no/trace: No such file"),
         (vec!["replay", &piped, &bench.device], 1, "no regular file or behind another user's link: --trace names it"),
     ] {
         let output = run(&arguments);

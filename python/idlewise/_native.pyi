@@ -32,6 +32,7 @@ __all__ = [
     "fleet_page",
     "half_of_free_memory",
     "names_of_found",
+    "one_line",
     "open_found",
     "replace_file",
     "run_command",
@@ -1072,6 +1073,9 @@ def names_of_found(path: str, folder: str) -> list[tuple[str, bool]] | None:
 def state_of_found(path: str, folder: str) -> tuple[int, int, int, int, int] | None:
     """Mode, size, inode, and the times of the last changes of what a pattern has found below a folder; none of what lies behind a link of
     another user, or is gone."""
+
+def one_line(path: str) -> str:
+    """A path as messages show it: without what a terminal would obey, or nobody sees."""
 
 def half_of_free_memory() -> int | None:
     """Bytes: half of what is free to this process."""

@@ -34,8 +34,8 @@ def find(pattern: str) -> list[Found]:
     # Links on the way to the first name that is a pattern are those of who has asked.
     folder = "/".join(names[:first]) + "/" if first else ""
     found = sorted(set(_fit(folder, names[first:], folder or ".")))
-    if not found and os.path.lexists(pattern):
-        found, folder = [pattern], os.path.dirname(pattern)
+    if not found and _state(pattern, folder or ".") is not None:
+        found = [pattern]
     return [Found(path, folder) for path in found]
 
 
@@ -65,18 +65,25 @@ def _fit(folder: str, names: list[str], named: str) -> Iterator[str]:
 def _named(folder: str, name: str, named: str) -> list[str]:
     """What in a folder has this name, which may be a pattern."""
     if not glob.has_magic(name):
-        return [folder + name] if os.path.lexists(folder + name) else []
+        # A link of another user, which is told as one where it is read, is in the folder as well.
+        is_there = _state(folder + name, named) or any(one == name for one, _ in _entries(folder, named))
+        return [folder + name] if is_there else []
     fits = (one for one, _ in _entries(folder, named) if fnmatch.fnmatchcase(one, name))
     return [folder + one for one in fits if not one.startswith(".") or name.startswith(".")]
 
 
 def _is_folder(path: str, named: str) -> bool:
     """Whether it is one, and not behind a link of another user: what is there may never answer."""
-    try:
-        state = _native.state_of_found(path, named)
-    except OSError:
-        return False
+    state = _state(path, named)
     return state is not None and stat.S_ISDIR(state[0])
+
+
+def _state(path: str, named: str) -> tuple[int, int, int, int, int] | None:
+    """What is known of a path, if anything, and nothing behind a link of another user."""
+    try:
+        return _native.state_of_found(path, named)
+    except OSError:
+        return None
 
 
 def _entries(folder: str, named: str) -> list[tuple[str, bool]]:

@@ -34,6 +34,24 @@ def test_what_nobody_has_laid_there_is_found_as_ever(tree, pattern):
         assert [os.path.normpath(one) for one in _patterns.find(of)] == sorted(map(os.path.normpath, glob.glob(of)))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="links of another user need root")
+def test_a_link_that_is_called_like_the_pattern_is_not_followed(tree, tmp_path):
+    secret = tmp_path / "secret"
+    secret.mkdir(mode=0o700)
+    (secret / "x.csv").write_text(LINE.format("secret"))
+    for pattern, link in (("q*/x.csv", "q*"), ("[q]/x.csv", "[q]"), ("host1/q*/x.csv", "host1/q*")):
+        os.symlink(secret, tree / link)
+        os.lchown(tree / link, 65534, 65534)
+        assert _patterns.find(str(tree / pattern)) == []
+        with pytest.raises(FileNotFoundError):
+            iw.scan(str(tree / pattern))
+        os.unlink(tree / link)
+        # One's own leads where it leads.
+        os.symlink(secret, tree / link)
+        assert _patterns.find(str(tree / pattern)) == [str(tree / link / "x.csv")]
+        os.unlink(tree / link)
+
+
 def test_folders_below_each_other_are_walked_without_links(tree):
     (tree / "host1" / "back").symlink_to(".")
     (tree / "host1" / "again").symlink_to(".")

@@ -1,14 +1,18 @@
 //! Standard output and standard error: text or JSON, and no complaint when the reader has seen enough. Whatever names traces, paths
 //! and devices have, nothing reaches a terminal that it would obey.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use console::Term;
 use idlewise::report::printable;
-use idlewise::trace;
+use idlewise::trace::{self, Found, metadata_of_found};
+use idlewise_linux::{Replacement, metadata_at};
 use serde::Serialize;
 
 use crate::exit::UsageError;
@@ -113,26 +117,32 @@ pub fn json_list<T: Serialize>(values: impl IntoIterator<Item = T>) -> anyhow::R
 /// Makes sure that a file can be written before the work whose result it will hold; it is not touched.
 pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
+    let shown = path.display();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let there = metadata_at(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            anyhow::anyhow!("{shown}: there is no folder {}", folder.display())
+        }
+        _ => anyhow::Error::from(error).context(shown.to_string()),
+    })?;
     // A pipe or a terminal is written as it is, wherever it lies.
-    if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+    if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir()) {
         return Ok(());
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    anyhow::ensure!(folder.is_dir(), "{}: there is no folder {}", path.display(), folder.display());
-    anyhow::ensure!(!path.is_dir(), "{}: is a folder", path.display());
-    let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
-    writable.with_context(|| format!("{}: no permission to write there", path.display()))?;
-    // Whose link is in the way is seen by beginning the file, which has no name yet.
-    idlewise_linux::Replacement::new(path).map(drop).with_context(|| path.display().to_string())
+    anyhow::ensure!(!there.is_some_and(|there| there.is_dir()), "{shown}: is a folder");
+    // The file is begun, and has no name yet.
+    Replacement::new(path).map(drop).with_context(|| format!("{shown}: it cannot be written there"))
 }
 
 /// Makes sure that results can be written, and that none replaces what is read, a file of a folder that is read, or another result.
 pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Result<()> {
-    let mut taken: Vec<PathBuf> = inputs.iter().flat_map(|input| files(input)).collect();
+    let mut taken: Vec<PathBuf> = inputs.iter().map(|input| itself(input).into()).collect();
+    let read: HashSet<_> = inputs.iter().flat_map(|input| numbers_of_files(itself(input))).collect();
     // Standard input and output are no files of that name.
     for path in outputs.iter().flatten().filter(|path| path.as_os_str() != "-") {
         check(Some(path))?;
-        if taken.iter().any(|taken| is_or_holds(taken, path)) {
+        let is_read = metadata_at(path).is_ok_and(|there| there.is_some_and(|there| read.contains(&number(&there))));
+        if is_read || taken.iter().any(|taken| is_or_holds(taken, path)) {
             let why =
                 format!("{}: is read, or another result, and would be replaced: name another file", path.display());
             return Err(UsageError(why).into());
@@ -142,17 +152,26 @@ pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Resul
     Ok(())
 }
 
-/// What an input stands for: itself, its files, and for `-` what standard input is.
-fn files(input: &Path) -> Vec<PathBuf> {
-    let itself = if input == Path::new("-") { Path::new("/proc/self/fd/0") } else { input };
-    let mut files = trace::expand(itself).unwrap_or_default();
-    files.push(itself.into());
-    files
+/// An input, for `-` what standard input is.
+fn itself(input: &Path) -> &Path {
+    if input == Path::new("-") { Path::new("/proc/self/fd/0") } else { input }
+}
+
+/// The files of an input, but for what lies behind links of other users: that is not read.
+fn numbers_of_files(input: &Path) -> impl Iterator<Item = (u64, u64)> {
+    let folder = if input.is_dir() { input } else { input.parent().unwrap_or(Path::new("")) }.to_path_buf();
+    let files = trace::expand(input).unwrap_or_default();
+    let known = move |path| metadata_of_found(&Found { path, folder: folder.clone() }).ok().flatten();
+    files.into_iter().filter_map(known).map(|found| number(&found))
+}
+
+fn number(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 /// Whether two paths lead to the same, or the first to a folder that has the other.
 fn is_or_holds(taken: &Path, path: &Path) -> bool {
-    let number = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let number = |path: &Path| path.metadata().ok().map(|found| number(&found));
     let (folder, file) = (real(taken), real(path));
     folder == file
         || number(taken).is_some_and(|taken| Some(taken) == number(path))

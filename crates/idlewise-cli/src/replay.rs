@@ -11,7 +11,7 @@ use idlewise::replay::{Places, Segment};
 use idlewise::report::{Table, percent};
 use idlewise::sample::SamplingPlan;
 use idlewise::trace::write::Target;
-use idlewise::trace::{Columns, Found, Trace, open_found};
+use idlewise::trace::{Columns, Found, Trace, metadata_of_found, open_found};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::replay::{
     DEVICE_CACHE, Loop, Options, PATIENCE, Played, Sample, SegmentSummary, Summary, Writes, replay,
@@ -281,7 +281,7 @@ impl Arguments {
     fn trace_of(&self, plan: &SamplingPlan) -> PathBuf {
         let said = PathBuf::from(&plan.trace);
         let beside =
-            self.trace.parent().map(|folder| folder.join(&said)).filter(|path| !said.exists() && path.exists());
+            self.trace.parent().map(|folder| folder.join(&said)).filter(|path| !is_there(&said) && is_there(path));
         self.trace_of_plan.clone().or(beside).unwrap_or(said)
     }
 
@@ -289,22 +289,20 @@ impl Arguments {
     fn read_trace(&self, plan: Option<&SamplingPlan>) -> anyhow::Result<Trace> {
         let Some(plan) = plan else { return self.read.whole(std::slice::from_ref(&self.trace)) };
         let path = self.trace_of(plan);
-        anyhow::ensure!(
-            path.exists(),
-            "{}: its trace {} is not there: --trace says where it is",
-            self.trace.display(),
-            path.display()
-        );
-        // What the plan says is whatever its maker has put there: root would open any device or pipe.
-        let said = Found { path: path.clone(), folder: PathBuf::new() };
-        let found = self.trace_of_plan.is_none().then_some(said);
-        if let Some(one) = found.as_ref().filter(|_| !path.is_dir()) {
-            anyhow::ensure!(
-                open_found(one).with_context(|| path.display().to_string())?.is_some(),
-                "{}: its trace {} is empty, no regular file or behind another user's link: --trace names it",
-                self.trace.display(),
-                path.display()
-            );
+        let found = self.trace_of_plan.is_none().then(|| said(&path));
+        if let Some(one) = &found {
+            let name = || path.display().to_string();
+            let known = metadata_of_found(one).with_context(name)?;
+            let refused = match known {
+                None => Some("not there, or behind another user's link: --trace says where it is"),
+                Some(known) if !known.is_dir() && open_found(one).with_context(name)?.is_none() => {
+                    Some("empty, no regular file or behind another user's link: --trace names it")
+                }
+                Some(_) => None,
+            };
+            if let Some(refused) = refused {
+                anyhow::bail!("{}: its trace {} is {refused}", self.trace.display(), path.display());
+            }
         }
         let volumes = if self.read.volume.is_empty() { plan.volume.as_slice() } else { &self.read.volume };
         let trace = self.read.whole_of(std::slice::from_ref(&path), volumes, found.as_slice())?;
@@ -442,4 +440,13 @@ impl Report {
         }
         table
     }
+}
+
+/// What a plan says is whatever its maker has put there: root would open any device or pipe.
+fn said(path: &Path) -> Found {
+    Found { path: path.into(), folder: PathBuf::new() }
+}
+
+fn is_there(path: &Path) -> bool {
+    metadata_of_found(&said(path)).is_ok_and(|known| known.is_some())
 }

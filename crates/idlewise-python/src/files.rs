@@ -7,6 +7,7 @@ use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use idlewise::report::printable;
 use idlewise::trace::{self, Found, TraceError};
 use pyo3::prelude::*;
 
@@ -54,6 +55,12 @@ pub fn state_of_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<State>>
         let (changed, all_changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
         (found.mode(), found.size(), found.ino(), nanos(changed), nanos(all_changed))
     }))
+}
+
+#[doc = doc!("one_line")]
+#[pyfunction]
+pub fn one_line(path: PathBuf) -> String {
+    printable::one_line(&path.display().to_string()).into_owned()
 }
 
 #[doc = doc!("names_of_found")]

@@ -184,6 +184,7 @@ fn shown(value: Option<&Value>) -> String {
 
 /// Names come from files that others made.
 pub fn escaped(text: &str) -> String {
+    let text = idlewise::report::printable::one_line(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

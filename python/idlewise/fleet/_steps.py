@@ -103,7 +103,7 @@ def reduce(job: Job, split: Split) -> Reduced:
                 return Reduced(split, error=_why(split.path, error))
             why = _why(split.path, error)
             if is_url(split.path) or why == str(error):
-                raise IdlewiseError(f"{split.path}: {why}") from error
+                raise IdlewiseError(f"{_native.one_line(split.path)}: {why}") from error
             raise
         told = _write_parts(of_split, split, part, counts)
     counts = json.loads(told).get("counts")
@@ -125,7 +125,7 @@ def _why(path: str, error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = str(error)
-    _, named, why = text.partition(f"-{os.path.basename(path)}" if is_url(path) else path)
+    _, named, why = text.partition(_native.one_line(f"-{os.path.basename(path)}" if is_url(path) else path))
     # How one file would be read is no help where there are many.
     return re.split(HINTS, why.lstrip(": "))[0] if named else text
 

@@ -1,7 +1,7 @@
 //! Files that are whole or not there.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -83,6 +83,24 @@ impl Write for Replacement {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Beside(Beside { file, .. }) | Self::Straight(file) => file.flush(),
+        }
+    }
+}
+
+/// What is known of what lies where a file would be written, if anything does. Nothing behind a link of another user is asked for
+/// anything: it may be on a file system that never answers.
+///
+/// # Errors
+/// What the file system says, or whose link is in the way.
+pub fn metadata_at(path: &Path) -> io::Result<Option<Metadata>> {
+    let Spot { folder, name, found } = Spot::find(path)?;
+    let name = if name.is_empty() { OsStr::new(".") } else { &name };
+    match found {
+        Found::Nothing => Ok(None),
+        Found::OpenFile => path.metadata().map(Some),
+        Found::Thing(_) => {
+            let thing = openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+            File::from(thing).metadata().map(Some)
         }
     }
 }

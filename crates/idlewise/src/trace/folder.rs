@@ -20,10 +20,11 @@ const DENIED: io::ErrorKind = io::ErrorKind::PermissionDenied;
 pub fn files(folder: &Found, pass: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let names = entries(folder)?.unwrap_or_default();
     let paths = names.into_iter().map(|(name, _)| folder.path.join(name));
-    let is_file = |path: &Path| match metadata(&Found { path: path.into(), ..folder.clone() }) {
-        Ok(Some(found)) => found.is_file(),
+    let is_file = |path: &Path| match walk(&Found { path: path.into(), ..folder.clone() }) {
+        Ok(Way::End(End { thing, .. })) => thing.metadata().is_ok_and(|found| found.is_file()),
         // What `open` tells from other files: a link that leads nowhere or is another user's, or one that the kernel refuses to look through.
-        Ok(None) => path.is_symlink(),
+        Ok(Way::Link) => true,
+        Ok(Way::Nothing) => false,
         Err(error) => error.kind() == DENIED,
     };
     let passes = |path: &PathBuf| path.file_name().is_some_and(|name| pass(&name.to_string_lossy())) && is_file(path);
@@ -60,7 +61,7 @@ impl Found {
 /// What the file system says.
 #[cfg(target_os = "linux")]
 pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
-    walk(found)?.map(|end| end.thing.metadata()).transpose()
+    walk(found)?.end().map(|end| end.thing.metadata()).transpose()
 }
 
 /// The names in a folder that was found, and which of them are folders themselves; none where it is not there, or a link of another user is
@@ -70,7 +71,7 @@ pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
 /// What the file system says.
 #[cfg(target_os = "linux")]
 pub fn entries(found: &Found) -> io::Result<Option<Vec<(OsString, bool)>>> {
-    let Some(End { thing, .. }) = walk(found)? else { return Ok(None) };
+    let Some(End { thing, .. }) = walk(found)?.end() else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut names = Vec::new();
     for entry in Dir::new(openat(&thing, ".", flags, Mode::empty())?)? {
@@ -100,7 +101,7 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
         return File::open(&found.path).map(Some);
     }
     let has_content = |found: &File| found.metadata().map(|found| found.is_file() && found.len() > 0);
-    let Some(End { folder, name, thing }) = walk(found)? else { return Ok(None) };
+    let Some(End { folder, name, thing }) = walk(found)?.end() else { return Ok(None) };
     if !has_content(&thing)? {
         return Ok(None);
     }
@@ -114,6 +115,22 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
     Ok(has_content(&file)?.then_some(file))
 }
 
+/// Where a way ends.
+#[cfg(target_os = "linux")]
+enum Way {
+    End(End),
+    /// At a link of another user, or by a link at nothing.
+    Link,
+    Nothing,
+}
+
+#[cfg(target_os = "linux")]
+impl Way {
+    fn end(self) -> Option<End> {
+        if let Self::End(end) = self { Some(end) } else { None }
+    }
+}
+
 /// The end of a way: what lies there, which is no link, and where.
 #[cfg(target_os = "linux")]
 struct End {
@@ -122,9 +139,9 @@ struct End {
     thing: File,
 }
 
-/// Goes name by name to what was found; none where a link of another user is on the way, or nothing is there.
+/// Goes name by name to what was found.
 #[cfg(target_os = "linux")]
-fn walk(Found { path, folder }: &Found) -> io::Result<Option<End>> {
+fn walk(Found { path, folder }: &Found) -> io::Result<Way> {
     let of_folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let (begin, rest) = match path.strip_prefix(folder) {
         Ok(rest) if !folder.as_os_str().is_empty() => (folder.as_path(), rest),
@@ -134,21 +151,22 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Option<End>> {
     if rest.as_os_str().is_empty() {
         // It is what was named.
         let thing = openat(CWD, begin, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        return Ok(Some(End { folder: thing.try_clone()?, name: ".".into(), thing: thing.into() }));
+        return Ok(Way::End(End { folder: thing.try_clone()?, name: ".".into(), thing: thing.into() }));
     }
     let mut at = openat(CWD, begin, of_folder, Mode::empty())?;
     let mut names: Vec<OsString> = rest.iter().rev().filter(|name| *name != "/").map(Into::into).collect();
     // As many links as the kernel follows.
-    let mut links = 40;
+    const LINKS: usize = 40;
+    let mut links = LINKS;
     while let Some(name) = names.pop() {
         let thing = match openat(&at, &name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(if links < LINKS { Way::Link } else { Way::Nothing }),
             other => other?,
         };
         let stat = fstat(&thing)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
             if !may_follow(&stat, &fstat(&at)?) {
-                return Ok(None);
+                return Ok(Way::Link);
             }
             links -= 1;
             if links == 0 {
@@ -161,12 +179,13 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Option<End>> {
             }
             names.extend(leads.iter().rev().filter(|name| *name != "/").map(Into::into));
         } else if names.is_empty() {
-            return Ok(Some(End { folder: at, name, thing: thing.into() }));
+            return Ok(Way::End(End { folder: at, name, thing: thing.into() }));
         } else {
             at = thing;
         }
     }
-    Ok(None)
+    // A link to the root.
+    Ok(Way::Nothing)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -22,6 +22,8 @@ const ALL_ROWS: usize = 1 << 20;
 const FEWEST_ROWS: usize = 1 << 8;
 /// Rows for each byte of a file: few requests arrive at the same time, so that a row takes a byte or more in a trace.
 const ROWS_OF_A_BYTE: u64 = 100;
+/// The same of a file that was compressed as a whole: thousands of its bytes may take one.
+const ROWS_OF_AN_UNPACKED_BYTE: u64 = 1;
 /// Memory for what stays open of all inputs together.
 const OPEN: u64 = 96 << 20;
 
@@ -74,18 +76,19 @@ impl ParquetBatches {
     /// One of so many inputs, which share the memory.
     pub fn open(input: Input, spool: &Spool, inputs: usize) -> Result<Self, TraceError> {
         let name = input.name;
+        let rows_of_a_byte = if input.compression.is_some() { ROWS_OF_AN_UNPACKED_BYTE } else { ROWS_OF_A_BYTE };
         // The end of the file says where its parts are.
         let file = match input.file {
             Some(file) => Ok(file),
             None => spool.part(&mut input.head.chain(input.rest)),
         };
         let file = file.map_err(|error| TraceError::Io { path: name.clone(), error })?;
-        guarded(|| Self::of_file(file, inputs)?.among(spool, inputs))
+        guarded(|| Self::of_file(file, rows_of_a_byte, inputs)?.among(spool, inputs))
             .map_err(|problem| TraceError::Parquet { path: name.clone(), problem })
             .map(|batches| Self { name: name.clone(), ..batches })
     }
 
-    fn of_file(file: Part, inputs: usize) -> Result<Self, String> {
+    fn of_file(file: Part, rows_of_a_byte: u64, inputs: usize) -> Result<Self, String> {
         let footer = limits::read_footer(&file)?;
         let metadata = footer.metadata;
         let stated = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
@@ -107,8 +110,8 @@ impl ParquetBatches {
         let groups = metadata.row_groups().iter();
         let rows = groups.fold(0, |sum, group| u64::try_from(group.num_rows()).unwrap_or(u64::MAX).saturating_add(sum));
         let bytes = file.written();
-        if rows / ROWS_OF_A_BYTE > bytes {
-            return Err(format!("{rows} rows in {bytes} bytes; at most {ROWS_OF_A_BYTE} rows a byte are read"));
+        if rows / rows_of_a_byte > bytes {
+            return Err(format!("{rows} rows in {bytes} bytes; at most {rows_of_a_byte} rows a byte are read"));
         }
         let indices: Vec<usize> = columns.all().map(|column| column.index).collect();
         let pages = limits::check_pages(&file, &metadata, &indices)?;
@@ -153,7 +156,7 @@ impl ParquetBatches {
 
     #[cfg(test)]
     fn of_part(file: Part, rows: usize, stays_open: bool) -> Self {
-        let open = Self::of_file(file, 1).unwrap();
+        let open = Self::of_file(file, ROWS_OF_A_BYTE, 1).unwrap();
         Self { rows, stays_open, metadata: open.metadata.filter(|_| stays_open), ..open }
     }
 

@@ -167,6 +167,10 @@ impl Pages {
             // No column that is read repeats.
             return damaged();
         }
+        // Nothing is longer when it is compressed, but for a little. What is stretches over a hole of the file.
+        if page.compressed > page.uncompressed.saturating_add(page.uncompressed / 4 + SLACK) {
+            return damaged();
+        }
         // A page of few values that unpacks to much is made to take time.
         let is_name = self.kind == Type::BYTE_ARRAY;
         let longest = if is_name { LONGEST_NAME as i64 } else { self.width() };
