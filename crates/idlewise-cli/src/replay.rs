@@ -140,10 +140,11 @@ struct SegmentRow {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let device = open_device(&arguments.device)?;
     let plan = arguments.plan()?;
-    let inputs = [arguments.trace.clone()].into_iter().chain(plan.as_ref().map(|plan| arguments.trace_of(plan)));
+    let of_plan = plan.as_ref().map(|plan| arguments.trace_of(plan)).transpose()?;
+    let inputs = [arguments.trace.clone()].into_iter().chain(of_plan.as_ref().map(|found| found.path.clone()));
     output::check_all(&inputs.collect::<Vec<_>>(), &[arguments.out.as_deref()])?;
     let out = arguments.out.as_deref().map(created).transpose()?;
-    let mut trace = arguments.read_trace(plan.as_ref())?;
+    let mut trace = arguments.read_trace(plan.as_ref().zip(of_plan.as_ref()))?;
     one_volume(arguments, &trace)?;
     let segments = plan.as_ref().map(SamplingPlan::segments);
     let places = if arguments.scale { Places::Scaled } else { Places::Wrapped };
@@ -277,35 +278,36 @@ impl Arguments {
         Ok(Some(SamplingPlan::from_toml(&text).with_context(name)?))
     }
 
-    /// Where the plan's trace is: as it says, or else beside the plan.
-    fn trace_of(&self, plan: &SamplingPlan) -> PathBuf {
-        let said = PathBuf::from(&plan.trace);
-        let beside =
-            self.trace.parent().map(|folder| folder.join(&said)).filter(|path| !is_there(&said) && is_there(path));
-        self.trace_of_plan.clone().or(beside).unwrap_or(said)
+    /// Where the plan's trace is: as it says, or else beside the plan. Nothing more is asked of one that is not to be read.
+    fn trace_of(&self, plan: &SamplingPlan) -> anyhow::Result<Found> {
+        if let Some(path) = &self.trace_of_plan {
+            return Ok(Found::named(path));
+        }
+        let as_it_says = said(Path::new(&plan.trace));
+        let beside = self.trace.parent().map(|folder| said(&folder.join(&plan.trace)));
+        let beside = beside.filter(|path| !is_there(&as_it_says) && is_there(path));
+        let found = beside.unwrap_or(as_it_says);
+        let name = || found.path.display().to_string();
+        let refused = match metadata_of_found(&found).with_context(name)? {
+            None => Some("not there, or behind another user's link: --trace says where it is"),
+            Some(known) if !known.is_dir() && open_found(&found).with_context(name)?.is_none() => {
+                Some("empty, no regular file or behind another user's link: --trace names it")
+            }
+            Some(_) => None,
+        };
+        match refused {
+            Some(refused) => anyhow::bail!("{}: its trace {} is {refused}", self.trace.display(), name()),
+            None => Ok(found),
+        }
     }
 
     /// The trace, or that of the plan.
-    fn read_trace(&self, plan: Option<&SamplingPlan>) -> anyhow::Result<Trace> {
-        let Some(plan) = plan else { return self.read.whole(std::slice::from_ref(&self.trace)) };
-        let path = self.trace_of(plan);
-        let found = self.trace_of_plan.is_none().then(|| said(&path));
-        if let Some(one) = &found {
-            let name = || path.display().to_string();
-            let known = metadata_of_found(one).with_context(name)?;
-            let refused = match known {
-                None => Some("not there, or behind another user's link: --trace says where it is"),
-                Some(known) if !known.is_dir() && open_found(one).with_context(name)?.is_none() => {
-                    Some("empty, no regular file or behind another user's link: --trace names it")
-                }
-                Some(_) => None,
-            };
-            if let Some(refused) = refused {
-                anyhow::bail!("{}: its trace {} is {refused}", self.trace.display(), path.display());
-            }
-        }
+    fn read_trace(&self, planned: Option<(&SamplingPlan, &Found)>) -> anyhow::Result<Trace> {
+        let Some((plan, found)) = planned else { return self.read.whole(std::slice::from_ref(&self.trace)) };
+        let path = &found.path;
+        let found = self.trace_of_plan.is_none().then(|| found.clone());
         let volumes = if self.read.volume.is_empty() { plan.volume.as_slice() } else { &self.read.volume };
-        let trace = self.read.whole_of(std::slice::from_ref(&path), volumes, found.as_slice())?;
+        let trace = self.read.whole_of(std::slice::from_ref(path), volumes, found.as_slice())?;
         let requests = trace.columns.len() as u64;
         anyhow::ensure!(
             requests == plan.requests,
@@ -447,6 +449,6 @@ fn said(path: &Path) -> Found {
     Found { path: path.into(), folder: PathBuf::new() }
 }
 
-fn is_there(path: &Path) -> bool {
-    metadata_of_found(&said(path)).is_ok_and(|known| known.is_some())
+fn is_there(found: &Found) -> bool {
+    metadata_of_found(found).is_ok_and(|known| known.is_some())
 }
