@@ -202,6 +202,13 @@ def test_what_cannot_be_asked_is_an_error():
         fleet.analyze(__file__, engine="ray", **GOAL)
 
 
+def test_no_name_of_a_file_reaches_the_terminal_raw(tmp_path):
+    (tmp_path / "a\x1b[2J\u202e.csv").write_text("no trace\n")
+    with pytest.raises(iw.IdlewiseError) as told:
+        fleet.analyze(str(tmp_path / "*"), plans=False)
+    assert "\\u{1b}[2J\\u{202e}.csv" in str(told.value) and "\x1b" not in str(told.value) and "\u202e" not in str(told.value)
+
+
 def test_a_goal_that_makes_no_sense_is_one_error(files):
     with pytest.raises(iw.IdlewiseError, match="mean_slowdown or finish_within says what to tune for"):
         fleet.analyze(files, workers=1)

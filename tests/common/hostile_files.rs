@@ -281,6 +281,12 @@ pub fn files() -> Vec<Hostile> {
             "a damaged page at byte 4",
         ),
         file("in-step.parquet", crafted::in_step(2_000_000), &[], "at most 100 rows a byte"),
+        file(
+            "in-step.parquet.gz",
+            gzip(|out| out.write_all(&crafted::in_step(20_000)).unwrap()),
+            &[],
+            "as it is compressed as a whole: unpack it first",
+        ),
         file("large-pages.tar", many(9, &crafted::parquet("v", "j")), &[], ""),
         file("many-parquet.tar", many(300, &Pages::default().file()), &[], ""),
         file(

@@ -32,8 +32,8 @@ pub fn bad(result: &Value) -> Vec<(u64, u64)> {
 }
 
 /// How often the scripts that kill do so, where not as often as they say themselves: the environment variable `IDLEWISE_KILLS`.
-fn kills() -> Option<String> {
-    std::env::var("IDLEWISE_KILLS").ok().filter(|kills| !kills.is_empty())
+pub fn kills() -> Option<usize> {
+    std::env::var("IDLEWISE_KILLS").ok().map(|kills| kills.parse().expect("IDLEWISE_KILLS is a number"))
 }
 
 /// The steps of a script run in the emulated machine; `None`, said aloud, where there is none.
@@ -85,7 +85,7 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     }
     let limit = if kills().is_some() { "7200" } else { "900" };
     if ["owners.sh", "zfs.sh"].contains(&script) {
-        arguments.extend(kills());
+        arguments.extend(kills().map(|kills| kills.to_string()));
     }
     for program in [idlewise.to_str().unwrap(), fault_disk.to_str().unwrap(), "dmsetup", "setpriv"] {
         command.args(["-b", program]);

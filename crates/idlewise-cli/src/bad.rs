@@ -90,8 +90,8 @@ pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
     let all = if blocks > MAX_BLOCKS { format!(" --max-blocks {blocks}") } else { String::new() };
     if bad.iter().any(|bad| bad.run.kind == content::DIFFERS) {
         return format!(
-            "next: on md `idlewise repair {device} --md` shows where the members tell which of them is right, and with \
-             `--allow-writes{all}` has md make them fit there; compare the rest with a backup; \
+            "next: for an array of md, `idlewise repair {device} --md` shows which places md can repair, and with \
+             `--allow-writes{all}` it does; compare the rest with a backup; \
              `smartctl -x` of each member shows what the disk itself knows"
         );
     }
@@ -111,9 +111,10 @@ pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
         }
         None if !bad.is_empty() && bad.iter().all(|bad| bad.holds.as_ref().is_some_and(|holds| !holds.is_empty())) => {
             format!(
-                "next: restore these files from a copy, which rewrites the blocks, and scrub again; where it is metadata, check the file \
-             system while it is not mounted (fsck, xfs_repair, btrfs check); \
-             `smartctl -x {device}` shows what the disk itself knows: replace one that loses more blocks"
+                "next: on btrfs, `idlewise repair {device} --btrfs --allow-writes{all}` lets it rewrite what it has another copy of; \
+                 restore the other files from a copy, which rewrites the blocks, and scrub again; \
+                 where it is metadata, check the file system while it is not mounted (fsck, xfs_repair, btrfs check); \
+                 `smartctl -x {device}` shows what the disk itself knows: replace one that loses more blocks"
             )
         }
         None => format!(
@@ -165,7 +166,7 @@ mod tests {
             let so_far = ContentSoFar { owned, ..ContentSoFar::default() };
             next_step("/dev/sdb1", None, &Bad::list(&bad, 512, 0, Some(&so_far)))
         };
-        assert!(next(vec![told(100, "/srv/a"), told(200, "metadata")]).starts_with("next: restore these files"));
+        assert!(next(vec![told(100, "/srv/a"), told(200, "metadata")]).contains("; restore the other files"));
         assert!(next(vec![told(100, "/srv/a")]).starts_with("next: find out which files hold them"));
     }
 }

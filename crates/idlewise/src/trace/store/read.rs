@@ -111,7 +111,9 @@ impl ParquetBatches {
         let rows = groups.fold(0, |sum, group| u64::try_from(group.num_rows()).unwrap_or(u64::MAX).saturating_add(sum));
         let bytes = file.written();
         if rows / rows_of_a_byte > bytes {
-            return Err(format!("{rows} rows in {bytes} bytes; at most {rows_of_a_byte} rows a byte are read"));
+            let hint =
+                if rows_of_a_byte < ROWS_OF_A_BYTE { ", as it is compressed as a whole: unpack it first" } else { "" };
+            return Err(format!("{rows} rows in {bytes} bytes; at most {rows_of_a_byte} rows a byte are read{hint}"));
         }
         let indices: Vec<usize> = columns.all().map(|column| column.index).collect();
         let pages = limits::check_pages(&file, &metadata, &indices)?;
