@@ -23,36 +23,98 @@ fn first_copy(array: &str, member: u64, sector: u64) -> u64 {
     }
 }
 
-/// Where md knows what is right (the first of three mirrors where the two others agree with it or one of them does; the data of RAID 6 where only
-/// a parity is wrong), and nothing else is wrong in what md goes through at once, it makes the members fit; the rest is left.
-fn repaired_where_it_is_known(array: &str, injected: &[Vec<u64>], repair: &Step, after: &Step) {
-    const UNIT: u64 = 128;
-    let wrong = |sector: u64| injected.iter().filter(move |one| one[1] == sector).map(|one| one[0]).collect::<Vec<_>>();
-    let is_known = |sector: u64| match (array, &wrong(sector)[..]) {
-        ("md12", [member]) => *member != 0,
-        ("md6", [member]) => {
-            let p = 4 - sector / UNIT % 5;
-            [p, (p + 1) % 5].contains(member)
-        }
-        _ => false,
-    };
-    let sectors: BTreeSet<u64> = injected.iter().map(|one| one[1]).collect();
-    let unknown: BTreeSet<u64> =
-        sectors.iter().filter(|sector| !is_known(**sector)).map(|sector| sector / UNIT).collect();
-    let (left, cured): (BTreeSet<u64>, BTreeSet<u64>) =
-        sectors.iter().partition(|sector| unknown.contains(&(*sector / UNIT)));
+/// The sectors of runs in a result.
+fn sectors_of(runs: impl Iterator<Item = (u64, u64)>) -> BTreeSet<u64> {
+    runs.flat_map(|(lba, blocks)| lba..lba + blocks).collect()
+}
+
+/// The sectors that a repair has dealt with in this way.
+fn with_fate(repair: &Step, fate: &str) -> BTreeSet<u64> {
     let result = repair.json();
-    let with = |fate: &str| -> BTreeSet<u64> {
-        let runs = result["blocks"].as_array().unwrap().iter().filter(|run| run["result"] == fate);
-        runs.flat_map(|run| {
-            run["lba"].as_u64().unwrap()..run["lba"].as_u64().unwrap() + run["blocks"].as_u64().unwrap()
-        })
-        .collect()
+    let runs = result["blocks"].as_array().unwrap().iter().filter(|run| run["result"] == fate);
+    sectors_of(runs.map(|run| (run["lba"].as_u64().unwrap(), run["blocks"].as_u64().unwrap())))
+}
+
+fn left(after: &Step) -> BTreeSet<u64> {
+    sectors_of(after.bad().into_iter())
+}
+
+/// Which members are wrong in the sectors that are wrong.
+fn wrong_members(injected: &[Vec<u64>]) -> BTreeMap<u64, BTreeSet<u64>> {
+    let mut wrong = BTreeMap::<u64, BTreeSet<u64>>::new();
+    for one in injected {
+        wrong.entry(one[1]).or_default().insert(one[0]);
+    }
+    wrong
+}
+
+/// Of mirrors, what most of them agree upon is put right, and the rest is left.
+fn copies_are_repaired(array: &str, injected: &[Vec<u64>], members: usize, repair: &Step, after: &Step) {
+    let sectors = wrong_members(injected);
+    let known = |wrong: &BTreeSet<u64>| 2 * wrong.len() < members;
+    let (cured, undecided): (BTreeMap<_, _>, BTreeMap<_, _>) = sectors.into_iter().partition(|(_, wrong)| known(wrong));
+    let [cured, undecided] = [cured, undecided].map(|sectors| sectors.into_keys().collect::<BTreeSet<_>>());
+    assert_eq!(
+        (with_fate(repair, "repaired"), with_fate(repair, "undecided")),
+        (cured.clone(), undecided.clone()),
+        "{array}: {repair:?}"
+    );
+    assert!(members == 2 || cured.len() > 90, "{array}: {cured:?}");
+    assert_eq!(left(after), undecided, "{array}: {after:?}");
+}
+
+/// Of RAID 6, a parity that is wrong is put right where nothing else is wrong in what md goes through at once; and if the parities are trusted,
+/// also the data of members: where no more than two are wrong in a page, which is what md knows, and each sector is wrong on one.
+fn parities_are_repaired<'a>(injected: &[Vec<u64>], step: &dyn Fn(&str) -> &'a Step) {
+    const UNIT: u64 = 128;
+    const PAGE: u64 = 8;
+    let sectors = wrong_members(injected);
+    let is_parity = |sector: u64, member: u64| {
+        let p = 4 - sector / UNIT % 5;
+        [p, (p + 1) % 5].contains(&member)
     };
-    assert_eq!((with("repaired"), with("undecided")), (cured.clone(), left.clone()), "{array}: {result}");
-    assert!(array == "md11" || cured.len() >= 3, "{array}: {cured:?}");
-    let found: BTreeSet<u64> = after.bad().into_iter().flat_map(|(lba, blocks)| lba..lba + blocks).collect();
-    assert_eq!(found, left, "{array}: {after:?}");
+    let only_parity = |(sector, wrong): (&u64, &BTreeSet<u64>)| {
+        wrong.len() == 1 && wrong.iter().all(|member| is_parity(*sector, *member))
+    };
+    let others: BTreeSet<u64> =
+        sectors.iter().filter(|one| !only_parity(*one)).map(|(sector, _)| sector / UNIT).collect();
+    let cured: BTreeSet<u64> = sectors.keys().copied().filter(|sector| !others.contains(&(sector / UNIT))).collect();
+    let foreseen = &step("foreseen").errors;
+    assert!(foreseen.contains("would be left (only the parities tell what is right: --trust-parities"), "{foreseen}");
+    let (repair, after) = (step("repair"), step("after"));
+    assert_eq!(with_fate(repair, "repaired"), cured, "{repair:?}");
+    assert!(cured.len() >= 3, "{cured:?}");
+    let told = with_fate(repair, "by-parities");
+    let by_one = |sector: &u64| sectors[sector].len() == 1;
+    let expected =
+        sectors.keys().filter(|sector| by_one(sector) && !is_parity(**sector, *sectors[sector].first().unwrap()));
+    assert_eq!(told, expected.copied().collect(), "{repair:?}");
+    assert_eq!(left(after), sectors.keys().copied().filter(|sector| !cured.contains(sector)).collect(), "{after:?}");
+    // Trusted.
+    let mut pages = BTreeMap::<u64, (BTreeSet<u64>, bool)>::new();
+    for (sector, wrong) in &sectors {
+        let page = pages.entry(sector / PAGE).or_default();
+        page.0.extend(wrong);
+        page.1 |= wrong.len() > 1;
+    }
+    let cannot = |sector: u64| pages[&(sector / PAGE)].1 || pages[&(sector / PAGE)].0.len() > 2;
+    let windows: BTreeSet<u64> = sectors.keys().filter(|sector| cannot(**sector)).map(|sector| sector / UNIT).collect();
+    // A parity alone is put right by windows.
+    let stays = |sector: &u64| {
+        cannot(*sector)
+            || windows.contains(&(sector / UNIT))
+                && pages[&(sector / PAGE)].0.iter().all(|member| is_parity(*sector, *member))
+    };
+    let expected: BTreeSet<u64> = sectors.keys().copied().filter(stays).collect();
+    assert!(told.range(..1920).next().is_some(), "md has none of them in memory: {told:?}");
+    let (repair, after) = (step("repair--trust-parities"), step("after--trust-parities"));
+    assert_eq!(left(after), expected, "{repair:?}");
+    assert!(expected.len() < 10, "{expected:?}");
+    // Byte for byte, and nothing is left marked.
+    let same = &step("same").output;
+    let differs: BTreeSet<u64> = same.lines().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+    assert_eq!(differs, expected, "{same}");
+    assert_eq!(step("bad-blocks").output.trim(), "");
 }
 
 /// Errors are put behind the backs of arrays of each layout while they are written to: each is found at its place, no other is invented, and
@@ -140,6 +202,7 @@ fn every_error_on_members_of_mapped_arrays_is_found() {
         &steps,
         &[
             ("dm1", "RAID 1 of device-mapper, 2 members", 128),
+            ("dm12", "RAID 1 of device-mapper, 3 members", 128),
             ("dm5", "RAID 5 of device-mapper, 4 members", 8),
             ("dm6", "RAID 6 of device-mapper, 5 members", 8),
             ("dm10", "RAID 10 of device-mapper, 4 members", 128),
@@ -185,7 +248,7 @@ fn every_error_is_found(steps: &BTreeMap<String, Step>, arrays: &[(&str, &str, u
         assert_eq!(found, expected, "{array}: {result}");
         // Nothing but the member that is wrong is named where that can be told: of three mirrors, and by two parities.
         let disks: Vec<&str> = step("disks").output.split_whitespace().collect();
-        if ["md12", "md6", "dm6"].contains(&array) {
+        if ["md12", "md6", "dm12", "dm6"].contains(&array) {
             for run in result["errors"].as_array().unwrap() {
                 let (lba, blocks) = (run["lba"].as_u64().unwrap(), run["blocks"].as_u64().unwrap());
                 let wrong = injected.iter().filter(|one| (lba..lba + blocks).contains(&one[1])).map(|one| one[0]);
@@ -198,9 +261,19 @@ fn every_error_is_found(steps: &BTreeMap<String, Step>, arrays: &[(&str, &str, u
                 );
             }
         }
-        if let Some(repair) = steps.get(&format!("{array}-repair")) {
-            repaired_where_it_is_known(array, &injected, repair, &steps[&format!("{array}-after")]);
-            assert_eq!(step("limits").output.split_whitespace().collect::<Vec<_>>(), ["0", "max", "idle"], "{array}");
+        match array {
+            "md11" | "dm1" => copies_are_repaired(array, &injected, 2, step("repair"), step("after")),
+            "md12" => {
+                copies_are_repaired(array, &injected, 3, step("repair"), step("after"));
+                let same = step("same").output.lines().count();
+                assert_eq!(same, injected.len() - with_fate(step("repair"), "repaired").len(), "{:?}", step("same"));
+            }
+            "dm12" => copies_are_repaired(array, &injected, 3, step("repair"), step("after")),
+            "md6" => parities_are_repaired(&injected, &step),
+            _ => {}
+        }
+        if let Some(limits) = steps.get(&format!("{array}-limits")) {
+            assert_eq!(limits.output.split_whitespace().collect::<Vec<_>>(), ["0", "max", "idle", "0", "0"], "{array}");
         }
         let pages: BTreeSet<u64> = injected.iter().map(|one| first_copy(array, one[0], one[1]) / page).collect();
         let counted: u64 = step("counted").output.trim().parse().unwrap();

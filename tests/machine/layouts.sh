@@ -4,15 +4,17 @@ modprobe loop
 export DM_DISABLE_UDEV=1
 KIB=12288
 ERRORS=100
+keeper=
 
-# array NAME LEVEL LAYOUT CHUNK DISK...: starts /dev/NAME without metadata; zeros fit in every layout.
+# array NAME LEVEL LAYOUT CHUNK DISK...: starts /dev/NAME without metadata; zeros fit in every layout. With parities it has a list of bad
+# blocks, as metadata of 1.2 have it: these are kept by this script, which has nothing to keep but that it is written to.
 array() {
     name=$1
     echo "$name" > /sys/module/md_mod/parameters/new_array
     md=/sys/block/$name/md
     level=$2 layout=$3 chunk=$4
     shift 4
-    echo none > "$md/metadata_version"
+    if [ "$level" = raid6 ]; then echo external:here; else echo none; fi > "$md/metadata_version"
     echo "$level" > "$md/level"
     echo $# > "$md/raid_disks"
     [ "$level" = raid1 ] || { echo "$layout" > "$md/layout"; echo "$chunk" > "$md/chunk_size"; }
@@ -21,10 +23,16 @@ array() {
     for member in "$@"; do
         cat "/sys/block/${member#/dev/}/dev" > "$md/new_dev"
         echo $slot > "$md/dev-${member#/dev/}/slot"
+        [ "$level" != raid6 ] || echo external_bbl > "$md/dev-${member#/dev/}/state"
         slot=$((slot + 1))
     done
     echo none > "$md/resync_start"
     echo active > "$md/array_state"
+    if [ "$level" = raid6 ]; then
+        echo 0 > "$md/safe_mode_delay"
+        (while echo active > "/sys/block/$name/md/array_state"; do sleep 0.1; done) 2>/dev/null &
+        keeper=$!
+    fi
 }
 
 # mapped NAME KIND CHUNK DISK...: the same by device-mapper, on volumes of its own as LVM has them.
@@ -136,7 +144,11 @@ make_array() {
 # remove_array NAME: with its disks.
 remove_array() {
     case $1 in
-        md*) echo clear > "/sys/block/$1/md/array_state" ;;
+        md*)
+            [ -z "$keeper" ] || kill "$keeper"
+            keeper=
+            echo clear > "/sys/block/$1/md/array_state"
+            ;;
         dm*)
             dmsetup remove "$1"
             for volume in /dev/mapper/"$1"-*; do dmsetup remove "$volume"; done
@@ -144,6 +156,44 @@ remove_array() {
     esac
     for disk in $disks; do losetup -d "$disk"; done
     rm -f /tmp/"$1"-*.img
+}
+
+# repair NAME: where it is known which member is right; then, of RAID 6, where its parities tell it. Others write meanwhile.
+repair() {
+    md=/sys/block/$1/md
+    touch /tmp/writing
+    write_to "$1" &
+    writer=$!
+    step "$1-foreseen" idlewise repair "/dev/$1" --md --state-dir /tmp/states
+    for trust in '' --trust-parities; do
+        # shellcheck disable=SC2086
+        step "$1-repair$trust" idlewise repair "/dev/$1" --md $trust --allow-writes --max-blocks 1000 --state-dir /tmp/states --json
+        # shellcheck disable=SC2086
+        step "$1-after$trust" idlewise scrub "/dev/$1" $PACE --restart
+        [ "$1" = md6 ] || break
+        # What md has just read it has in memory: 240 pages of 256 that it keeps.
+        echo 1920 > "$md/sync_max"
+        echo check > "$md/sync_action"
+        until grep -q 1920 "$md/sync_completed"; do sleep 0.2; done
+        echo idle > "$md/sync_action"
+        echo 0 > "$md/sync_min"
+        echo max > "$md/sync_max"
+    done
+    rm /tmp/writing
+    wait "$writer"
+    step "$1-limits" cat "$md/sync_min" "$md/sync_max" "$md/sync_action" "$md/suspend_lo" "$md/suspend_hi"
+    step "$1-bad-blocks" cat "$md"/dev-*/bad_blocks
+    step "$1-same" same_as_before "$1"
+}
+
+# same_as_before NAME: which sectors of its members are others than before anything was damaged. The last fifth was written to since.
+same_as_before() {
+    for member in $(seq 0 4); do
+        [ -e "/tmp/$1-$member.before" ] || continue
+        cmp -l -n $((KIB * 1024 / 4 * 3)) "/tmp/$1-$member.img" "/tmp/$1-$member.before" |
+            awk -v member="$member" '{ sector = int(($1 - 1) / 512); if (sector != last) print member, sector; last = sector }'
+    done
+    rm -f /tmp/"$1"-*.before
 }
 
 # try NAME LEVEL LAYOUT CHUNK MEMBERS SECTION
@@ -162,6 +212,7 @@ try() {
     echo "@@ exit 0"
     # shellcheck disable=SC2086
     step "$1-clean" idlewise scrub "$path" $PACE --restart
+    case $1 in md12 | md6) for image in /tmp/"$1"-*.img; do cp "$image" "${image%.img}.before"; done ;; esac
     inject "$5" "$6" "$5$6" > /tmp/injected
     step "$1-injected" cat /tmp/injected
     while read -r member sector kind; do
@@ -169,18 +220,20 @@ try() {
     done < /tmp/injected
     touch /tmp/writing
     write_to "$1" &
+    writer=$!
     # shellcheck disable=SC2086
     step "$1-found" idlewise scrub "$path" $PACE --restart
     rm /tmp/writing
-    wait
+    wait "$writer"
     step "$1-counted" counted "$1"
-    # Where it is known which member is right, and md takes that one for right.
-    if [ "$1" = md12 ] || [ "$1" = md6 ] || [ "$1" = md11 ]; then
-        step "$1-repair" idlewise repair "/dev/$1" --md --allow-writes --max-blocks 1000 --state-dir /tmp/states --json
-        # shellcheck disable=SC2086
-        step "$1-after" idlewise scrub "/dev/$1" $PACE --restart
-        step "$1-limits" cat "/sys/block/$1/md/sync_min" "/sys/block/$1/md/sync_max" "/sys/block/$1/md/sync_action"
-    fi
+    case $1 in md11 | md12 | md6) repair "$1" ;; esac
+    case $1 in
+        dm1 | dm12)
+            step "$1-repair" idlewise repair "$path" --md --allow-writes --max-blocks 1000 --state-dir /tmp/states --json
+            # shellcheck disable=SC2086
+            step "$1-after" idlewise scrub "$path" $PACE --restart
+            ;;
+    esac
     remove_array "$1"
 }
 

@@ -6,6 +6,7 @@
 # Device-mapper's, in sectors: what LVM's arrays are.
 modprobe dm-raid
 try dm1 raid1 0 0 2 $all
+try dm12 raid1 0 0 3 $all
 try dm5 raid5_ls 0 128 4 $all
 try dm6 raid6_zr 0 128 5 $all
 try dm10 raid10 0 128 4 $all

@@ -9,8 +9,8 @@ use idlewise::report::Table;
 use idlewise_linux::content::{self, Array, Found, Md};
 use idlewise_linux::device::Device;
 use idlewise_linux::repair::{
-    Fate, Outcome, RepairLog, by_owner, check_array, check_cap, check_mirror, from_mirror, left, of_the_medium,
-    of_the_owner, through_array, through_members,
+    Fate, Foreseen, Outcome, RepairLog, by_owner, check_array, check_cap, check_mirror, foreseen, from_mirror, left,
+    of_the_medium, of_the_owner, through_array, through_members,
 };
 use idlewise_linux::scrub::{BadBlocks, Claim, StateFolder};
 use serde::Serialize;
@@ -21,10 +21,10 @@ use crate::output::{self, say};
 
 /// Rewrite the unreadable blocks that a scrub found, from a mirror, through md or by btrfs. Writes only with --allow-writes
 ///
-/// With --mirror, neither device may be mounted or in use. With --md, the device is a member of an array: md checks the 64 KiB or the
-/// chunk around each of those blocks, and rewrites what it cannot read: of a mirror all of the 64 KiB, with parity the 4 KiB around it. So
-/// nothing is done unless the rest of them is what the other members tell; on RAID 6 that is not compared. What may be written is logged
-/// before and after.
+/// With --mirror, neither device may be mounted or in use. With --md and a member of an array, md checks the 64 KiB or the chunk around each
+/// of those blocks, and rewrites what it cannot read: of a mirror all of the 64 KiB, with parity the 4 KiB around it. So nothing is done
+/// unless the rest of them is what the other members tell; on RAID 6 that is not compared. With --md and the array itself, copies that most
+/// others outvote are rewritten, and parities of RAID 6. What may be written is logged before and after.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true))]
 pub struct Arguments {
@@ -35,9 +35,15 @@ pub struct Arguments {
     #[arg(long, value_name = "DEVICE", group = "source")]
     mirror: Option<PathBuf>,
 
-    /// Let the md array to which the device belongs rewrite them, or the array itself make its members fit where it is known which is right
+    /// Let the md array to which the device belongs rewrite them; or, on the array itself, put right what differs on its members, where it is
+    /// known which of them is right
     #[arg(long, group = "source")]
     md: bool,
+
+    /// On RAID 6, also have md rewrite data that both parities tell to be wrong. If such data were written since they went wrong, the error is in
+    /// the parities, and right data are lost: what was there is kept in the log
+    #[arg(long, requires = "md")]
+    trust_parities: bool,
 
     /// Let the btrfs on the device rewrite them, where it has another copy. It is mounted, and checks the chunks around them: up to 1 GiB each
     #[arg(long, group = "source")]
@@ -91,12 +97,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Some(array) => device.by_members(array.size, array.members.iter().map(|member| &member.device)),
         None => device,
     };
+    let members = array.map(|array| Md::new(array, device.block));
     let states = StateFolder::choose(arguments.state_dir.clone());
     let name = device.path.display().to_string();
-    let of = if arguments.btrfs || array.is_some() { of_the_owner } else { of_the_medium };
+    let of = if arguments.btrfs || members.is_some() { of_the_owner } else { of_the_medium };
     let found = states.pass(&device)?.map(|pass| (of(pass.known_errors()), pass));
     let Some((bad, mut pass)) = found.filter(|(bad, _)| !bad.is_empty()) else {
-        let what = if arguments.btrfs || array.is_some() {
+        let what = if arguments.btrfs || members.is_some() {
             "a block that is unreadable or wrong"
         } else {
             "a block whose medium is unreadable"
@@ -116,10 +123,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &mirror {
         Some(mirror) => check_mirror(&device, mirror, &bad)?,
         None if arguments.btrfs => owner = Some(btrfs_on(&device)?),
-        None if array.is_some() => {}
+        None if members.is_some() => {}
         None => check_array(&device)?,
     }
     if !arguments.allow_writes {
+        if let Some(members) = &members {
+            let of = foreseen(members, device.block, &bad)
+                .map_err(|why| anyhow::anyhow!("{name}: its members cannot be compared: {why}"))?;
+            say!("idlewise: {name}: {}; --allow-writes does it", in_words(&of, arguments.trust_parities));
+            return Ok(Exit::NothingToDo);
+        }
         let count: u64 = bad.iter().map(|run| run.blocks).sum();
         let around = match (&mirror, &owner) {
             (Some(_), _) => "",
@@ -140,11 +153,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     // md must not be left with a check that ends nowhere.
     let stop = if mirror.is_none() { stop_flag(Second::IsIgnored)? } else { Arc::default() };
     let mut log = RepairLog::open(&log_path, &name)?;
-    let members = array.map(|array| Md::new(array, device.block));
     let blocks = match (&mirror, &mut owner, &members) {
         (Some(mirror), ..) => from_mirror(&device, mirror, &bad, &mut log)?,
         (_, Some(found), _) => by_owner(&device, found, &bad, &mut log, &stop)?,
-        (.., Some(members)) => through_members(&device, members, &bad, &mut log, &stop)?,
+        (.., Some(members)) => through_members(&device, members, &bad, arguments.trust_parities, &mut log, &stop)?,
         _ => {
             let mut chosen = choose_verifier(&device, Bytes(u64::from(device.block)), None)?;
             through_array(&device, &mut *chosen.verifier, &bad, &mut log, &stop)?
@@ -166,6 +178,28 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         false if stop.load(Ordering::Relaxed) => Exit::Interrupted,
         false => Exit::ErrorsFound,
     })
+}
+
+/// What would be done with blocks that differ on the members of an array.
+fn in_words(of: &Foreseen, trust_parities: bool) -> String {
+    let by_parities = if trust_parities {
+        "would be rewritten by both parities"
+    } else {
+        "would be left (only the parities tell what is right: --trust-parities has them rewritten)"
+    };
+    let counts = [
+        (of.known, "would be put right"),
+        (of.by_parities, by_parities),
+        (of.unknown, "would be left (nobody knows what is right)"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let words: Vec<_> =
+        counts.map(|(count, what)| format!("{count} block{} {what}", if count == 1 { "" } else { "s" })).collect();
+    if words.is_empty() {
+        "its members are the same again in all blocks that differed".into()
+    } else {
+        words.join(", ")
+    }
 }
 
 /// The btrfs on a device, which must be there.
@@ -190,6 +224,7 @@ impl Repaired {
                 Fate::Readable => "can be read again, left alone",
                 Fate::LeftAlone => "not its fault or not its data, left alone",
                 Fate::Undecided => "nobody knows what is right, left alone",
+                Fate::ByParities => "only the parities tell what is right, left alone",
                 Fate::SourceUnreadable => "not redundant there, left alone",
                 Fate::StillBad => "still bad: no good copy, or the medium takes none",
             };

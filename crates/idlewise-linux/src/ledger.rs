@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::read_cache::Before;
 use crate::files::Folder;
 use crate::knobs::Knobs;
+use crate::repair::Suspension;
 use crate::scrub::Process;
 use crate::scrub::claim::own_folder;
 use crate::scrubber::LetGo;
@@ -136,6 +137,7 @@ pub fn put_back_what_is_left() {
     release::<Knobs>();
     release::<Before>();
     release::<LetGo>();
+    release::<Suspension>();
 }
 
 /// Undoes what processes of this user have left that are gone.

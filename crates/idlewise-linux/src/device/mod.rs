@@ -194,6 +194,12 @@ impl Device {
         Ok(file)
     }
 
+    /// Opens the very device once more to write to it, though others use it: whoever calls this knows that they do not write there.
+    pub(crate) fn open_for_writing(&self) -> io::Result<File> {
+        let node = self.node.ok_or(Errno::NOTBLK)?;
+        node::open_for_writing(&self.file, &node)
+    }
+
     /// Opens a block device or a plain file, which anyone may probe who may read it.
     ///
     /// # Errors

@@ -101,7 +101,15 @@ pub fn is_free(path: &Path, number: u64) -> io::Result<()> {
 /// Opens a device that is open once more, exclusively: the kernel refuses while it is mounted or otherwise claimed. The path it
 /// was first opened by is not asked again.
 pub fn open_exclusively(file: &File, node: &Node, write: bool) -> io::Result<File> {
-    let flags = OFlags::DIRECT | OFlags::EXCL;
+    open_again(file, node, write, OFlags::DIRECT | OFlags::EXCL)
+}
+
+/// Opens a device that is open once more, for writing, though others use it.
+pub fn open_for_writing(file: &File, node: &Node) -> io::Result<File> {
+    open_again(file, node, true, OFlags::DIRECT)
+}
+
+fn open_again(file: &File, node: &Node, write: bool, flags: OFlags) -> io::Result<File> {
     let opened = OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(again(file))?;
     if Node::of(&opened)? != *node {
         return Err(io::Error::other("is not the device any more that it was when it was checked"));

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::RepairError;
 
@@ -30,10 +30,25 @@ impl RepairLog {
 
     /// Says what is about to happen or has happened to blocks, and waits until that is on the disk.
     pub(super) fn say(&mut self, event: &str, lba: u64, blocks: u64, by: &str) -> Result<(), RepairError> {
-        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let device = &self.device;
-        let line =
-            json!({ "unix_s": unix_s, "device": device, "event": event, "lba": lba, "blocks": blocks, "by": by });
+        self.add(json!({ "event": event, "lba": lba, "blocks": blocks, "by": by }))
+    }
+
+    /// The same with what the blocks held, so that it can be put back.
+    pub(super) fn say_what_was(
+        &mut self,
+        event: &str,
+        lba: u64,
+        blocks: u64,
+        member: &str,
+        was: &[u8],
+    ) -> Result<(), RepairError> {
+        let was: String = was.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.add(json!({ "event": event, "lba": lba, "blocks": blocks, "by": member, "was": was }))
+    }
+
+    fn add(&mut self, mut line: Value) -> Result<(), RepairError> {
+        line["unix_s"] = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
+        line["device"] = self.device.clone().into();
         let written = writeln!(self.file, "{line}").and_then(|()| self.file.sync_data());
         written.map_err(|error| RepairError::Log { path: self.path.display().to_string(), error })
     }

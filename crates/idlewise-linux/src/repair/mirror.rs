@@ -143,7 +143,7 @@ pub fn check_mirror(device: &Device, mirror: &Device, bad: &[BadBlocks]) -> Resu
 
 /// Opens a device once more so that the kernel refuses if it is mounted, part of an array or otherwise claimed, and refuses to let
 /// others claim it meanwhile.
-fn open_exclusively(device: &Device, write: bool) -> Result<File, DeviceError> {
+pub(super) fn open_exclusively(device: &Device, write: bool) -> Result<File, DeviceError> {
     device.open_exclusively(write).map_err(|error| {
         let path = device.path.display().to_string();
         let problem = match Errno::from_io_error(&error) {

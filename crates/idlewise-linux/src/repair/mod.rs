@@ -9,7 +9,8 @@ mod owner;
 mod superblock;
 
 pub use log::RepairLog;
-pub use md::{check_array, through_array, through_members};
+pub(crate) use md::Suspension;
+pub use md::{Foreseen, check_array, foreseen, through_array, through_members};
 pub use mirror::{check_mirror, from_mirror};
 pub use owner::by_owner;
 
@@ -44,6 +45,8 @@ pub enum Fate {
     SourceUnreadable,
     /// Nobody knows what should be there; nothing was written.
     Undecided,
+    /// Only the parities of RAID 6 tell what should be there; nothing was written.
+    ByParities,
     /// It was written, and cannot be read all the same, or not as written.
     StillBad,
 }

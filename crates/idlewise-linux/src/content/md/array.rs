@@ -127,19 +127,24 @@ impl Array {
         }
     }
 
-    /// Where one of its members is known not to be readable, so that who keeps the array reads another there; as far as that is told.
-    /// Places of the members' data.
+    /// Where a member is known not to be readable, so that who keeps the array reads another there; as far as that is told. Members by their
+    /// numbers, and places of their data.
     ///
     /// # Errors
     /// If it cannot be asked, or there are more than it tells.
-    pub fn passed_over(&self) -> Result<Vec<Range<u64>>, String> {
-        match &self.kept_by {
-            KeptBy::Md(folder) => {
-                let of = |place: usize| folder.bad_blocks(place, self.members[place].begin);
-                Ok((0..self.members.len()).map(of).collect::<Result<Vec<_>, _>>()?.concat())
-            }
-            KeptBy::Mapper(_) => Ok(Vec::new()),
-        }
+    pub fn passed_over(&self) -> Result<Vec<(u64, Range<u64>)>, String> {
+        let KeptBy::Md(folder) = &self.kept_by else { return Ok(Vec::new()) };
+        let of = |place: usize| {
+            let parts = folder.bad_blocks(place, self.members[place].begin)?;
+            Ok(parts.into_iter().map(move |part| (place as u64, part)))
+        };
+        let all = (0..self.members.len()).map(of).collect::<Result<Vec<_>, String>>()?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// Whether md keeps it, and not device-mapper.
+    pub fn is_of_md(&self) -> bool {
+        matches!(self.kept_by, KeptBy::Md(_))
     }
 
     /// Whether its members are those that they were, all there, and its data lie on them as they did.

@@ -13,6 +13,7 @@ mod array;
 mod layout;
 mod mapped;
 mod parity;
+mod right;
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -29,6 +30,7 @@ use crate::memory::Buffer;
 pub use array::{Array, Member, geometry};
 use layout::{Level, Place};
 use parity::{Wrong, add, syndromes, wrong};
+pub use right::Fit;
 
 /// An array whose members are compared.
 pub struct Md {
@@ -40,6 +42,12 @@ pub struct Md {
 
 /// A member that is taken out is noticed within this time: what it holds fits still, and is none of the array's.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Places that are compared with each other, and the bytes of the array that they hold.
+struct Group {
+    places: Vec<Place>,
+    of_array: Range<u64>,
+}
 
 /// What every member holds at a place, one behind the other for each section.
 type Reads<'a> = &'a [&'a [u8]];
@@ -56,17 +64,6 @@ impl Array {
     }
 }
 
-/// Whether what the members hold in a block fits together, and who knows what is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
-    /// It does.
-    Fits,
-    /// It does not, and what md takes for right is what the members tell.
-    MdKnows,
-    /// It does not, and nobody knows, or md would take what is wrong.
-    Unknown,
-}
-
 impl Md {
     /// Its name on the command line.
     pub const NAME: &str = "md";
@@ -74,49 +71,6 @@ impl Md {
     /// With blocks of this size.
     pub fn new(array: Arc<Array>, block: u32) -> Self {
         Self { array, block: u64::from(block), seen: None }
-    }
-
-    /// How the members stand in each block of a range of their data. Where one of them cannot be read nothing is known.
-    ///
-    /// # Errors
-    /// If the array has changed.
-    pub fn fit(&self, range: Range<u64>) -> Result<Vec<Fit>, String> {
-        self.array.is_the_same()?;
-        let read = |member: &Member| {
-            let mut bytes = Buffer::new((range.end - range.start) as usize);
-            let there = bytes.bytes((range.end - range.start) as usize);
-            member.device.file.read_exact_at(there, member.begin + range.start).ok()?;
-            Some(there.to_vec())
-        };
-        let blocks = range.clone().step_by(self.block as usize);
-        let Some(all) = self.array.members.iter().map(read).collect::<Option<Vec<_>>>() else {
-            return Ok(blocks.map(|_| Fit::Unknown).collect());
-        };
-        let passed_over = self.array.passed_over()?;
-        let block = |at: u64| {
-            let within = (at - range.start) as usize..(at - range.start + self.block) as usize;
-            let fit = self.fit_of(at, &all.iter().map(|bytes| &bytes[within.clone()]).collect::<Vec<_>>());
-            // md would take another member for right.
-            let is_passed = passed_over.iter().any(|part| part.start < at + self.block && at < part.end);
-            if fit == Fit::MdKnows && is_passed { Fit::Unknown } else { fit }
-        };
-        Ok(blocks.map(block).collect())
-    }
-
-    fn fit_of(&self, at: u64, blocks: Reads) -> Fit {
-        match self.array.layout.level {
-            level if self.fits(level, at, blocks) => Fit::Fits,
-            // It takes the first one.
-            Level::Mirror if 2 * blocks.iter().filter(|block| **block == blocks[0]).count() > blocks.len() => {
-                Fit::MdKnows
-            }
-            // It takes the data.
-            Level::TwoParities => match self.who(at, blocks) {
-                Some((Wrong::P | Wrong::Q, ..)) => Fit::MdKnows,
-                _ => Fit::Unknown,
-            },
-            _ => Fit::Unknown,
-        }
     }
 
     /// What differs in an extent, by what was read from its first byte on.
@@ -186,6 +140,17 @@ impl Md {
         wrong(&sum, &weighed, data.len()).map(|wrong| (wrong, p, q, order))
     }
 
+    /// The member that is wrong in a part of a row of chunks, if only one is.
+    fn wrong_member(&self, at: u64, reads: Reads) -> Option<u64> {
+        let (wrong, p, q, order) = self.who(at, reads)?;
+        match wrong {
+            Wrong::P => Some(p),
+            Wrong::Q => Some(q),
+            Wrong::Data(which) => order.get(which).copied().flatten(),
+            Wrong::Several => None,
+        }
+    }
+
     /// RAID 10: the same for the chunks of which the first copy lies in the extent.
     fn copies(&self, extent: Extent, reads: Reads) -> Judged {
         let layout = &self.array.layout;
@@ -241,24 +206,35 @@ impl Md {
         self.array.members[member as usize].device.name()
     }
 
+    /// The places that are compared with each other in a block, and where in the array that lies: of RAID 10 a part of several chunks, with
+    /// parity all of the row.
+    fn groups(&self, at: u64) -> Vec<Group> {
+        let layout = &self.array.layout;
+        let (row, within) = (at / layout.chunk.max(1), at % layout.chunk.max(1));
+        let everywhere = || (0..layout.disks).map(|member| Place { member, at }).collect();
+        let of_row = |data: u64| row * data * layout.chunk..(row + 1) * data * layout.chunk;
+        match layout.level {
+            Level::Copies => {
+                let chunks = (layout.first_chunk(row)..).map(|chunk| (chunk, layout.copies(chunk)));
+                let chunks = chunks.take_while(|(_, places)| places[0].at / layout.chunk == row);
+                let group = |(chunk, places): (u64, Vec<Place>)| {
+                    let begin = chunk * layout.chunk + within;
+                    let places = places.into_iter().map(|one| Place { at: one.at + within, ..one }).collect();
+                    Group { places, of_array: begin..begin + self.block }
+                };
+                chunks.map(group).collect()
+            }
+            Level::Mirror => vec![Group { places: everywhere(), of_array: at..at + self.block }],
+            Level::Parity => vec![Group { places: everywhere(), of_array: of_row(layout.disks - 1) }],
+            Level::TwoParities => vec![Group { places: everywhere(), of_array: of_row(layout.disks - 2) }],
+        }
+    }
+
     /// Who is wrong among the places of a block, or may be.
     fn suspects(&self, at: u64) -> Vec<String> {
         let layout = &self.array.layout;
-        let everywhere = || (0..layout.disks).map(|member| Place { member, at }).collect::<Vec<_>>();
-        let groups = match layout.level {
-            Level::Copies => {
-                let row = at / layout.chunk;
-                let within = at % layout.chunk;
-                let chunks = (layout.first_chunk(row)..).map(|chunk| layout.copies(chunk));
-                let chunks = chunks.take_while(|places| places[0].at / layout.chunk == row);
-                chunks
-                    .map(|places| places.into_iter().map(|one| Place { at: one.at + within, ..one }).collect())
-                    .collect()
-            }
-            _ => vec![everywhere()],
-        };
         let mut names = Vec::new();
-        for places in groups {
+        for Group { places, .. } in self.groups(at) {
             let read: Vec<_> = places.iter().map(|place| self.read(place)).collect();
             let silent = places.iter().zip(&read).filter(|(_, read)| read.is_none());
             names.extend(silent.map(|(place, _)| format!("member {}, which cannot be read", self.name(place.member))));
@@ -274,28 +250,29 @@ impl Md {
     /// Which of some members is wrong, as far as they tell.
     fn blame(&self, at: u64, places: &[Place], blocks: Reads) -> String {
         let all = || places.iter().map(|place| self.name(place.member)).collect::<Vec<_>>().join(" or ");
-        if self.array.layout.level == Level::TwoParities
-            && let Some((wrong, p, q, order)) = self.who(at, blocks)
-        {
-            let member = match wrong {
-                Wrong::P => Some(p),
-                Wrong::Q => Some(q),
-                Wrong::Data(which) => order.get(which).copied().flatten(),
-                Wrong::Several => None,
-            };
-            return member.map_or_else(all, |member| format!("member {}, by both parities", self.name(member)));
-        }
-        let mirrors = [Level::Mirror, Level::Copies].contains(&self.array.layout.level);
-        // Where most agree, the others are wrong.
-        let votes = |block: &&[u8]| blocks.iter().filter(|other| *other == block).count();
-        let outvoted: Vec<_> = places.iter().zip(blocks).filter(|(_, block)| 2 * votes(block) < blocks.len()).collect();
-        let most = blocks.iter().map(votes).max().unwrap_or(0);
-        if mirrors && 2 * most > blocks.len() {
-            let names: Vec<_> = outvoted.iter().map(|(place, _)| self.name(place.member)).collect();
-            return format!("member {}, by the others", names.join(" and "));
+        match self.array.layout.level {
+            Level::TwoParities => {
+                if let Some(member) = self.wrong_member(at, blocks) {
+                    return format!("member {}, by both parities", self.name(member));
+                }
+            }
+            Level::Mirror | Level::Copies => {
+                if let Some(most) = most(blocks) {
+                    let outvoted = places.iter().zip(blocks).filter(|(_, block)| **block != most);
+                    let names: Vec<_> = outvoted.map(|(place, _)| self.name(place.member)).collect();
+                    return format!("member {}, by the others", names.join(" and "));
+                }
+            }
+            Level::Parity => {}
         }
         format!("member {}", all())
     }
+}
+
+/// What most of some blocks hold.
+fn most<'a>(blocks: Reads<'a>) -> Option<&'a [u8]> {
+    let votes = |block: &&[u8]| blocks.iter().filter(|other| *other == block).count();
+    blocks.iter().copied().find(|block| 2 * votes(block) > blocks.len())
 }
 
 /// Stands for what some blocks hold.

@@ -6,6 +6,8 @@
 //! parity, the page of 4 KiB. So the rest of it must be what the other members tell, or nothing is done.
 
 mod held;
+mod members;
+mod suspended;
 
 use std::fs;
 use std::io::Write;
@@ -20,8 +22,9 @@ use idlewise::order::Extent;
 use idlewise::report::printable::one_line;
 
 use self::held::{Differs, Held, mirrors, parity};
-use super::{Fate, Outcome, RepairError, RepairLog, in_pieces, note};
-use crate::content::{DIFFERS, Fit, Md};
+pub use self::members::{Foreseen, foreseen, through_members};
+pub use self::suspended::Suspension;
+use super::{Fate, Outcome, RepairError, RepairLog, note};
 use crate::device::Device;
 use crate::device::verify::Verifier;
 use crate::knobs::{KnobLedger, Knobs, NO_LIMIT};
@@ -95,60 +98,6 @@ pub fn through_array(
     Ok(outcomes)
 }
 
-/// Has md make the members of the array `device` fit again where they differ and it is known that what md takes for right is: the first
-/// mirror where most agree with it, and the data of RAID 6 where only a parity is wrong. The rest is left alone; those of which md is done
-/// when `stop` is set.
-///
-/// # Errors
-/// [`RepairError`] if the array is busy, has changed, or the log cannot be written.
-pub fn through_members(
-    device: &Device,
-    members: &Md,
-    bad: &[BadBlocks],
-    log: &mut RepairLog,
-    stop: &AtomicBool,
-) -> Result<Vec<Outcome>, RepairError> {
-    let array = Array::named(device.name())?;
-    let mut ledger = KnobLedger::begin().map_err(|error| array.unnoted(&error))?;
-    let block = u64::from(device.block);
-    let unit = WINDOW.max(array.chunk) * SECTOR;
-    let mut outcomes = Vec::new();
-    let look = |begin: u64, end: u64| members.fit(begin..end).map_err(|why| array.problem(why));
-    // All are looked at before the first is repaired: what md goes through at once has several of them in it.
-    let mut all = Vec::new();
-    for run in in_pieces(bad).filter(|run| run.kind == DIFFERS) {
-        let before = look(run.lba * block, run.end() * block)?;
-        all.push((run, before));
-    }
-    for (run, before) in all {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let (begin, end) =
-            (run.lba * block / unit * unit, (run.end() * block).next_multiple_of(unit).min(device.size.0));
-        // All of the windows is made to fit, so all of it must be known.
-        let known = !look(begin, end)?.contains(&Fit::Unknown);
-        let mut after = look(run.lba * block, run.end() * block)?;
-        if known && after.contains(&Fit::MdKnows) {
-            let (first, count) = (begin / block, (end - begin) / block);
-            log.say("will-repair", first, count, &array.name)?;
-            let done = array.go_through("repair", begin / SECTOR, end / SECTOR, &mut ledger, stop)?;
-            log.say(if done { "repaired" } else { "stopped" }, first, count, &array.name)?;
-            after = look(run.lba * block, run.end() * block)?;
-        }
-        for (lba, (before, after)) in (run.lba..).zip(before.into_iter().zip(after)) {
-            let fate = match (before, after) {
-                (Fit::Fits, _) => Fate::Readable,
-                (_, Fit::Fits) => Fate::Repaired,
-                (Fit::MdKnows, _) if known => Fate::StillBad,
-                _ => Fate::Undecided,
-            };
-            note(&mut outcomes, lba, fate);
-        }
-    }
-    Ok(outcomes)
-}
-
 /// Whether the device is a member of an array that can rewrite it.
 ///
 /// # Errors
@@ -194,12 +143,18 @@ impl Array {
 
     /// The array of this name, whatever its members.
     fn named(name: String) -> Result<Self, RepairError> {
-        let folder = PathBuf::from("/sys/block").join(&name).join("md");
-        let mut array = Self { name, folder, data: (0, 0), chunk: 0 };
+        let array = Self::of_any_level(name)?;
         let level = array.read("level")?;
         if !["raid1", "raid4", "raid5", "raid6"].contains(&level.as_str()) {
             return Err(array.problem(format!("a check of part of a {level} array cannot be told which part")));
         }
+        Ok(array)
+    }
+
+    /// The same, if md need not go through a part of it.
+    fn of_any_level(name: String) -> Result<Self, RepairError> {
+        let folder = PathBuf::from("/sys/block").join(&name).join("md");
+        let mut array = Self { name, folder, data: (0, 0), chunk: 0 };
         array.chunk = array.number("chunk_size")? / SECTOR;
         // In KiB.
         array.data.1 = array.number("component_size")? * 2;
