@@ -138,6 +138,28 @@ fn every_error_on_members_of_arrays_is_found() {
     );
 }
 
+/// What one member cannot read, or two of RAID 6, is rewritten from the others; where nothing is left to do that from it stays.
+#[test]
+fn what_members_cannot_read_is_rewritten() {
+    let Some(steps) = steps("unreadable.sh") else { return };
+    for (array, lost) in [("md1", false), ("md5", true), ("md6", false), ("md10", true)] {
+        let step = |name: &str| &steps[&format!("{array}-{name}")];
+        let lost: &[(u64, u64)] = if lost { &[(3000, 1)] } else { &[] };
+        assert_eq!(step("found").bad(), [(1000, 2), (1500, 1), (1516, 1), (3000, 1)], "{array}: {:?}", step("found"));
+        let (found, shown) = (step("found").json(), &step("shown").errors);
+        let next = found["next_step"].as_str().unwrap();
+        assert!(next.starts_with(&format!("next: `idlewise repair /dev/{array} --md` shows")), "{next}");
+        assert!(shown.contains(&format!("{} blocks would be put right", 5 - lost.len())), "{array}: {shown}");
+        assert_eq!(with_fate(step("repair"), "repaired").len(), 5 - lost.len(), "{array}: {:?}", step("repair"));
+        assert_eq!(with_fate(step("repair"), "undecided").len(), lost.len(), "{array}: {:?}", step("repair"));
+        assert_eq!(step("after").bad(), lost, "{array}: {:?}", step("after"));
+        assert_eq!(step("data").exit, 0, "{array} holds what it held");
+        assert!(!step("log").output.is_empty(), "{array}");
+        let limits: Vec<_> = step("limits").output.split_whitespace().collect();
+        assert_eq!(limits, ["0", "max", "idle", "0", "0"], "{array}");
+    }
+}
+
 /// Members of an array that are lost or replaced, arrays that have no names of their own, and a disk with two paths to it.
 #[test]
 fn members_and_paths_are_told_from_each_other() {

@@ -84,13 +84,13 @@ impl Bad {
     }
 }
 
-/// What to do about the bad blocks of a device: steps with semicolons between.
-pub fn next_step(device: &str, member: Option<&Member>, bad: &[Bad]) -> String {
+/// What to do about the bad blocks of a device, or of an array of which all members were read: steps with semicolons between.
+pub fn next_step(device: &str, member: Option<&Member>, by_members: bool, bad: &[Bad]) -> String {
     let blocks = bad.iter().fold(0, |sum: u64, bad| sum.saturating_add(bad.run.blocks));
     let all = if blocks > MAX_BLOCKS { format!(" --max-blocks {blocks}") } else { String::new() };
-    if bad.iter().any(|bad| bad.run.kind == content::DIFFERS) {
+    if by_members {
         return format!(
-            "next: for an array of md, `idlewise repair {device} --md` shows which places md can repair, and with \
+            "next: `idlewise repair {device} --md` shows how many of them the other members can put right, and with \
              `--allow-writes{all}` it does; compare the rest with a backup; \
              `smartctl -x` of each member shows what the disk itself knows"
         );
@@ -152,10 +152,13 @@ mod tests {
 
     #[test]
     fn the_next_step_is_that_of_the_array() {
-        let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())), &[]);
+        let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())), false, &[]);
         assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
-        assert!(next_step("/dev/sdb1", Some(&Member::Zfs("tank".into())), &[]).starts_with("next: `zpool scrub tank`"));
-        assert!(next_step("/dev/sdb1", None, &[]).contains("`smartctl -x /dev/sdb1`"));
+        assert!(
+            next_step("/dev/sdb1", Some(&Member::Zfs("tank".into())), false, &[])
+                .starts_with("next: `zpool scrub tank`")
+        );
+        assert!(next_step("/dev/sdb1", None, false, &[]).contains("`smartctl -x /dev/sdb1`"));
     }
 
     #[test]
@@ -164,7 +167,7 @@ mod tests {
         let told = |lba, name: &str| Owned { lba, blocks: 1, names: vec![name.into()] };
         let next = |owned| {
             let so_far = ContentSoFar { owned, ..ContentSoFar::default() };
-            next_step("/dev/sdb1", None, &Bad::list(&bad, 512, 0, Some(&so_far)))
+            next_step("/dev/sdb1", None, false, &Bad::list(&bad, 512, 0, Some(&so_far)))
         };
         assert!(next(vec![told(100, "/srv/a"), told(200, "metadata")]).contains("; restore the other files"));
         assert!(next(vec![told(100, "/srv/a")]).starts_with("next: find out which files hold them"));

@@ -273,7 +273,8 @@ impl Status {
         // Nobody knows how long a request that hangs will. Pauses for the goal are in the rate so far.
         let stands = |run: &RunSoFar| [Doing::HUNG, Doing::STOPPED].contains(&run.doing.as_str());
         let goes_on = state == "running" && !pass.run.as_ref().is_some_and(stands);
-        let step = |member: Option<&Member>| next_step(&pass.device, member, &errors);
+        let by_members = pass.identity.ends_with(Device::BY_MEMBERS);
+        let step = |member: Option<&Member>| next_step(&pass.device, member, by_members, &errors);
         let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());
         let before = pass.not_compared().filter(|_| !pass.over());
         Self {

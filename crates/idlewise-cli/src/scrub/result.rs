@@ -149,8 +149,9 @@ impl Result {
             device_bytes: device.size.0,
             resumed_at_bytes: resumed.0,
             block_bytes: device.block,
-            next_step: (!errors.is_empty())
-                .then(|| next_step(&device.path.display().to_string(), device.member().as_ref(), &errors)),
+            next_step: (!errors.is_empty()).then(|| {
+                next_step(&device.path.display().to_string(), device.member().as_ref(), device.is_by_members(), &errors)
+            }),
             errors,
             errors_before: Vec::new(),
             content: report.content.as_ref().map(|so_far| Content::new(so_far, report.verified)),

@@ -415,6 +415,11 @@ fn refused(name: &str, error: &std::io::Error) -> DeviceError {
     }
 }
 
+/// Whether a read failed because the medium cannot be read, and not because a cable or a driver is in the way.
+pub(crate) fn is_of_the_medium(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::NODATA | Errno::ILSEQ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

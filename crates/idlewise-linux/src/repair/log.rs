@@ -33,16 +33,16 @@ impl RepairLog {
         self.add(json!({ "event": event, "lba": lba, "blocks": blocks, "by": by }))
     }
 
-    /// The same with what the blocks held, so that it can be put back.
+    /// The same with what the blocks held, so that it can be put back; nothing where they cannot be read.
     pub(super) fn say_what_was(
         &mut self,
         event: &str,
         lba: u64,
         blocks: u64,
         member: &str,
-        was: &[u8],
+        was: Option<&[u8]>,
     ) -> Result<(), RepairError> {
-        let was: String = was.iter().map(|byte| format!("{byte:02x}")).collect();
+        let was: Option<String> = was.map(|was| was.iter().map(|byte| format!("{byte:02x}")).collect());
         self.add(json!({ "event": event, "lba": lba, "blocks": blocks, "by": member, "was": was }))
     }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::alike::{Content, alike};
 use super::superblock::Noted;
 use super::{Fate, Outcome, RepairError, RepairLog, each, note};
-use crate::device::{Device, DeviceError};
+use crate::device::{Device, DeviceError, is_of_the_medium};
 use crate::memory::Buffer;
 use crate::scrub::BadBlocks;
 
@@ -46,7 +46,7 @@ pub fn from_mirror(
                 false if lba < written_to => Fate::Repaired,
                 false => Fate::Readable,
             }
-        } else if !read.is_err_and(|error| is_unreadable(&error)) {
+        } else if !read.is_err_and(|error| is_of_the_medium(&error)) {
             Fate::LeftAlone
         } else if source.read_exact_at(held, at.0).is_err() {
             Fate::SourceUnreadable
@@ -87,7 +87,7 @@ fn sector_of(lba: u64, device: &Device, bad: &[BadBlocks]) -> Option<Range<u64>>
 /// Whether a block cannot be read now. What can be may have been written since it was found.
 fn is_dead(target: &File, lba: u64, block: usize) -> bool {
     let mut is = Buffer::new(block);
-    target.read_exact_at(is.bytes(block), lba * block as u64).is_err_and(|error| is_unreadable(&error))
+    target.read_exact_at(is.bytes(block), lba * block as u64).is_err_and(|error| is_of_the_medium(&error))
 }
 
 /// Writes a sector as a whole with what the mirror holds there.
@@ -98,11 +98,6 @@ fn write_sector(sector: &Range<u64>, block: u32, source: &File, target: &File) -
     source.read_exact_at(held, sector.start * block)?;
     target.write_all_at(held, sector.start * block)?;
     target.sync_data()
-}
-
-/// Whether the medium is what fails: nothing is written because a cable does.
-fn is_unreadable(error: &std::io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::NODATA | Errno::ILSEQ))
 }
 
 /// Whether `mirror` can be one: another disk of the same size, and the same data around the unreadable blocks, where these are not

@@ -15,6 +15,7 @@ mod mapped;
 mod parity;
 mod right;
 
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -193,13 +194,13 @@ impl Md {
         if layout.sections() > 1 { (at / layout.section(), at % layout.section()) } else { (0, at) }
     }
 
-    /// A block of a member, if it can be read.
-    fn read(&self, place: &Place) -> Option<Vec<u8>> {
+    /// A block of a member.
+    fn read(&self, place: &Place) -> io::Result<Vec<u8>> {
         let member = &self.array.members[place.member as usize];
         let mut buffer = Buffer::new(self.block as usize);
         let bytes = buffer.bytes(self.block as usize);
-        member.device.file.read_exact_at(bytes, member.begin + place.at).ok()?;
-        Some(bytes.to_vec())
+        member.device.file.read_exact_at(bytes, member.begin + place.at)?;
+        Ok(bytes.to_vec())
     }
 
     fn name(&self, member: u64) -> String {
@@ -235,7 +236,7 @@ impl Md {
         let layout = &self.array.layout;
         let mut names = Vec::new();
         for Group { places, .. } in self.groups(at) {
-            let read: Vec<_> = places.iter().map(|place| self.read(place)).collect();
+            let read: Vec<_> = places.iter().map(|place| self.read(place).ok()).collect();
             let silent = places.iter().zip(&read).filter(|(_, read)| read.is_none());
             names.extend(silent.map(|(place, _)| format!("member {}, which cannot be read", self.name(place.member))));
             let Some(all) = read.into_iter().collect::<Option<Vec<_>>>() else { continue };

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use super::{Group, Level, Md, Place, Wrong, most};
+use crate::device::is_of_the_medium;
 use crate::memory::Buffer;
 
 /// Whether what the members hold in a block fits together, and who is right if not.
@@ -11,24 +12,26 @@ use crate::memory::Buffer;
 pub enum Fit {
     /// It does.
     Fits,
-    /// Most of the copies are the same, so that the others are wrong.
+    /// Most of the copies that can be read are the same: the others are wrong.
     Outvoted,
     /// By both parities of RAID 6 only the one on this member is wrong.
     Parity(u64),
     /// By both parities of RAID 6 the data of this member are wrong. Where md has written them since, by what it had read of them before, the
     /// parities are.
     Data(u64),
+    /// This member cannot be read, or these two, and the parities are enough for that.
+    Unread(u64, Option<u64>),
     /// Nobody knows, or md does not read one of the members there.
     Unknown,
 }
 
-/// A copy that is wrong.
+/// A copy that is wrong, or cannot be read.
 pub struct Outvoted {
     place: Place,
     /// The name of its member.
     pub member: String,
-    /// What it holds.
-    pub is: Vec<u8>,
+    /// What it holds; nothing where it cannot be read.
+    pub is: Option<Vec<u8>>,
     /// What most hold.
     most: Vec<u8>,
 }
@@ -64,22 +67,46 @@ impl Md {
 
     fn fit_of(&self, at: u64, group: &Group) -> Fit {
         let Some(all) = self.read_all(group) else { return Fit::Unknown };
-        let blocks: Vec<&[u8]> = all.iter().map(|block| &block[..]).collect();
-        match self.array.layout.level {
-            level if self.fits(level, at, &blocks) => Fit::Fits,
-            Level::Mirror | Level::Copies => most(&blocks).map_or(Fit::Unknown, |_| Fit::Outvoted),
-            Level::Parity => Fit::Unknown,
-            Level::TwoParities => match (self.who(at, &blocks), self.wrong_member(at, &blocks)) {
+        let unread: Vec<_> = group.places.iter().zip(&all).filter(|(_, read)| read.is_none()).collect();
+        let unread: Vec<_> = unread.into_iter().map(|(place, _)| place.member).collect();
+        let level = self.array.layout.level;
+        if [Level::Mirror, Level::Copies].contains(&level) {
+            let blocks: Vec<&[u8]> = all.iter().flatten().map(|block| &block[..]).collect();
+            return match most(&blocks) {
+                Some(_) if unread.is_empty() && self.fits(level, at, &blocks) => Fit::Fits,
+                Some(_) => Fit::Outvoted,
+                None => Fit::Unknown,
+            };
+        }
+        // What is missing is told by what the rest lacks.
+        let zeros = vec![0; self.block as usize];
+        let blocks: Vec<&[u8]> = all.iter().map(|read| read.as_deref().unwrap_or(&zeros)).collect();
+        match (level, &unread[..]) {
+            (_, []) if self.fits(level, at, &blocks) => Fit::Fits,
+            (Level::TwoParities, []) => match (self.who(at, &blocks), self.wrong_member(at, &blocks)) {
                 (Some((Wrong::P | Wrong::Q, ..)), Some(member)) => Fit::Parity(member),
                 (_, Some(member)) => Fit::Data(member),
                 _ => Fit::Unknown,
             },
+            (Level::Parity, [one]) => Fit::Unread(*one, None),
+            (Level::TwoParities, [one])
+                if self.who(at, &blocks).is_none() || self.wrong_member(at, &blocks) == Some(*one) =>
+            {
+                Fit::Unread(*one, None)
+            }
+            (Level::TwoParities, [one, other]) => Fit::Unread(*one, Some(*other)),
+            _ => Fit::Unknown,
         }
     }
 
-    /// What is in each place of a group, if all of it can be read.
-    fn read_all(&self, group: &Group) -> Option<Vec<Vec<u8>>> {
-        group.places.iter().map(|place| self.read(place)).collect()
+    /// What is in each place of a group, nothing where the medium cannot be read; `None` if anything else is in the way.
+    fn read_all(&self, group: &Group) -> Option<Vec<Option<Vec<u8>>>> {
+        let read = |place: &Place| match self.read(place) {
+            Ok(read) => Some(Some(read)),
+            Err(error) if is_of_the_medium(&error) => Some(None),
+            Err(_) => None,
+        };
+        group.places.iter().map(read).collect()
     }
 
     /// Which bytes of the array lie in a block of its members, or are held by the same parities.
@@ -89,13 +116,13 @@ impl Md {
         begin..groups.iter().map(|group| group.of_array.end).max().unwrap_or(begin)
     }
 
-    /// The copies of a block that are wrong. Nobody may write to the array there from before this until they are rewritten.
+    /// The copies of a block that are wrong or cannot be read. Nobody may write to the array there from before this until they are rewritten.
     pub fn outvoted(&self, at: u64) -> Vec<Outvoted> {
         let of_group = |group: Group| {
             let all = self.read_all(&group)?;
-            let most = most(&all.iter().map(|block| &block[..]).collect::<Vec<_>>())?.to_vec();
-            let wrong = group.places.into_iter().zip(all).filter(|(_, is)| *is != most);
-            let outvoted = |(place, is): (Place, Vec<u8>)| {
+            let most = most(&all.iter().flatten().map(|block| &block[..]).collect::<Vec<_>>())?.to_vec();
+            let wrong = group.places.into_iter().zip(all).filter(|(_, is)| is.as_ref() != Some(&most));
+            let outvoted = |(place, is): (Place, Option<Vec<u8>>)| {
                 let member = self.name(place.member);
                 Outvoted { place, member, is, most: most.clone() }
             };
@@ -121,13 +148,22 @@ impl Md {
     /// The name of a member, and what it holds there; nothing where some of it cannot be read.
     pub fn held_by(&self, member: u64, range: Range<u64>) -> (String, Vec<u8>) {
         let blocks = range.step_by(self.block as usize);
-        let held = blocks.map(|at| self.read(&Place { member, at })).collect::<Option<Vec<_>>>();
+        let held = blocks.map(|at| self.read(&Place { member, at })).collect::<Result<Vec<_>, _>>();
         (self.name(member), held.unwrap_or_default().concat())
     }
 
     /// Where the array's data begin on a member, in bytes.
     pub fn begin_of(&self, member: u64) -> u64 {
         self.array.members[member as usize].begin
+    }
+
+    /// So many members may be wrong in a page that its parities are enough for them.
+    pub fn parities(&self) -> usize {
+        match self.array.layout.level {
+            Level::Mirror | Level::Copies => 0,
+            Level::Parity => 1,
+            Level::TwoParities => 2,
+        }
     }
 
     /// Whether md keeps it, and not device-mapper.

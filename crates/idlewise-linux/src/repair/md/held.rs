@@ -4,10 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use rustix::io::Errno;
-
 use super::SECTOR;
-use crate::device::Device;
+use crate::device::{Device, is_of_the_medium};
 use crate::memory::Buffer;
 
 const LENGTH: usize = SECTOR as usize;
@@ -67,10 +65,6 @@ impl Held {
     }
 }
 
-fn is_of_the_medium(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::NODATA | Errno::ILSEQ))
-}
-
 /// Where mirrors differ.
 pub fn mirrors(ours: &Held, others: &[Held]) -> Option<Differs> {
     (0..ours.is_readable.len()).find_map(|at| {
@@ -100,6 +94,8 @@ pub fn parity(ours: &Held, others: &[Held]) -> Option<Differs> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+
     use super::*;
 
     /// A member whose sectors hold these bytes; none where it cannot be read.

@@ -1,22 +1,22 @@
-//! Repair of members of an array that differ, where it is known which of them is right.
+//! Repair of members of an array that differ or cannot be read, where it is known which of them is right.
 //!
 //! ```text
 //! most copies are the same        ─► the others are rewritten, while writes to the array wait there
-//! only a parity of RAID 6 differs ─► md's own repair, which takes the data for right
+//! no more members than parities cannot be read
+//!                                 ─► md checks it, and rewrites them from the others
 //! by both parities the data of a member are wrong, and the user trusts them
-//!                                 ─► md is told that the member cannot be read there, and checks it: it rewrites it from the others
+//!                                 ─► the same, after md was told that the member cannot be read there
+//! only a parity of RAID 6 differs ─► md's own repair, which takes the data for right
 //! ```
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::suspended::{Suspended, Suspension};
 use super::{Array, PAGE, SECTOR, WINDOW};
-use crate::content::{DIFFERS, Fit, Md};
+use crate::content::{Fit, Md};
 use crate::device::Device;
 use crate::knobs::{self, KnobLedger};
 use crate::ledger::Ledger;
@@ -45,7 +45,7 @@ pub fn through_members(
     let mut outcomes = Vec::new();
     // All are looked at before the first is repaired: what md goes through at once has several of them in it.
     let mut all = Vec::new();
-    for run in in_pieces(bad).filter(|run| run.kind == DIFFERS) {
+    for run in in_pieces(bad) {
         let before = repair.look(run.lba * repair.block..run.end() * repair.block)?;
         all.push((run, before));
     }
@@ -55,7 +55,7 @@ pub fn through_members(
             match fit {
                 _ if stop.load(Ordering::Relaxed) => break,
                 Fit::Outvoted => repair.by_copies(lba)?,
-                Fit::Data(_) if trust_parities => repair.by_parities(lba)?,
+                Fit::Data(_) | Fit::Unread(..) => repair.by_others(lba, trust_parities)?,
                 _ => {}
             }
         }
@@ -72,7 +72,8 @@ pub fn through_members(
                 (_, Fit::Fits) => Fate::Repaired,
                 (Fit::Outvoted, Fit::Outvoted) => Fate::StillBad,
                 (Fit::Parity(_), Fit::Parity(_)) if known => Fate::StillBad,
-                (_, Fit::Data(_)) => Fate::ByParities,
+                (Fit::Unread(..), Fit::Unread(..)) if repair.keeper.is_md() => Fate::StillBad,
+                (_, Fit::Data(_) | Fit::Unread(..)) => Fate::ByParities,
                 _ => Fate::Undecided,
             };
             note(&mut outcomes, lba, fate);
@@ -81,7 +82,7 @@ pub fn through_members(
     Ok(outcomes)
 }
 
-/// How many blocks that differ would be put right, and how many would not.
+/// How many bad blocks would be put right, and how many would not.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Foreseen {
     /// Which of the members is right is known.
@@ -98,11 +99,11 @@ pub struct Foreseen {
 /// If the array has changed.
 pub fn foreseen(members: &Md, block: u32, bad: &[BadBlocks]) -> Result<Foreseen, String> {
     let (mut all, block) = (Foreseen::default(), u64::from(block));
-    for run in in_pieces(bad).filter(|run| run.kind == DIFFERS) {
+    for run in in_pieces(bad) {
         for fit in members.fit(run.lba * block..run.end() * block)? {
             match fit {
                 Fit::Fits => {}
-                Fit::Outvoted | Fit::Parity(_) => all.known += 1,
+                Fit::Outvoted | Fit::Parity(_) | Fit::Unread(..) => all.known += 1,
                 Fit::Data(_) => all.by_parities += 1,
                 Fit::Unknown => all.unknown += 1,
             }
@@ -144,6 +145,10 @@ impl Keeper {
         }
     }
 
+    fn is_md(&self) -> bool {
+        matches!(self, Self::Md(_))
+    }
+
     /// Until what is returned is dropped, nobody writes to these bytes of the array.
     fn hold_writes(&mut self, bytes: &Range<u64>) -> Result<Option<Suspended<'_>>, RepairError> {
         let Self::Md(of) = self else { return Ok(None) };
@@ -173,7 +178,7 @@ impl Repair<'_> {
     fn by_copies(&mut self, lba: u64) -> Result<(), RepairError> {
         let at = lba * self.block;
         for wrong in self.members.outvoted(at) {
-            self.log.say_what_was("will-write", lba, 1, &wrong.member, &wrong.is)?;
+            self.log.say_what_was("will-write", lba, 1, &wrong.member, wrong.is.as_deref())?;
         }
         // The log may lie on the array: it is written before and after this.
         let held = self.keeper.hold_writes(&self.members.of_array(at))?;
@@ -190,47 +195,57 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Has md rewrite what one or two members of RAID 6 hold in the page of a block, from the others.
-    fn by_parities(&mut self, lba: u64) -> Result<(), RepairError> {
+    /// Has md rewrite what a member holds in the page of a block, or what two of RAID 6 do, from the others.
+    fn by_others(&mut self, lba: u64, trust_parities: bool) -> Result<(), RepairError> {
         let page = lba * self.block / PAGE_BYTES * PAGE_BYTES..(lba * self.block / PAGE_BYTES + 1) * PAGE_BYTES;
         let (first, blocks) = (page.start / self.block, PAGE_BYTES / self.block);
         // What md has read lately it has in memory, and would write that.
         for is_in_memory in [false, true] {
-            let wrong = wrong_members(&self.look(page.clone())?);
+            let wrong = Wrong::of(&self.look(page.clone())?, self.members.parities(), trust_parities);
             let Keeper::Md(of) = &mut self.keeper else { return Ok(()) };
-            if wrong.is_empty() {
+            if wrong.is_none() || is_in_memory && wrong.marked.is_empty() {
                 return Ok(());
             }
             if is_in_memory {
                 of.array.forget(page.start / SECTOR, &mut of.knobs, self.stop)?;
             }
-            let folder = of.array.folder.clone();
-            let were: Vec<_> = wrong.iter().map(|member| self.members.held_by(*member, page.clone())).collect();
-            for (name, was) in &were {
-                self.log.say_what_was("will-repair", first, blocks, name, was)?;
-            }
-            let held = self.keeper.hold_writes(&self.members.of_array(page.start))?;
-            // Written meanwhile, they are right, and the parities are not.
-            let is_same =
-                wrong.iter().zip(&were).all(|(member, was)| self.members.held_by(*member, page.clone()) == *was)
-                    && self.members.fit(page.clone()).is_ok_and(|fits| wrong_members(&fits) == wrong);
-            let sector = |member: u64| (self.members.begin_of(member) + page.start) / SECTOR;
-            let mark = |member: &u64| mark(&folder, *member, sector(*member));
-            let marked = if is_same { wrong.iter().try_for_each(mark) } else { Ok(()) };
-            drop(held);
-            marked.map_err(|error| self.problem(format!("{error}: its metadata have no list of bad blocks")))?;
-            if !is_same {
-                return Ok(());
-            }
+            let name = of.array.name.clone();
+            self.mark(&page, &wrong, trust_parities)?;
+            self.log.say("will-check", first, blocks, &name)?;
             let done = self.go_through("check", page.clone())?;
-            for (name, _) in &were {
-                self.log.say(if done { "repaired" } else { "stopped" }, first, blocks, name)?;
-            }
+            self.log.say(if done { "checked" } else { "stopped" }, first, blocks, &name)?;
             if !done {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Tells md that members that are wrong in a page cannot be read there, if they still are.
+    fn mark(&mut self, page: &Range<u64>, wrong: &Wrong, trust_parities: bool) -> Result<(), RepairError> {
+        let Keeper::Md(of) = &self.keeper else { return Ok(()) };
+        let folder = of.array.folder.clone();
+        let held = |member: &u64| self.members.held_by(*member, page.clone());
+        let were: Vec<_> = wrong.marked.iter().map(held).collect();
+        for (name, was) in &were {
+            let (first, blocks) = (page.start / self.block, PAGE_BYTES / self.block);
+            self.log.say_what_was("will-repair", first, blocks, name, Some(was))?;
+        }
+        if were.is_empty() {
+            return Ok(());
+        }
+        let suspended = self.keeper.hold_writes(&self.members.of_array(page.start))?;
+        // Written meanwhile, they are right, and the parities are not.
+        let is_same = wrong.marked.iter().map(held).eq(were)
+            && (self.members.fit(page.clone()))
+                .is_ok_and(|fits| Wrong::of(&fits, self.members.parities(), trust_parities) == *wrong);
+        let mark = |member: &u64| {
+            let sector = (self.members.begin_of(*member) + page.start) / SECTOR;
+            knobs::write(&folder, &format!("rd{member}/bad_blocks"), &format!("{sector} {PAGE}"))
+        };
+        let marked = if is_same { wrong.marked.iter().try_for_each(mark) } else { Ok(()) };
+        drop(suspended);
+        marked.map_err(|error| self.problem(format!("{error}: its metadata have no list of bad blocks")))
     }
 
     /// Has md make the parities of RAID 6 fit to the data, in the windows around a range; whether all of what differs there is known to be in a
@@ -261,24 +276,37 @@ impl Repair<'_> {
     }
 }
 
-/// The members that are wrong in a page, if two parities are enough for all of them. md knows pages only.
-fn wrong_members(fits: &[Fit]) -> Vec<u64> {
-    let mut members = BTreeSet::new();
-    for fit in fits {
-        match fit {
-            Fit::Fits => {}
-            Fit::Data(member) | Fit::Parity(member) => {
-                members.insert(*member);
-            }
-            Fit::Outvoted | Fit::Unknown => return Vec::new(),
-        }
-    }
-    if members.len() > 2 { Vec::new() } else { members.into_iter().collect() }
+/// The members that are to be rewritten in a page. md knows pages only.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wrong {
+    /// Which md is told of: they can be read, and are wrong.
+    marked: BTreeSet<u64>,
+    /// Which it sees by itself.
+    unread: BTreeSet<u64>,
 }
 
-/// Tells md that a page of a member, by its sector on the member, cannot be read.
-fn mark(folder: &Path, member: u64, sector: u64) -> io::Result<()> {
-    knobs::write(folder, &format!("rd{member}/bad_blocks"), &format!("{sector} {PAGE}"))
+impl Wrong {
+    /// Nobody, if the parities are not enough for all of them, or are not trusted.
+    fn of(fits: &[Fit], parities: usize, trust_parities: bool) -> Self {
+        let mut wrong = Self::default();
+        for fit in fits {
+            match *fit {
+                Fit::Fits => {}
+                Fit::Data(member) | Fit::Parity(member) if trust_parities => {
+                    wrong.marked.insert(member);
+                }
+                Fit::Unread(one, other) => wrong.unread.extend([Some(one), other].into_iter().flatten()),
+                _ => return Self::default(),
+            }
+        }
+        // Who cannot be read here may be wrong there.
+        let all = wrong.marked.union(&wrong.unread).count();
+        if all > parities { Self::default() } else { wrong }
+    }
+
+    fn is_none(&self) -> bool {
+        self.marked.is_empty() && self.unread.is_empty()
+    }
 }
 
 impl Array {
@@ -304,11 +332,25 @@ mod tests {
 
     #[test]
     fn a_page_is_rewritten_only_where_the_parities_are_enough() {
-        use Fit::{Data, Fits, Parity, Unknown};
-        assert_eq!(wrong_members(&[Fits, Data(2), Fits, Data(2)]), [2]);
-        assert_eq!(wrong_members(&[Parity(4), Data(2)]), [2, 4]);
-        for fits in [vec![Fits], vec![Data(2), Data(1), Parity(0)], vec![Unknown, Data(2)]] {
-            assert_eq!(wrong_members(&fits), [0; 0], "{fits:?}");
+        use Fit::{Data, Fits, Parity, Unknown, Unread};
+        let of = |fits: &[Fit], parities, trust| {
+            let wrong = Wrong::of(fits, parities, trust);
+            [wrong.marked, wrong.unread].map(|members| members.into_iter().collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[Fits, Data(2), Fits, Data(2)], 2, true), [vec![2], vec![]]);
+        assert_eq!(of(&[Parity(4), Unread(2, None)], 2, true), [vec![4], vec![2]]);
+        assert_eq!(of(&[Unread(2, None), Data(2), Data(3)], 2, true), [vec![2, 3], vec![2]]);
+        assert_eq!(of(&[Unread(2, None), Fits, Unread(2, None)], 1, false), [vec![], vec![2]]);
+        assert_eq!(of(&[Unread(2, Some(3)), Fits], 2, false), [vec![], vec![2, 3]]);
+        for (fits, parities, trust) in [
+            (vec![Fits], 2, true),
+            (vec![Data(2)], 2, false),
+            (vec![Data(2), Data(1), Parity(0)], 2, true),
+            (vec![Unknown, Data(2)], 2, true),
+            (vec![Unread(1, None), Unread(2, None)], 1, false),
+            (vec![Unread(1, None), Unknown], 1, false),
+        ] {
+            assert!(Wrong::of(&fits, parities, trust).is_none(), "{fits:?}");
         }
     }
 }
