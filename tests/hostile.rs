@@ -115,6 +115,27 @@ fn what_took_minutes_takes_seconds() {
     slow().iter().for_each(|(file, commands)| check(file, commands));
 }
 
+/// Plans and models of which a few letters make a table of their own.
+#[test]
+fn tables_without_end_take_bounded_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.csv"), "0,0,4096,R\n").unwrap();
+    let trace = folder.path().join("t.csv").display().to_string();
+    let long = |one: &str| format!("version = 2\na=[{}]", one.repeat((15 << 20) / one.len()));
+    // The largest of those that are not refused for that, too.
+    let most = [format!("version = 2\na=[{}]", "{a.b.c.d.e.f.g=1},".repeat(28_000)), "a=1\nb=".repeat(190_000)];
+    for text in [long("{a.b.c.d.e.f.g=1},"), long("[],"), long("{},")].into_iter().chain(most) {
+        let file = Hostile { name: "x.toml", bytes: text.into_bytes(), options: &[], error: "" };
+        std::fs::write(folder.path().join(file.name), &file.bytes).unwrap();
+        for command in [format!("idle {trace} --disk F"), format!("simulate {trace} --plan F")] {
+            let output = run(folder.path(), &command, &file);
+            let said = stderr(&output);
+            assert!([Some(1), Some(64)].contains(&output.status.code()), "{command}: {} {said}", output.status);
+            assert!(said.lines().count() <= 2 && !said.contains("panicked"), "{command}: {said}");
+        }
+    }
+}
+
 /// What is kept of each WRITE, as parity updates need it, counts as what is kept of idle intervals does.
 #[test]
 fn writes_of_one_busy_period_take_bounded_memory() {

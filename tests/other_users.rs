@@ -2,15 +2,14 @@
 
 mod common;
 
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::fs;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::bench::{Bench, Loop, MIB, Mounted, PACE, Running};
+use common::bench::{Bench, Loop, MIB, PACE, Running};
 use common::{ends_within, idlewise, run, stderr};
 use rustix::process::Signal;
 
@@ -432,66 +431,6 @@ fn root_what_lies_among_traces_is_read_only_if_n_has_not_planted_it() {
     }
     assert!(!read.contains("roots.csv") && !read.contains("own.csv"), "{read}");
     assert!(said.contains("sda.blktrace.1") && !said.contains("sda.blktrace.0, "), "{said}");
-}
-
-/// What lies behind links of N's, where a command reads or writes, may never answer: it is not asked.
-#[test]
-fn root_what_lies_behind_links_of_n_keeps_nobody_waiting() {
-    let fuse = File::options().read(true).write(true).open("/dev/fuse");
-    let Some(fuse) = fuse.ok().filter(|_| rustix::process::geteuid().is_root()) else {
-        eprintln!("SKIPPED: it needs root and FUSE");
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::create_dir(file("traces")).unwrap();
-    let lines: Vec<_> = (0..40)
-        .map(|at| format!("{},hm,0,Read,{},4096,100\n", 128166372000000000_u64 + at * 9_999_999, at << 12))
-        .collect();
-    for name in ["traces/good.csv", "s.csv"] {
-        fs::write(file(name), lines.concat()).unwrap();
-    }
-    let planned = run(&["sample", &file("s.csv"), "-o", &file("s.toml"), "--interval", "1s"]);
-    assert!(planned.status.success(), "{}", stderr(&planned));
-    let plan = fs::read_to_string(file("s.toml")).unwrap();
-    let plan = plan.lines().map(|line| {
-        if line.starts_with("trace = ") {
-            format!("trace = \"{}\"\n", file("traces/evil.csv"))
-        } else {
-            format!("{line}\n")
-        }
-    });
-    fs::write(file("plan.toml"), plan.collect::<String>()).unwrap();
-    // A FUSE that answers nothing.
-    rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::empty()).unwrap();
-    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0,allow_other", fuse.as_raw_fd());
-    let at = folder.path().join("silent");
-    let silent = Mounted::new(&["-i", "-t", "fuse", "-o", &options, "none"], &at);
-    // It is given up before it is unmounted, and by no command kept open.
-    rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::CLOEXEC).unwrap();
-    let fuse = fuse;
-    let disk = Loop::of_size(&folder.path().join("disk"), MIB, &[]).unwrap();
-    for link in ["traces/evil.csv", "traces/out.csv"] {
-        std::os::unix::fs::symlink(file("silent/x"), file(link)).unwrap();
-        std::os::unix::fs::lchown(file(link), Some(N), Some(N)).unwrap();
-    }
-    let (traces, good, new) = (file("traces"), file("traces/good.csv"), file("new.csv"));
-    let (out, plan) = (file("traces/out.csv"), file("plan.toml"));
-    let commands: [(&[&str], &str); 6] = [
-        (&["trace", "info", &traces], ""),
-        (&["trace", "convert", &traces, "--out", &new], ""),
-        (&["idle", &traces, "--report", &file("o.html")], ""),
-        (&["trace", "convert", &traces, "--out", &good], "would be replaced"),
-        (&["trace", "convert", &good, "--out", &out], "is a link of another user"),
-        (&["replay", &plan, disk.path()], "behind another user's link"),
-    ];
-    for (command, wrong) in commands {
-        let output = ends_within(Duration::from_secs(20), &mut idlewise(command));
-        let said = stderr(&output);
-        assert!(said.contains(wrong) && output.status.success() == wrong.is_empty(), "{command:?}: {said}");
-    }
-    drop((fuse, silent));
 }
 
 /// An interrupted command leaves nothing beside what it was to write.

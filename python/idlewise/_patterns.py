@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import itertools
 import os
 import stat
+import warnings
 from collections.abc import Iterator
 
 from . import _native
@@ -27,49 +29,87 @@ class Found(str):
         return str(self), self.folder
 
 
+# No folders of traces are deeper below each other, and no path of the system is longer (PATH_MAX).
+_MOST_DEEP = 64
+_LONGEST = 4096
+# Of all paths that a pattern finds.
+_MOST_LETTERS = 256 << 20
+
+
 def find(pattern: str) -> list[Found]:
-    """In order. A file that has the pattern for its name is found where nothing fits that."""
+    """In order. A file that has the pattern for its name is found where nothing fits that. Whoever may write where it looks may have put
+    folders there without end: those that are too deep are left out, with a warning.
+
+    Raises:
+        ValueError: More fits it than memory should hold.
+    """
     names = pattern.split("/")
     first = next(at for at, name in enumerate(names) if glob.has_magic(name))
     # Links on the way to the first name that is a pattern are those of who has asked.
     folder = "/".join(names[:first]) + "/" if first else ""
-    found = sorted(set(_fit(folder, names[first:], folder or ".")))
+    letters, found = 0, set()
+    for path in _fit(folder, names[first:], folder or "."):
+        letters += 0 if path in found else len(path)
+        if letters > _MOST_LETTERS:
+            raise ValueError(f"{_native.one_line(pattern)}: finds more than {_MOST_LETTERS >> 20} MiB of paths: let it find fewer")
+        found.add(path)
     if not found and _state(pattern, folder or ".") is not None:
-        found = [pattern]
-    return [Found(path, folder) for path in found]
+        found = {pattern}
+    return [Found(path, folder) for path in sorted(found)]
 
 
 def _fit(folder: str, names: list[str], named: str) -> Iterator[str]:
     """What in a folder fits these names, one below the other. Folders may be deeper below each other than functions may. Who calls has
     ``named`` the first one."""
-    todo = [(folder, names)]
+    too_deep, begins = False, folder.count("/")
+    # What is still to be looked at, of each folder on the way to where we are: never all paths at once.
+    todo = [iter([(folder, names)])]
     while todo:
-        folder, (name, *rest) = todo.pop()
-        if name == "**":
-            todo.append((folder, rest or ["*"]))
-            # No link at all: it may lead back.
-            below = (one for one, is_folder in _entries(folder, named) if is_folder and not one.startswith("."))
-            todo += [(f"{folder}{one}/", ["**", *rest]) for one in below]
+        if (step := next(todo[-1], None)) is None:
+            todo.pop()
+            continue
+        folder, (name, *rest) = step
+        if folder.count("/") > begins + _MOST_DEEP or len(folder) > _LONGEST:
+            too_deep = True
+        elif name == "**":
+            todo.append(itertools.chain([(folder, rest or ["*"])], _below(folder, ["**", *rest], named)))
         elif not name and rest:
-            todo.append((folder, rest))
+            todo.append(iter([(folder, rest)]))
         elif not name:
             yield folder
+        elif not rest:
+            yield from _named(folder, name, named)
         else:
-            for path in _named(folder, name, named):
-                if not rest:
-                    yield path
-                elif _is_folder(path, named):
-                    todo.append((path + "/", rest))
+            todo.append(_folders(folder, name, rest, named))
+    if too_deep:
+        where = _native.one_line(named)
+        warnings.warn(f"{where}: folders more than {_MOST_DEEP} deep below it were left out", stacklevel=2)
 
 
-def _named(folder: str, name: str, named: str) -> list[str]:
+def _below(folder: str, names: list[str], named: str) -> Iterator[tuple[str, list[str]]]:
+    """The folders in a folder, and what is to fit in them. No link at all: it may lead back."""
+    for one, is_folder in _entries(folder, named):
+        if is_folder and not one.startswith("."):
+            yield f"{folder}{one}/", names
+
+
+def _folders(folder: str, name: str, names: list[str], named: str) -> Iterator[tuple[str, list[str]]]:
+    """The folders in a folder that have this name, which may be a pattern, and what is to fit in them."""
+    for path in _named(folder, name, named):
+        if _is_folder(path, named):
+            yield path + "/", names
+
+
+def _named(folder: str, name: str, named: str) -> Iterator[str]:
     """What in a folder has this name, which may be a pattern."""
     if not glob.has_magic(name):
         # A link of another user, which is told as one where it is read, is in the folder as well.
-        is_there = _state(folder + name, named) or any(one == name for one, _ in _entries(folder, named))
-        return [folder + name] if is_there else []
-    fits = (one for one, _ in _entries(folder, named) if fnmatch.fnmatchcase(one, name))
-    return [folder + one for one in fits if not one.startswith(".") or name.startswith(".")]
+        if _state(folder + name, named) or any(one == name for one, _ in _entries(folder, named)):
+            yield folder + name
+        return
+    for one, _ in _entries(folder, named):
+        if fnmatch.fnmatchcase(one, name) and (not one.startswith(".") or name.startswith(".")):
+            yield folder + one
 
 
 def _is_folder(path: str, named: str) -> bool:

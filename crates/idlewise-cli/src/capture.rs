@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use idlewise::trace::{Columns, Provenance};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::capture::capture;
+use idlewise_linux::metadata_at;
 use idlewise_linux::monitor::recorder;
 use serde::Serialize;
 
@@ -109,6 +110,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 
 /// The folder of a regular file, which may not be there yet.
 fn folder_of_file(path: &Path) -> Option<&Path> {
-    let is_file = path.metadata().is_ok_and(|there| there.is_file()) || !path.exists();
+    let is_file = metadata_at(path).is_ok_and(|there| there.is_none_or(|there| there.is_file()));
     is_file.then(|| path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }

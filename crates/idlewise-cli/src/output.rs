@@ -2,7 +2,6 @@
 //! and devices have, nothing reaches a terminal that it would obey.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +11,7 @@ use anyhow::Context;
 use console::Term;
 use idlewise::report::printable;
 use idlewise::trace::{self, Found, metadata_of_found};
-use idlewise_linux::{Replacement, metadata_at};
+use idlewise_linux::{Destination, Replacement, metadata_at};
 use serde::Serialize;
 
 use crate::exit::UsageError;
@@ -134,20 +133,45 @@ pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
     Replacement::new(path).map(drop).with_context(|| format!("{shown}: it cannot be written there"))
 }
 
+/// Whether nothing is at a path yet, as far as it may be looked at.
+pub fn is_free(path: &Path) -> bool {
+    metadata_at(path).is_ok_and(|there| there.is_none())
+}
+
 /// Makes sure that results can be written, and that none replaces what is read, a file of a folder that is read, or another result.
 pub fn check_all(inputs: &[PathBuf], outputs: &[Option<&Path>]) -> anyhow::Result<()> {
-    let mut taken: Vec<PathBuf> = inputs.iter().map(|input| itself(input).into()).collect();
-    let read: HashSet<_> = inputs.iter().flat_map(|input| numbers_of_files(itself(input))).collect();
+    check_beside(inputs, None, outputs)
+}
+
+/// The same with an input that nobody has named.
+pub fn check_beside(inputs: &[PathBuf], found: Option<&Found>, outputs: &[Option<&Path>]) -> anyhow::Result<()> {
     // Standard input and output are no files of that name.
-    for path in outputs.iter().flatten().filter(|path| path.as_os_str() != "-") {
+    let outputs: Vec<_> = outputs.iter().flatten().filter(|path| path.as_os_str() != "-").collect();
+    if outputs.is_empty() {
+        return Ok(());
+    }
+    let found = found.and_then(|found| metadata_of_found(found).ok().flatten());
+    let named = inputs.iter().filter_map(|input| itself(input).metadata().ok());
+    let (folders, files): (Vec<_>, Vec<_>) = named.chain(found).partition(Metadata::is_dir);
+    let mut files: HashSet<_> = files.iter().map(number).collect();
+    files.extend(inputs.iter().flat_map(|input| numbers_of_files(itself(input))));
+    let mut results = HashSet::new();
+    for path in outputs {
         check(Some(path))?;
-        let is_read = metadata_at(path).is_ok_and(|there| there.is_some_and(|there| read.contains(&number(&there))));
-        if is_read || taken.iter().any(|taken| is_or_holds(taken, path)) {
-            let why =
-                format!("{}: is read, or another result, and would be replaced: name another file", path.display());
+        let shown = || path.display().to_string();
+        let place = Destination::find(path).with_context(shown)?;
+        let there = place.metadata().with_context(shown)?;
+        let (folder, name) = place.place().with_context(shown)?;
+        let is_new = results.insert((folder, name.to_os_string()));
+        let within = |folder: &Metadata| place.is_within(number(folder)).unwrap_or(true);
+        // What is there may have other names.
+        if !is_new
+            || folders.iter().any(within)
+            || there.is_some_and(|there| !there.is_dir() && !files.insert(number(&there)))
+        {
+            let why = format!("{}: is read, or another result, and would be replaced: name another file", shown());
             return Err(UsageError(why).into());
         }
-        taken.push(path.to_path_buf());
     }
     Ok(())
 }
@@ -167,32 +191,6 @@ fn numbers_of_files(input: &Path) -> impl Iterator<Item = (u64, u64)> {
 
 fn number(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
-}
-
-/// Whether two paths lead to the same, or the first to a folder that has the other.
-fn is_or_holds(taken: &Path, path: &Path) -> bool {
-    let number = |path: &Path| path.metadata().ok().map(|found| number(&found));
-    let (folder, file) = (real(taken), real(path));
-    folder == file
-        || number(taken).is_some_and(|taken| Some(taken) == number(path))
-        || folder.is_dir() && file.exists() && file.starts_with(&folder)
-}
-
-/// Where a path leads; where there is no file yet, where its folder does.
-fn real(path: &Path) -> PathBuf {
-    let in_folder = |(folder, name): (&Path, &OsStr)| {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        Some(std::fs::canonicalize(folder).ok()?.join(name))
-    };
-    let new = |path: &Path| path.parent().zip(path.file_name()).and_then(in_folder);
-    // A link may lead to what is not there yet: the kernel follows as many.
-    const LINKS: usize = 40;
-    let mut path = path.to_path_buf();
-    for _ in 0..LINKS {
-        let Ok(to) = std::fs::read_link(&path) else { break };
-        path = path.parent().unwrap_or(Path::new("")).join(to);
-    }
-    std::fs::canonicalize(&path).ok().or_else(|| new(&path)).unwrap_or(path)
 }
 
 /// Writes a text file whole or not at all.

@@ -141,8 +141,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let device = open_device(&arguments.device)?;
     let plan = arguments.plan()?;
     let of_plan = plan.as_ref().map(|plan| arguments.trace_of(plan)).transpose()?;
-    let inputs = [arguments.trace.clone()].into_iter().chain(of_plan.as_ref().map(|found| found.path.clone()));
-    output::check_all(&inputs.collect::<Vec<_>>(), &[arguments.out.as_deref()])?;
+    output::check_beside(std::slice::from_ref(&arguments.trace), of_plan.as_ref(), &[arguments.out.as_deref()])?;
     let out = arguments.out.as_deref().map(created).transpose()?;
     let mut trace = arguments.read_trace(plan.as_ref().zip(of_plan.as_ref()))?;
     one_volume(arguments, &trace)?;

@@ -171,7 +171,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut paths = arguments.out.clone().map(PartPaths::new);
     for disks in parts {
         let of_volume = paths.as_mut().filter(|_| arguments.by_volume).map(|paths| paths.of(&disks[0].volume));
-        if let Some(path) = of_volume.as_deref().filter(|path| path.exists()) {
+        if let Some(path) = of_volume.as_deref().filter(|path| !output::is_free(path)) {
             output::check_all(&arguments.input.paths(), &[Some(path)])?;
         }
         reports.push(arguments.report(disks, &input, of_volume.or_else(|| arguments.out.clone()))?);

@@ -28,6 +28,6 @@ pub mod scrub;
 pub mod scrubber;
 mod watched;
 
-pub use files::{Hold, Replacement, metadata_at, replace_file};
+pub use files::{Destination, Hold, Replacement, metadata_at, replace_file};
 pub use free_memory::half_of_free_memory;
 pub use ledger::put_back_what_is_left;

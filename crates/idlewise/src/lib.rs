@@ -17,6 +17,8 @@ pub mod report;
 pub mod sample;
 pub mod schedule;
 pub mod simulate;
+#[cfg(feature = "files")]
+mod small;
 pub mod trace;
 pub mod tune;
 mod units;

@@ -151,7 +151,7 @@ impl Parts {
                 self.out.display()
             );
         }
-        if !self.open.contains_key(&path) && path.exists() {
+        if !self.open.contains_key(&path) && !output::is_free(&path) {
             output::check_all(&self.inputs, &[Some(&path)])?;
         }
         let file = match self.open.entry(path) {

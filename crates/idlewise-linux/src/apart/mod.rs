@@ -99,7 +99,8 @@ pub fn last_error() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// What a path leads to, opened only to be looked at (`O_PATH`): what is asked on the way may hang.
+/// What a path without links leads to, opened only to be looked at (`O_PATH`): what is asked on the way may hang. Before Linux 5.6 links are
+/// followed.
 ///
 /// # Errors
 /// What the system says; [`io::ErrorKind::TimedOut`] if it does not answer.
@@ -107,8 +108,17 @@ pub fn reached(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     filled(PATIENCE, 1, Some(&File::from(theirs)), |_| {
-        // SAFETY: the text ends with a zero and lives as long as this process; a plain system call.
-        let found = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        // As in linux/openat2.h: flags, mode, and how names are resolved.
+        let how = [flags as u64, 0, libc::RESOLVE_NO_SYMLINKS];
+        // SAFETY: the text ends with a zero, and both live as long as this process; a plain system call.
+        let mut found = unsafe {
+            libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), how.as_ptr(), size_of_val(&how)) as i32
+        };
+        if found < 0 && last_error() == libc::ENOSYS {
+            // SAFETY: as above.
+            found = unsafe { libc::open(path.as_ptr(), flags) };
+        }
         if found < 0 {
             return Err(last_error());
         }

@@ -105,7 +105,7 @@ impl Mount {
         }
         let file = open()?;
         if !is_right(&file) {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it is no longer mounted there"));
+            return Err(not_there());
         }
         self.known = Some(since);
         Ok(file)
@@ -123,12 +123,21 @@ impl Mount {
     fn reached(&self) -> io::Result<OwnedFd> {
         // A mount point and what leads to it are always in the kernel's memory.
         let reach = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match openat2(CWD, &self.folder, reach, Mode::empty(), ResolveFlags::CACHED) {
+        // The kernel's table tells paths without links: one that is there now was put in the way.
+        match openat2(CWD, &self.folder, reach, Mode::empty(), ResolveFlags::CACHED | ResolveFlags::NO_SYMLINKS) {
             // Before Linux 5.12 this cannot be asked for; and while others mount something, what is there is not always found.
             Err(Errno::INVAL | Errno::NOSYS | Errno::AGAIN) => apart::reached(&self.folder),
-            other => Ok(other?),
+            other => other.map_err(io::Error::from),
         }
+        .map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => not_there(),
+            _ => error,
+        })
     }
+}
+
+fn not_there() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "it is no longer mounted there")
 }
 
 fn covered() -> io::Error {
@@ -174,6 +183,21 @@ mod tests {
         assert!(known.is_none());
         assert!(["", "1 2 3 - x", "1 2 a:b / / rw - x"].iter().all(|line| parse(line).is_none()));
         assert_eq!(unescaped(r"a\9\04"), br"a\9\04");
+    }
+
+    /// Who may write to the folder that a mount point is in may put a link in its place.
+    #[test]
+    fn no_link_leads_to_a_mount() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = of(&["proc"]).into_iter().next().expect("/proc is mounted");
+        for planted in ["link", "nothing", "link/self"] {
+            let _ = std::os::unix::fs::symlink("/proc", folder.path().join("link"));
+            mount.folder = folder.path().join(planted);
+            assert_eq!(mount.open(|_| true).unwrap_err().to_string(), "it is no longer mounted there", "{planted}");
+            assert!(apart::reached(&mount.folder).is_err(), "{planted}");
+        }
+        mount.folder = "/proc".into();
+        assert!(apart::reached(&mount.folder).is_ok() && mount.open(|_| true).is_ok());
     }
 
     /// Others may mount something meanwhile.

@@ -8,7 +8,7 @@ mod replacement;
 pub use hold::Hold;
 pub use path::{Folder, Spot};
 pub(crate) use replacement::append;
-pub use replacement::{Replacement, metadata_at, replace_file};
+pub use replacement::{Destination, Replacement, metadata_at, replace_file};
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -226,6 +226,28 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Whether it lies below a folder with these numbers of device and file, or is that folder.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn is_within(&self, numbers: (u64, u64)) -> io::Result<bool> {
+        let number = |stat: &Stat| (stat.st_dev, stat.st_ino);
+        let mut at = self.again()?;
+        loop {
+            let here = number(&fstat(&at)?);
+            if here == numbers {
+                return Ok(true);
+            }
+            at = Self(at.open_folder(OsStr::new(".."))?);
+            // The root is its own parent.
+            if number(&fstat(&at)?) == here {
+                return Ok(false);
+            }
+        }
+    }
+}
+
 impl AsFd for Folder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -292,6 +314,9 @@ fn walk(path: &Path, way: Way) -> io::Result<Spot> {
             }
             other => other?,
         };
+        if idlewise::trace::is_mount_of_another(&thing, &folder)? {
+            return Err(refused(format!("on the way to it, {}: another user has mounted it", at.display())));
+        }
         let stat = fstat(&thing)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {

@@ -87,22 +87,57 @@ impl Write for Replacement {
     }
 }
 
-/// What is known of what lies where a file would be written, if anything does. Nothing behind a link of another user is asked for
-/// anything: it may be on a file system that never answers.
+/// Where a file would be written, as it was looked at: whatever becomes of the path meanwhile. Nothing behind a link of another user is asked
+/// for anything: it may be on a file system that never answers.
+pub struct Destination(Spot);
+
+impl Destination {
+    /// # Errors
+    /// What the file system says, or whose link is in the way.
+    pub fn find(path: &Path) -> io::Result<Self> {
+        Spot::find(path).map(Self)
+    }
+
+    /// What is known of what lies there, if anything does.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn metadata(&self) -> io::Result<Option<Metadata>> {
+        let Spot { folder, name, found } = &self.0;
+        let name = if name.is_empty() { OsStr::new(".") } else { name };
+        let follow = match found {
+            Found::Nothing => return Ok(None),
+            Found::OpenFile => OFlags::empty(),
+            Found::Thing(_) => OFlags::NOFOLLOW,
+        };
+        let thing = openat(folder, name, OFlags::PATH | OFlags::CLOEXEC | follow, Mode::empty())?;
+        File::from(thing).metadata().map(Some)
+    }
+
+    /// Its folder, by the numbers of device and file, and its name in that.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn place(&self) -> io::Result<((u64, u64), &OsStr)> {
+        let folder = fstat(&self.0.folder)?;
+        Ok(((folder.st_dev, folder.st_ino), &self.0.name))
+    }
+
+    /// Whether it lies below a folder with these numbers of device and file.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn is_within(&self, folder: (u64, u64)) -> io::Result<bool> {
+        self.0.folder.is_within(folder)
+    }
+}
+
+/// What is known of what lies where a file would be written, if anything does, as [`Destination`] tells it.
 ///
 /// # Errors
 /// What the file system says, or whose link is in the way.
 pub fn metadata_at(path: &Path) -> io::Result<Option<Metadata>> {
-    let Spot { folder, name, found } = Spot::find(path)?;
-    let name = if name.is_empty() { OsStr::new(".") } else { &name };
-    match found {
-        Found::Nothing => Ok(None),
-        Found::OpenFile => path.metadata().map(Some),
-        Found::Thing(_) => {
-            let thing = openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-            File::from(thing).metadata().map(Some)
-        }
-    }
+    Destination::find(path)?.metadata()
 }
 
 /// Replaces the file at `path` by `content`, whole or not at all.

@@ -147,6 +147,7 @@ impl DiskModel {
     /// [`ModelError`] says which field is wrong.
     #[cfg(feature = "files")]
     pub fn from_toml(text: &str) -> Result<Self, ModelError> {
+        crate::small::check(text).map_err(ModelError::Syntax)?;
         let model: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
             ModelError::Syntax(format!("line {line}: {}", error.message()))

@@ -118,8 +118,11 @@ impl SamplingPlan {
     /// [`SamplingPlanError`] says what is wrong.
     pub fn from_toml(text: &str) -> Result<Self, SamplingPlanError> {
         let syntax = |error: toml::de::Error| SamplingPlanError::Syntax(error.message().into());
+        crate::small::check(text).map_err(SamplingPlanError::Syntax)?;
         let table: toml::Table = text.parse().map_err(syntax)?;
-        let plan: Self = match table.get("version").and_then(toml::Value::as_integer) {
+        let version = table.get("version").and_then(toml::Value::as_integer);
+        drop(table);
+        let plan: Self = match version {
             Some(1) => toml::from_str::<Version1>(text).map_err(syntax)?.into(),
             Some(version) if version != i64::from(Self::VERSION) => return Err(SamplingPlanError::Version(version)),
             _ => toml::from_str(text).map_err(syntax)?,

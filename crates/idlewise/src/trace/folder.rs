@@ -1,7 +1,7 @@
 //! Files that nobody named: those in a folder, where others may have put what harms whoever reads it.
 
 #[cfg(target_os = "linux")]
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 #[cfg(target_os = "linux")]
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 #[cfg(target_os = "linux")]
 use rustix::{
-    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat},
+    fd::AsFd,
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, fstat, makedev, openat, readlinkat, statx},
     io::Errno,
 };
 
@@ -78,8 +79,7 @@ pub fn entries(found: &Found) -> io::Result<Option<Vec<(OsString, bool)>>> {
         let entry = entry?;
         let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
         let is_folder = match entry.file_type() {
-            FileType::Unknown => statat(&thing, &name, AtFlags::SYMLINK_NOFOLLOW)
-                .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory),
+            FileType::Unknown => Seen::at(&thing, &name).is_ok_and(|seen| seen.kind == FileType::Directory),
             kind => kind == FileType::Directory,
         };
         if name != "." && name != ".." {
@@ -119,7 +119,7 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
 #[cfg(target_os = "linux")]
 enum Way {
     End(End),
-    /// At a link of another user, or by a link at nothing.
+    /// At a link of another user or what another user has mounted, or by a link at nothing.
     Link,
     Nothing,
 }
@@ -163,9 +163,12 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Way> {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(if links < LINKS { Way::Link } else { Way::Nothing }),
             other => other?,
         };
-        let stat = fstat(&thing)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            if !may_follow(&stat, &fstat(&at)?) {
+        let (seen, folder) = (Seen::of(&thing)?, Seen::of(&at)?);
+        if seen.device != folder.device && is_mounted_by_another(seen.device) {
+            return Ok(Way::Link);
+        }
+        if seen.kind == FileType::Symlink {
+            if !may_follow(&seen, &folder) {
                 return Ok(Way::Link);
             }
             links -= 1;
@@ -210,13 +213,73 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
     File::open(&found.path).map(Some)
 }
 
+/// What the kernel knows of a file by itself: whose file system it lies on is not asked, as that may never answer.
+#[cfg(target_os = "linux")]
+struct Seen {
+    kind: FileType,
+    mode: u32,
+    owner: u32,
+    device: u64,
+}
+
+#[cfg(target_os = "linux")]
+impl Seen {
+    fn of(thing: &impl AsFd) -> io::Result<Self> {
+        match Self::at(thing, OsStr::new("")) {
+            // Before Linux 4.11.
+            Err(Errno::NOSYS) => {
+                let stat = fstat(thing)?;
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                Ok(Self { kind, mode: stat.st_mode, owner: stat.st_uid, device: stat.st_dev })
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Of a name in a folder, or of what is open itself.
+    fn at(folder: &impl AsFd, name: &OsStr) -> Result<Self, Errno> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+        let found = statx(folder, name, flags, StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID)?;
+        let mode = u32::from(found.stx_mode);
+        let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+        Ok(Self { kind: FileType::from_raw_mode(mode), mode, owner: found.stx_uid, device })
+    }
+}
+
+/// Whether what is open lies on a file system in user space that another user than root and the caller has mounted, and its folder does not:
+/// whoever asks it for anything may wait for ever. It is not asked for this.
+///
+/// # Errors
+/// What the system says.
+#[cfg(target_os = "linux")]
+pub fn is_mount_of_another(thing: &impl AsFd, folder: &impl AsFd) -> io::Result<bool> {
+    let device = Seen::of(thing)?.device;
+    Ok(device != Seen::of(folder)?.device && is_mounted_by_another(device))
+}
+
+/// Whether a device is a file system in user space of another user than root and the caller. The kernel lists it (proc_pid_mountinfo(5)), with
+/// `user_id` among its options.
+#[cfg(target_os = "linux")]
+fn is_mounted_by_another(device: u64) -> bool {
+    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let caller = rustix::process::geteuid().as_raw().to_string();
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let is_anothers = |line: &str| {
+        let (front, back) = line.split_once(" - ")?;
+        let is_it = front.split(' ').nth(2)? == number && back.starts_with("fuse");
+        let owner = back.rsplit(' ').next()?.split(',').find_map(|option| option.strip_prefix("user_id="))?;
+        Some(is_it && owner != "0" && owner != caller)
+    };
+    String::from_utf8_lossy(&table).lines().any(|line| is_anothers(line) == Some(true))
+}
+
 /// Whether to go where a link leads: if it belongs to the caller or to root, and for others than root also where only the folder's
 /// owner could have put it there.
 #[cfg(target_os = "linux")]
-fn may_follow(link: &Stat, folder: &Stat) -> bool {
+fn may_follow(link: &Seen, folder: &Seen) -> bool {
     let caller = rustix::process::geteuid();
-    let of_the_folders_owner = link.st_uid == folder.st_uid && folder.st_mode & 0o022 == 0;
-    link.st_uid == 0 || link.st_uid == caller.as_raw() || (!caller.is_root() && of_the_folders_owner)
+    let of_the_folders_owner = link.owner == folder.owner && folder.mode & 0o022 == 0;
+    link.owner == 0 || link.owner == caller.as_raw() || (!caller.is_root() && of_the_folders_owner)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -121,7 +121,7 @@ pub fn open_all<'a>(
                 Some(folder) => folder::open(&Found { path: path.clone(), folder }),
             };
             let Some(file) = opened.map_err(|error| io_error(path, error))? else {
-                inputs.pass_over(format!("{name} (empty, another user's link, or held by its owner)"));
+                inputs.pass_over(format!("{name} (empty, another user's link or mount, or held by its owner)"));
                 continue;
             };
             let part = Part::of_file(&file).map_err(|error| io_error(path, error))?;

@@ -175,8 +175,11 @@ impl PlanFile {
     #[cfg(feature = "files")]
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let syntax = |error: toml::de::Error| PlanError::Syntax(error.message().into());
+        crate::small::check(text).map_err(PlanError::Syntax)?;
         let table: toml::Table = text.parse().map_err(syntax)?;
-        if let Some(version) = table.get("version").and_then(toml::Value::as_integer)
+        let version = table.get("version").and_then(toml::Value::as_integer);
+        drop(table);
+        if let Some(version) = version
             && !(1..=i64::from(Self::VERSION)).contains(&version)
         {
             return Err(PlanError::Version(u32::try_from(version).unwrap_or(u32::MAX)));

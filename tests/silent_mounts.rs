@@ -1,0 +1,96 @@
+//! File systems of another user that never answer, where a command reads or writes: nobody waits for them. `N` is that user.
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use common::bench::{Loop, MIB, Mounted};
+use common::{ends_within, idlewise, run, stderr};
+
+const N: u32 = 65_534;
+
+/// A FUSE of N's that answers nothing, into which root may go.
+struct Silent<'a> {
+    // It is given up before it is unmounted.
+    _fuse: File,
+    _mounted: Mounted<'a>,
+}
+
+impl<'a> Silent<'a> {
+    fn at(folder: &'a Path) -> Option<Self> {
+        let fuse = File::options().read(true).write(true).open("/dev/fuse");
+        let Some(fuse) = fuse.ok().filter(|_| rustix::process::geteuid().is_root()) else {
+            eprintln!("SKIPPED: it needs root and FUSE");
+            return None;
+        };
+        rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::empty()).unwrap();
+        let options = format!("fd={},rootmode=40000,user_id={N},group_id={N},allow_other", fuse.as_raw_fd());
+        let mounted = Mounted::new(&["-i", "-t", "fuse", "-o", &options, "none"], folder);
+        // By no command kept open.
+        rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::CLOEXEC).unwrap();
+        Some(Self { _fuse: fuse, _mounted: mounted })
+    }
+}
+
+fn link_of_n(leads: &str, link: &str) {
+    std::os::unix::fs::symlink(leads, link).unwrap();
+    std::os::unix::fs::lchown(link, Some(N), Some(N)).unwrap();
+}
+
+/// Behind links of N's, and where N has mounted it in a folder that was named.
+#[test]
+fn root_what_n_has_mounted_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(file("traces")).unwrap();
+    fs::create_dir(file("results")).unwrap();
+    let lines: Vec<_> = (0..40)
+        .map(|at| format!("{},hm,0,Read,{},4096,100\n", 128_166_372_000_000_000_u64 + at * 9_999_999, at << 12))
+        .collect();
+    for name in ["traces/good.csv", "s.csv"] {
+        fs::write(file(name), lines.concat()).unwrap();
+    }
+    let planned = run(&["sample", &file("s.csv"), "-o", &file("s.toml"), "--interval", "1s"]);
+    assert!(planned.status.success(), "{}", stderr(&planned));
+    let plan = fs::read_to_string(file("s.toml")).unwrap();
+    let plan = plan.lines().map(|line| {
+        if line.starts_with("trace = ") {
+            format!("trace = \"{}\"\n", file("traces/evil.csv"))
+        } else {
+            format!("{line}\n")
+        }
+    });
+    fs::write(file("plan.toml"), plan.collect::<String>()).unwrap();
+    let (silent, mine) = (folder.path().join("silent"), folder.path().join("traces/m"));
+    let Some(_silent) = Silent::at(&silent) else { return };
+    let _mine = Silent::at(&mine).unwrap();
+    let disk = Loop::of_size(&folder.path().join("disk"), MIB, &[]).unwrap();
+    for link in ["traces/evil.csv", "traces/out.csv", "results/v.hm_0.csv", "results/p.hm_0.toml"] {
+        link_of_n(&file("silent/x"), &file(link));
+    }
+    let (traces, good, new) = (file("traces"), file("traces/good.csv"), file("new.csv"));
+    let (out, plan) = (file("traces/out.csv"), file("plan.toml"));
+    let (by_volume, plans) = (file("results/v.csv"), file("results/p.toml"));
+    let tune = ["tune", &good, "--mean-slowdown", "1ms", "--max-slowdown", "50ms", "--by-volume", "--out", &plans];
+    let commands: [(&[&str], &str); 9] = [
+        (&["trace", "info", &traces], ""),
+        (&["trace", "convert", &traces, "--out", &new], ""),
+        (&["idle", &traces, "--report", &file("o.html")], ""),
+        (&["trace", "convert", &traces, "--out", &good], "would be replaced"),
+        (&["trace", "convert", &good, "--out", &out], "is a link of another user"),
+        (&["trace", "convert", &good, "--out", &file("traces/m/x.csv")], "another user has mounted it"),
+        (&["trace", "convert", &good, "--by-volume", "--out", &by_volume], "is a link of another user"),
+        (&tune, "is a link of another user"),
+        (&["replay", &plan, disk.path()], "behind another user's link"),
+    ];
+    for (command, wrong) in commands {
+        let output = ends_within(Duration::from_secs(20), &mut idlewise(command));
+        let said = stderr(&output);
+        assert!(said.contains(wrong) && output.status.success() == wrong.is_empty(), "{command:?}: {said}");
+    }
+}
