@@ -164,11 +164,8 @@ pub fn check_beside(inputs: &[PathBuf], found: Option<&Found>, outputs: &[Option
         let (folder, name) = place.place().with_context(shown)?;
         let is_new = results.insert((folder, name.to_os_string()));
         let within = |folder: &Metadata| place.is_within(number(folder)).unwrap_or(true);
-        // What is there may have other names.
-        if !is_new
-            || folders.iter().any(within)
-            || there.is_some_and(|there| !there.is_dir() && !files.insert(number(&there)))
-        {
+        // What is there may have other names; beside what a folder has there is room.
+        if !is_new || there.is_some_and(|there| folders.iter().any(within) || !files.insert(number(&there))) {
             let why = format!("{}: is read, or another result, and would be replaced: name another file", shown());
             return Err(UsageError(why).into());
         }
