@@ -95,6 +95,30 @@ fn root_every_error_in_data_of_btrfs_is_found_with_parity() {
     every_error_is_found(4, &["-d", "raid6", "-m", "raid1c3"], 9);
 }
 
+/// Of an extent of which a file has another part only, the rest is kept as well.
+#[test]
+fn root_what_no_file_reads_any_more_is_told_by_its_extent() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let mut random = Pcg64::seed_from_u64(21);
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 1, MIB, &mut random);
+    let path = folder.join("file0");
+    let before = addresses(&path);
+    let file = File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&[1; 64 << 10], MIB / 2).unwrap();
+    file.sync_all().unwrap();
+    let at = (MIB / 2 / SECTOR) as usize + 3;
+    assert_ne!(before[at], addresses(&path)[at], "it was not written elsewhere");
+    let (_, place) = bench.places(before[at])[0];
+    let disk = File::options().write(true).open(&bench.files[0]).unwrap();
+    disk.write_all_at(&[7; 100], place).unwrap();
+    let result = bench.scrub(0, &[]);
+    assert_eq!(found(&result, "checksum"), [place].into(), "{result}");
+    let holds = result["errors"][0]["holds"][0].as_str().unwrap();
+    assert!(holds.starts_with("a part of an extent of /") && holds.ends_with("/file0 that no file reads"), "{holds}");
+}
+
 /// Whenever it is killed, the pass that goes on finds what is left, and counts each byte once.
 #[test]
 fn root_no_error_is_lost_when_a_scrub_is_killed() {

@@ -88,7 +88,7 @@ impl Report {
         if self.skipped_bytes > 0 {
             row("not compared", format!("{}: {}", Bytes(self.skipped_bytes), self.why_not()));
         }
-        row("at work", format!("{} of {}, in {} turns", seconds(self.worked_s), seconds(self.elapsed_s), self.opens));
+        row("at work", format!("{} of {}, {} times", seconds(self.worked_s), seconds(self.elapsed_s), self.opens));
         row(
             "until quiet",
             format!("{} on average, {} at most", seconds(self.closing_mean_s), seconds(self.closing_max_s)),

@@ -52,7 +52,8 @@ pub fn by_owner(
             log.say("will-mend", run.lba, run.blocks, &owners)?;
             found.mend(extent).map_err(|why| problem(format!("{owners}: {why}")))?;
             after = surely_wrong(device, found, &run).map_err(problem)?;
-            log.say("mended", run.lba, run.blocks, &owners)?;
+            let is_good = !after.contains(&true);
+            log.say(if is_good { "mended" } else { "failed" }, run.lba, run.blocks, &owners)?;
         }
         for (lba, (before, after)) in (run.lba..).zip(before.into_iter().zip(after)) {
             let fate = match (before, after) {

@@ -278,14 +278,16 @@ struct Scrub {
 
 const _: () = assert!(size_of::<Scrub>() == 1024);
 
-/// In which files a byte of the file system's own addresses lies: each as tree and number of the file.
-pub fn files_at(mounted: &Mounted, logical: u64) -> io::Result<Vec<(u64, u64)>> {
+/// In which files a byte of the file system's own addresses lies, or anything of the extent that it is in: each as tree and number of the file.
+pub fn files_at(mounted: &Mounted, logical: u64, anywhere_in_extent: bool) -> io::Result<Vec<(u64, u64)>> {
     /// The words of `struct btrfs_ioctl_logical_ino_args`, of which the last one points to the places.
     const WORDS: usize = 7;
     const LOGICAL_INO_V2: c_ulong = request(false, 59, WORDS * size_of::<u64>());
+    const IGNORE_OFFSET: u64 = 1;
     const HEADER: usize = 2;
     let mut words = [0; WORDS];
     (words[0], words[1]) = (logical, ((HEADER + PLACES) * size_of::<u64>()) as u64);
+    words[WORDS - 2] = if anywhere_in_extent { IGNORE_OFFSET } else { 0 };
     let argument = Argument { words: &words, room: WORDS + HEADER + PLACES, pointer: Some((WORDS - 1, WORDS)) };
     let files = |after: &[u64]| {
         let places = &after[WORDS..];

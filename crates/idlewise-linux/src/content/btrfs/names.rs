@@ -25,7 +25,13 @@ pub fn of(mounted: &Mounted, logical: u64) -> io::Result<Vec<String>> {
         Some(path) => shown(mounted, Path::new(OsStr::from_bytes(&path))),
         None => format!("file {} of subvolume {}", place.1, place.0),
     };
-    Ok(files_at(mounted, logical)?.into_iter().map(name).collect())
+    let files = files_at(mounted, logical, false)?;
+    if !files.is_empty() {
+        return Ok(files.into_iter().map(name).collect());
+    }
+    // An extent is kept as a whole as long as a file has a part of it.
+    let part = |place| format!("a part of an extent of {} that no file reads", name(place));
+    Ok(files_at(mounted, logical, true)?.into_iter().map(part).collect())
 }
 
 /// A path from the top of the file system on, as people find it.
