@@ -54,7 +54,7 @@ pub mod write;
 pub use columns::{Columns, Op, Request, Stage};
 #[cfg(feature = "files")]
 pub use error::{Bad, Place, TraceError};
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "files", target_os = "linux"))]
 pub use folder::is_mount_of_another;
 #[cfg(feature = "files")]
 pub use folder::{Found, entries as entries_of_found, metadata as metadata_of_found, open as open_found};
