@@ -229,6 +229,10 @@ try() {
     case $1 in md11 | md12 | md6) repair "$1" ;; esac
     case $1 in
         dm1 | dm12)
+            sleep 100 < "$path" &
+            holder=$!
+            step "$1-held" idlewise repair "$path" --md --allow-writes --max-blocks 1000 --state-dir /tmp/states --json
+            kill "$holder"
             step "$1-repair" idlewise repair "$path" --md --allow-writes --max-blocks 1000 --state-dir /tmp/states --json
             # shellcheck disable=SC2086
             step "$1-after" idlewise scrub "$path" $PACE --restart

@@ -23,7 +23,7 @@ use crate::output::{self, say};
 ///
 /// With --mirror, neither device may be mounted or in use. With --md and a member of an array, md checks the 64 KiB or the chunk around each
 /// of those blocks, and rewrites what it cannot read: of a mirror all of the 64 KiB, with parity the 4 KiB around it. So nothing is done
-/// unless the rest of them is what the other members tell; on RAID 6 that is not compared. With --md and the array itself, copies that most
+/// unless the rest of them is what the other members tell; of a RAID 6 that lacks members that is not known. With --md and the array itself, copies that most
 /// others outvote are rewritten, and parities of RAID 6. What may be written is logged before and after.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true))]

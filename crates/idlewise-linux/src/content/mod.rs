@@ -21,6 +21,7 @@ use idlewise::registry::{Named, Registry};
 
 pub use found::{Found, Part, find};
 pub use gate::Gate;
+pub(crate) use md::Outvoted;
 pub use md::{Array, Fit, Md, geometry};
 
 /// The owner that judges nothing.

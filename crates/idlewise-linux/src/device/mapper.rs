@@ -67,8 +67,22 @@ pub fn status(device: (u32, u32)) -> io::Result<Vec<Target>> {
     ask(device, NO_FLUSH)
 }
 
+/// How often it is open, by whomever.
+///
+/// # Errors
+/// As [`table`].
+pub fn open_count(device: (u32, u32)) -> io::Result<u32> {
+    let mut answer = vec![0; ROOM];
+    told(&control()?, device, NO_FLUSH, &mut answer)?;
+    word(&answer, 24).ok_or_else(|| io::Error::other("device-mapper tells what is not understood"))
+}
+
+fn control() -> io::Result<File> {
+    File::options().read(true).write(true).open(CONTROL)
+}
+
 fn ask(device: (u32, u32), flags: u32) -> io::Result<Vec<Target>> {
-    let control = File::options().read(true).write(true).open(CONTROL)?;
+    let control = control()?;
     let mut room = ROOM;
     loop {
         let mut answer = vec![0; room];

@@ -41,6 +41,8 @@ pub struct Layout {
     pub far: u64,
     stride: u64,
     in_next_row: bool,
+    /// How many chunks the array has: places on its members that are left over hold nothing (`raid10_size`).
+    pub chunks: u64,
 }
 
 /// A place on a member.
@@ -52,8 +54,17 @@ pub struct Place {
 
 impl Layout {
     /// Of nothing.
-    pub const NONE: Self =
-        Self { level: Level::Mirror, disks: 0, chunk: 0, rotation: 0, near: 1, far: 1, stride: 0, in_next_row: false };
+    pub const NONE: Self = Self {
+        level: Level::Mirror,
+        disks: 0,
+        chunk: 0,
+        rotation: 0,
+        near: 1,
+        far: 1,
+        stride: 0,
+        in_next_row: false,
+        chunks: 0,
+    };
 
     /// By the numbers that the kernel tells; `size` is what is used of a member.
     ///
@@ -83,7 +94,8 @@ impl Layout {
                     return unknown();
                 }
                 let stride = if in_next_row { chunk } else { size / chunk / far * chunk };
-                Ok(Self { near, far, in_next_row, stride, ..whole })
+                let chunks = size / chunk / far * whole.disks / near;
+                Ok(Self { near, far, in_next_row, stride, chunks, ..whole })
             }
             Level::TwoParities => unknown(),
         }
@@ -204,6 +216,14 @@ mod tests {
         assert_eq!(rows(raid10(0x102, 4, 2), 2), [[0, 0, 1, 1], [2, 2, 3, 3]]);
         assert_eq!(rows(raid10(0x201, 3, 4), 4), [[0, 1, 2], [3, 4, 5], [2, 0, 1], [5, 3, 4]]);
         assert_eq!(rows(raid10(0x10201, 3, 4), 4), [[0, 1, 2], [2, 0, 1], [3, 4, 5], [5, 3, 4]]);
+    }
+
+    /// As `raid10_size` counts them: what is left over of the last row is no chunk.
+    #[test]
+    fn no_chunk_lies_behind_the_last() {
+        let chunks = [(0x103, 5, 32), (0x102, 3, 33), (0x201, 3, 33), (0x10201, 3, 33), (0x202, 5, 31)];
+        let chunks = chunks.map(|(number, disks, rows)| raid10(number, disks, rows).chunks);
+        assert_eq!(chunks, [53, 49, 48, 48, 37]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::memory::Buffer;
 pub use array::{Array, Member, geometry};
 use layout::{Level, Place};
 use parity::{Wrong, add, syndromes, wrong};
-pub use right::Fit;
+pub use right::{Fit, Outvoted};
 
 /// An array whose members are compared.
 pub struct Md {
@@ -163,7 +163,7 @@ impl Md {
             read.get(from..from + length as usize)
         };
         let (mut compared, mut judged) = (0, Judged::default());
-        for number in layout.first_chunk(begin / chunk).. {
+        for number in layout.first_chunk(begin / chunk)..layout.chunks {
             let places = layout.copies(number);
             let first = places[0].at;
             if first >= end {
@@ -216,7 +216,7 @@ impl Md {
         let of_row = |data: u64| row * data * layout.chunk..(row + 1) * data * layout.chunk;
         match layout.level {
             Level::Copies => {
-                let chunks = (layout.first_chunk(row)..).map(|chunk| (chunk, layout.copies(chunk)));
+                let chunks = (layout.first_chunk(row)..layout.chunks).map(|chunk| (chunk, layout.copies(chunk)));
                 let chunks = chunks.take_while(|(_, places)| places[0].at / layout.chunk == row);
                 let group = |(chunk, places): (u64, Vec<Place>)| {
                     let begin = chunk * layout.chunk + within;

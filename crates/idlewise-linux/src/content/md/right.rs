@@ -26,6 +26,7 @@ pub enum Fit {
 }
 
 /// A copy that is wrong, or cannot be read.
+#[derive(PartialEq, Eq)]
 pub struct Outvoted {
     place: Place,
     /// The name of its member.

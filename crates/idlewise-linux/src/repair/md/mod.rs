@@ -54,6 +54,11 @@ pub fn through_array(
     array.is_redundant()?;
     let mut ledger = KnobLedger::begin().map_err(|error| array.unnoted(&error))?;
     let others = array.others(device)?;
+    let is_raid6 = array.read("level")? == "raid6";
+    let agrees = |lbas: Range<u64>, (begin, end): (u64, u64)| match is_raid6 {
+        true => array.is_safe(begin, end, device.block),
+        false => array.agrees(device, &others, lbas),
+    };
     let mut outcomes = Vec::new();
     for run in bad {
         if stop.load(Ordering::Relaxed) {
@@ -63,7 +68,7 @@ pub fn through_array(
         let window = array.window(first / SECTOR, last.div_ceil(SECTOR));
         if (run.lba..run.lba + run.blocks).all(|lba| readable(verifier, device, lba)) {
             // That it can be read again does not make it right.
-            let differs = window.is_some() && array.agrees(device, &others, run.lba..run.end()).is_err();
+            let differs = window.is_some_and(|window| agrees(run.lba..run.end(), window).is_err());
             let fate = if differs { Fate::Undecided } else { Fate::Readable };
             (run.lba..run.lba + run.blocks).for_each(|lba| note(&mut outcomes, lba, fate));
             continue;
@@ -71,10 +76,8 @@ pub fn through_array(
         if let Some((begin, end)) = window {
             let per_block = u64::from(device.block) / SECTOR;
             let lbas = (array.data.0 + begin) / per_block..(array.data.0 + end).div_ceil(per_block);
-            let pages = array.pages(run, per_block);
-            let compared = if array.read("level")? == "raid1" { lbas.clone() } else { pages };
-            array.agrees(device, &others, compared)?;
-            // md rewrites all of it: what it could not read, and on a mirror the rest too.
+            // md goes through all of it, and rewrites what any member cannot read there.
+            agrees(lbas.clone(), (begin, end))?;
             let count = lbas.end - lbas.start;
             log.say("will-check", lbas.start, count, &array.name)?;
             let checked = array.go_through("check", begin, end, &mut ledger, stop)?;
@@ -190,21 +193,10 @@ impl Array {
         Ok(others)
     }
 
-    /// The blocks of the pages of 4 KiB that a run lies in: with parity, md rewrites them.
-    fn pages(&self, run: &BadBlocks, per_block: u64) -> Range<u64> {
-        let page = |sector: u64| (sector - self.data.0.min(sector)) / PAGE;
-        let (first, last) = (page(run.lba * per_block), page((run.lba + run.blocks) * per_block - 1));
-        let lba = |page: u64| (self.data.0 + page * PAGE) / per_block;
-        lba(first)..lba(last + 1).max(lba(first) + 1)
-    }
-
     /// Whether what the device holds in these blocks is what md would write there, as far as it can be read: what is on the mirrors, or
-    /// what the others and their parity give. Of RAID 6 that is not known here, as its second parity is no sum.
+    /// what the others and their parity give. Not for RAID 6, whose second parity is no sum.
     fn agrees(&self, device: &Device, others: &[(Device, u64)], lbas: Range<u64>) -> Result<(), RepairError> {
         let level = self.read("level")?;
-        if level == "raid6" {
-            return Ok(());
-        }
         let per_block = u64::from(device.block) / SECTOR;
         let sectors = (lbas.start * per_block).max(self.data.0)..lbas.end * per_block;
         let read = |of: &Device, sectors: Range<u64>| {
@@ -334,16 +326,6 @@ mod tests {
         assert_eq!(array.window(2048 + 5000, 2048 + 5002), Some((4096, 5120)));
         assert_eq!(array.window(2048 + 99_999, 2048 + 100_000), Some((99_328, 100_000)));
         assert_eq!([array.window(2047, 2048), array.window(102_048, 102_049)], [None, None]);
-    }
-
-    #[test]
-    fn pages_are_those_of_the_data() {
-        let array = Array { name: "md0".into(), folder: PathBuf::new(), data: (2_049, 100_000), chunk: 1024 };
-        let run = |lba, blocks| BadBlocks { lba, blocks, kind: "medium".into() };
-        assert_eq!(array.pages(&run(2_055, 1), 1), 2_049..2_057);
-        assert_eq!(array.pages(&run(2_056, 2), 1), 2_049..2_065);
-        let aligned = Array { data: (2_048, 100_000), ..array };
-        assert_eq!(aligned.pages(&run(300, 1), 8), 300..301);
     }
 
     /// Whoever stops a repair leaves no limit behind, at which every later check would end.

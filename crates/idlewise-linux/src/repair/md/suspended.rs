@@ -1,10 +1,11 @@
 //! Writes to a part of an array wait while what its members hold there is looked at and put right (`suspend_lo` and `suspend_hi`,
 //! Documentation/admin-guide/md.rst of the kernel).
 
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use idlewise::report::printable::one_line;
 use serde::{Deserialize, Serialize};
 
 use super::SECTOR;
@@ -77,9 +78,14 @@ impl<'a> Suspended<'a> {
 
 impl Drop for Suspended<'_> {
     fn drop(&mut self) {
-        // Where it fails, whoever comes next tries again.
-        if self.is.put_back().is_ok() {
-            let _ = self.ledger.take_back();
+        match self.is.put_back() {
+            Ok(()) => drop(self.ledger.take_back()),
+            // Whoever comes next tries again.
+            Err(error) => {
+                let problem =
+                    format!("{}: writes to a part of the array wait still: {error}", self.is.folder.display());
+                let _ = writeln!(io::stderr(), "idlewise: {}", one_line(&problem));
+            }
         }
     }
 }
