@@ -217,16 +217,6 @@ impl Folder {
         fstat(&self.0).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// Removes a name from it.
-    ///
-    /// # Errors
-    /// What the file system says.
-    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
-    }
-}
-
-impl Folder {
     /// Whether it lies below a folder with these numbers of device and file, or is that folder.
     ///
     /// # Errors
@@ -245,6 +235,14 @@ impl Folder {
                 return Ok(false);
             }
         }
+    }
+
+    /// Removes a name from it.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }
 }
 

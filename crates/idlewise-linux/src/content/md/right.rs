@@ -66,6 +66,14 @@ impl Md {
         Ok(range.step_by(self.block as usize).map(|at| fit(at).unwrap_or(Fit::Unknown)).collect())
     }
 
+    /// Whether md does not read one of the members somewhere in a range of their data: it would rewrite that member there as it checks.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub fn is_passed_over(&self, range: &Range<u64>) -> Result<bool, String> {
+        Ok(self.array.passed_over()?.iter().any(|(_, part)| part.start < range.end && range.start < part.end))
+    }
+
     fn fit_of(&self, at: u64, group: &Group) -> Fit {
         let Some(all) = self.read_all(group) else { return Fit::Unknown };
         let unread: Vec<_> = group.places.iter().zip(&all).filter(|(_, read)| read.is_none()).collect();

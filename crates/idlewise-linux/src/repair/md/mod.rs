@@ -6,7 +6,9 @@
 //! parity, the page of 4 KiB. So the rest of it must be what the other members tell, or nothing is done.
 
 mod held;
+mod keeper;
 mod members;
+mod pages;
 mod suspended;
 
 use std::fs;
@@ -35,6 +37,7 @@ const SECTOR: u64 = 512;
 const WINDOW: u64 = 128;
 /// With parity md rewrites pages, in sectors.
 const PAGE: u64 = 8;
+const PAGE_BYTES: u64 = PAGE * SECTOR;
 /// A check of a few windows takes longer only if something is wrong.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
