@@ -51,11 +51,12 @@ cat > "$tree/DEBIAN/prerm" <<'TEXT'
 set -e
 # Scrubs that run are ended as by Ctrl-C, so that they save where they are: else they would go on without a command to ask them.
 running() {
-    for exe in /proc/[0-9]*/exe; do
-        # The very file: another system on this machine has one of that name.
-        if [ "$exe" -ef /usr/bin/idlewise ]; then
-            process=${exe#/proc/}
-            process=${process%/exe}
+    for process in /proc/[0-9]*; do
+        # The very file: another system on this machine has one of that name. The file itself is not asked: it may be another user's, on a
+        # file system that never answers.
+        if [ "$(readlink "$process/exe")" = /usr/bin/idlewise ] &&
+            [ "$(readlink "$process/ns/mnt")" = "$(readlink /proc/self/ns/mnt)" ]; then
+            process=${process#/proc/}
             # What `idlewise run` runs is somebody's own, and gets the signals that are sent to it.
             [ "$(tr '\0' '\n' < "/proc/$process/cmdline" | sed -n 2p)" = run ] || echo "$process"
         fi
