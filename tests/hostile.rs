@@ -123,8 +123,14 @@ fn tables_without_end_take_bounded_memory() {
     let trace = folder.path().join("t.csv").display().to_string();
     let long = |one: &str| format!("version = 2\na=[{}]", one.repeat((15 << 20) / one.len()));
     // The largest of those that are not refused for that, too.
-    let most = [format!("version = 2\na=[{}]", "{a.b.c.d.e.f.g=1},".repeat(28_000)), "a=1\nb=".repeat(190_000)];
-    for text in [long("{a.b.c.d.e.f.g=1},"), long("[],"), long("{},")].into_iter().chain(most) {
+    let most = [
+        format!("version = 2\na=[{}]", "{a.b.c.d.e.f.g=1},".repeat(25_000)),
+        format!("version = 2\na=[{}]", "1,".repeat(1_500_000)),
+        (0..500_000).map(|at| format!("a{at}=1\n")).collect(),
+        "\n".repeat(1_500_000),
+    ];
+    let long = [long("{a.b.c.d.e.f.g=1},"), long("[],"), long("{},"), long("1,"), long("\n")];
+    for text in long.into_iter().chain(most) {
         let file = Hostile { name: "x.toml", bytes: text.into_bytes(), options: &[], error: "" };
         std::fs::write(folder.path().join(file.name), &file.bytes).unwrap();
         for command in [format!("idle {trace} --disk F"), format!("simulate {trace} --plan F")] {
