@@ -4,16 +4,17 @@ mod common;
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-use common::bench::{Loop, MIB, Mounted};
+use common::bench::{Loop, MIB, Mounted, system};
 use common::{ends_within, idlewise, run, stderr};
+use idlewise::trace::is_mount_of_another;
 
 const N: u32 = 65_534;
 
-/// A FUSE of N's that answers nothing, into which root may go.
+/// A FUSE of N's that answers nothing.
 struct Silent<'a> {
     // It is given up before it is unmounted.
     _fuse: File,
@@ -21,14 +22,15 @@ struct Silent<'a> {
 }
 
 impl<'a> Silent<'a> {
-    fn at(folder: &'a Path) -> Option<Self> {
+    /// `options` may let root go into it.
+    fn at(folder: &'a Path, options: &str) -> Option<Self> {
         let fuse = File::options().read(true).write(true).open("/dev/fuse");
         let Some(fuse) = fuse.ok().filter(|_| rustix::process::geteuid().is_root()) else {
             eprintln!("SKIPPED: it needs root and FUSE");
             return None;
         };
         rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::empty()).unwrap();
-        let options = format!("fd={},rootmode=40000,user_id={N},group_id={N},allow_other", fuse.as_raw_fd());
+        let options = format!("fd={},rootmode=40000,user_id={N},group_id={N}{options}", fuse.as_raw_fd());
         let mounted = Mounted::new(&["-i", "-t", "fuse", "-o", &options, "none"], folder);
         // By no command kept open.
         rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::CLOEXEC).unwrap();
@@ -66,9 +68,12 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
         }
     });
     fs::write(file("plan.toml"), plan.collect::<String>()).unwrap();
-    let (silent, mine) = (folder.path().join("silent"), folder.path().join("traces/m"));
-    let Some(_silent) = Silent::at(&silent) else { return };
-    let _mine = Silent::at(&mine).unwrap();
+    let (silent, mine, own) =
+        (folder.path().join("silent"), folder.path().join("traces/m"), folder.path().join("traces/o"));
+    let Some(_silent) = Silent::at(&silent, ",allow_other") else { return };
+    let _mine = Silent::at(&mine, ",allow_other").unwrap();
+    // One into which root may not go.
+    let _own = Silent::at(&own, "").unwrap();
     let disk = Loop::of_size(&folder.path().join("disk"), MIB, &[]).unwrap();
     for link in ["traces/evil.csv", "traces/out.csv", "results/v.hm_0.csv", "results/p.hm_0.toml"] {
         link_of_n(&file("silent/x"), &file(link));
@@ -93,4 +98,23 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
         let said = stderr(&output);
         assert!(said.contains(wrong) && output.status.success() == wrong.is_empty(), "{command:?}: {said}");
     }
+}
+
+/// Mounted when it was opened, and taken away before it is looked for in the kernel's list.
+#[test]
+fn root_what_is_mounted_no_more_is_not_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("m");
+    let Some(silent) = Silent::at(&at, ",allow_other") else { return };
+    let (above, thing) = (File::open(folder.path()).unwrap(), path_only(&at));
+    assert!(is_mount_of_another(&thing, &above).unwrap());
+    system("umount", &["-l", at.to_str().unwrap()]);
+    assert!(is_mount_of_another(&thing, &above).unwrap());
+    assert!(!is_mount_of_another(&path_only(Path::new("/proc")), &above).unwrap());
+    // There is nothing left to unmount.
+    std::mem::forget(silent);
+}
+
+fn path_only(path: &Path) -> File {
+    File::options().read(true).custom_flags(rustix::fs::OFlags::PATH.bits() as i32).open(path).unwrap()
 }

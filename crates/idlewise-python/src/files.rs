@@ -67,7 +67,11 @@ pub fn one_line(path: PathBuf) -> String {
 #[pyfunction]
 pub fn names_of_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<Vec<(OsString, bool)>>> {
     let names = trace::entries_of_found(&Found { path: path.clone(), folder });
-    Ok(names.map_err(|error| named(&path, error))?)
+    Ok(names.map_err(|error| match error.kind() {
+        // What the caller must know: others are as if nothing were there.
+        std::io::ErrorKind::InvalidData => Error::Value(format!("{}: {error}", path.display())),
+        _ => named(&path, error),
+    })?)
 }
 
 #[doc = doc!("half_of_free_memory")]

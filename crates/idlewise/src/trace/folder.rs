@@ -5,16 +5,19 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 #[cfg(target_os = "linux")]
-use std::os::{fd::OwnedFd, unix::ffi::OsStringExt};
+use std::os::{fd::AsRawFd, unix::ffi::OsStringExt};
 use std::path::{Path, PathBuf};
 
 #[cfg(target_os = "linux")]
 use rustix::{
     fd::AsFd,
-    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, fstat, makedev, openat, readlinkat, statx},
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, fstat, openat, readlinkat, statx},
     io::Errno,
 };
 
+/// Of a folder, whoever has put them there.
+#[cfg(target_os = "linux")]
+const MOST_NAMES: usize = 1 << 18;
 const DENIED: io::ErrorKind = io::ErrorKind::PermissionDenied;
 
 /// The files in a folder whose names pass, in order. The folder was named, or found below one that was.
@@ -22,7 +25,7 @@ pub fn files(folder: &Found, pass: impl Fn(&str) -> bool) -> io::Result<Vec<Path
     let names = entries(folder)?.unwrap_or_default();
     let paths = names.into_iter().map(|(name, _)| folder.path.join(name));
     let is_file = |path: &Path| match walk(&Found { path: path.into(), ..folder.clone() }) {
-        Ok(Way::End(End { thing, .. })) => thing.metadata().is_ok_and(|found| found.is_file()),
+        Ok(Way::End(thing)) => thing.metadata().is_ok_and(|found| found.is_file()),
         // What `open` tells from other files: a link that leads nowhere or is another user's, or one that the kernel refuses to look through.
         Ok(Way::Link) => true,
         Ok(Way::Nothing) => false,
@@ -62,7 +65,7 @@ impl Found {
 /// What the file system says.
 #[cfg(target_os = "linux")]
 pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
-    walk(found)?.end().map(|end| end.thing.metadata()).transpose()
+    walk(found)?.end().map(|thing| thing.metadata()).transpose()
 }
 
 /// The names in a folder that was found, and which of them are folders themselves; none where it is not there, or a link of another user is
@@ -72,10 +75,14 @@ pub fn metadata(found: &Found) -> io::Result<Option<Metadata>> {
 /// What the file system says.
 #[cfg(target_os = "linux")]
 pub fn entries(found: &Found) -> io::Result<Option<Vec<(OsString, bool)>>> {
-    let Some(End { thing, .. }) = walk(found)?.end() else { return Ok(None) };
+    let Some(thing) = walk(found)?.end() else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut names = Vec::new();
     for entry in Dir::new(openat(&thing, ".", flags, Mode::empty())?)? {
+        if names.len() == MOST_NAMES {
+            let why = format!("has more than {MOST_NAMES} names");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
         let entry = entry?;
         let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
         let is_folder = match entry.file_type() {
@@ -101,15 +108,15 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
         return File::open(&found.path).map(Some);
     }
     let has_content = |found: &File| found.metadata().map(|found| found.is_file() && found.len() > 0);
-    let Some(End { folder, name, thing }) = walk(found)?.end() else { return Ok(None) };
+    let Some(thing) = walk(found)?.end() else { return Ok(None) };
     if !has_content(&thing)? {
         return Ok(None);
     }
-    // By now it may be another thing: to open a pipe would wait, and a terminal could become ours.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file: File = match openat(&folder, &name, flags, Mode::empty()) {
-        // Gone, or its owner holds a lease of it, which the kernel takes back after some 45 seconds.
-        Err(Errno::NOENT | Errno::AGAIN) => return Ok(None),
+    // What was looked at, and not its name: by now that may be another thing, which never answers.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file: File = match openat(CWD, format!("/proc/self/fd/{}", thing.as_raw_fd()), flags, Mode::empty()) {
+        // Its owner holds a lease of it, which the kernel takes back after some 45 seconds.
+        Err(Errno::AGAIN) => return Ok(None),
         other => other?.into(),
     };
     Ok(has_content(&file)?.then_some(file))
@@ -118,7 +125,8 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
 /// Where a way ends.
 #[cfg(target_os = "linux")]
 enum Way {
-    End(End),
+    /// At what lies there, which is no link.
+    End(File),
     /// At a link of another user or what another user has mounted, or by a link at nothing.
     Link,
     Nothing,
@@ -126,17 +134,9 @@ enum Way {
 
 #[cfg(target_os = "linux")]
 impl Way {
-    fn end(self) -> Option<End> {
+    fn end(self) -> Option<File> {
         if let Self::End(end) = self { Some(end) } else { None }
     }
-}
-
-/// The end of a way: what lies there, which is no link, and where.
-#[cfg(target_os = "linux")]
-struct End {
-    folder: OwnedFd,
-    name: OsString,
-    thing: File,
 }
 
 /// Goes name by name to what was found.
@@ -151,7 +151,7 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Way> {
     if rest.as_os_str().is_empty() {
         // It is what was named.
         let thing = openat(CWD, begin, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        return Ok(Way::End(End { folder: thing.try_clone()?, name: ".".into(), thing: thing.into() }));
+        return Ok(Way::End(thing.into()));
     }
     let mut at = openat(CWD, begin, of_folder, Mode::empty())?;
     let mut names: Vec<OsString> = rest.iter().rev().filter(|name| *name != "/").map(Into::into).collect();
@@ -163,10 +163,10 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Way> {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(if links < LINKS { Way::Link } else { Way::Nothing }),
             other => other?,
         };
-        let (seen, folder) = (Seen::of(&thing)?, Seen::of(&at)?);
-        if seen.device != folder.device && is_mounted_by_another(seen.device) {
+        if is_mount_of_another(&thing, &at)? {
             return Ok(Way::Link);
         }
+        let (seen, folder) = (Seen::of(&thing)?, Seen::of(&at)?);
         if seen.kind == FileType::Symlink {
             if !may_follow(&seen, &folder) {
                 return Ok(Way::Link);
@@ -182,7 +182,7 @@ fn walk(Found { path, folder }: &Found) -> io::Result<Way> {
             }
             names.extend(leads.iter().rev().filter(|name| *name != "/").map(Into::into));
         } else if names.is_empty() {
-            return Ok(Way::End(End { folder: at, name, thing: thing.into() }));
+            return Ok(Way::End(thing.into()));
         } else {
             at = thing;
         }
@@ -213,13 +213,17 @@ pub fn open(found: &Found) -> io::Result<Option<File>> {
     File::open(&found.path).map(Some)
 }
 
+/// Flags for what the kernel knows by itself.
+#[cfg(target_os = "linux")]
+const UNASKED: AtFlags =
+    AtFlags::EMPTY_PATH.union(AtFlags::SYMLINK_NOFOLLOW).union(AtFlags::NO_AUTOMOUNT).union(AtFlags::STATX_DONT_SYNC);
+
 /// What the kernel knows of a file by itself: whose file system it lies on is not asked, as that may never answer.
 #[cfg(target_os = "linux")]
 struct Seen {
     kind: FileType,
     mode: u32,
     owner: u32,
-    device: u64,
 }
 
 #[cfg(target_os = "linux")]
@@ -230,7 +234,7 @@ impl Seen {
             Err(Errno::NOSYS) => {
                 let stat = fstat(thing)?;
                 let kind = FileType::from_raw_mode(stat.st_mode);
-                Ok(Self { kind, mode: stat.st_mode, owner: stat.st_uid, device: stat.st_dev })
+                Ok(Self { kind, mode: stat.st_mode, owner: stat.st_uid })
             }
             other => Ok(other?),
         }
@@ -238,11 +242,9 @@ impl Seen {
 
     /// Of a name in a folder, or of what is open itself.
     fn at(folder: &impl AsFd, name: &OsStr) -> Result<Self, Errno> {
-        let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        let found = statx(folder, name, flags, StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID)?;
+        let found = statx(folder, name, UNASKED, StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID)?;
         let mode = u32::from(found.stx_mode);
-        let device = makedev(found.stx_dev_major, found.stx_dev_minor);
-        Ok(Self { kind: FileType::from_raw_mode(mode), mode, owner: found.stx_uid, device })
+        Ok(Self { kind: FileType::from_raw_mode(mode), mode, owner: found.stx_uid })
     }
 }
 
@@ -253,24 +255,67 @@ impl Seen {
 /// What the system says.
 #[cfg(target_os = "linux")]
 pub fn is_mount_of_another(thing: &impl AsFd, folder: &impl AsFd) -> io::Result<bool> {
-    let device = Seen::of(thing)?.device;
-    Ok(device != Seen::of(folder)?.device && is_mounted_by_another(device))
+    let mount = Mount::of(thing)?;
+    Ok(mount != Mount::of(folder)? && mount.is_of_another())
 }
 
-/// Whether a device is a file system in user space of another user than root and the caller. The kernel lists it (proc_pid_mountinfo(5)), with
-/// `user_id` among its options.
+/// On which mount something lies.
 #[cfg(target_os = "linux")]
-fn is_mounted_by_another(device: u64) -> bool {
-    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+#[derive(PartialEq, Eq)]
+struct Mount {
+    /// Its number, which Linux tells since 5.8.
+    number: Option<u64>,
+    device: (u32, u32),
+}
+
+#[cfg(target_os = "linux")]
+impl Mount {
+    fn of(thing: &impl AsFd) -> io::Result<Self> {
+        // Whoever asks for more is refused by file systems of others.
+        match statx(thing, "", UNASKED, StatxFlags::empty()) {
+            // Before Linux 4.11.
+            Err(Errno::NOSYS) => {
+                let device = fstat(thing)?.st_dev;
+                Ok(Self { number: None, device: (rustix::fs::major(device), rustix::fs::minor(device)) })
+            }
+            other => {
+                let found = other?;
+                let has_number = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+                let device = (found.stx_dev_major, found.stx_dev_minor);
+                Ok(Self { number: has_number.then_some(found.stx_mnt_id), device })
+            }
+        }
+    }
+
+    /// By the kernel's list (proc_pid_mountinfo(5)), which has `user_id` among the options of such. One with a number that is not listed has been
+    /// taken away meanwhile; of a device nothing is known then, such as of a part of a btrfs.
+    fn is_of_another(&self) -> bool {
+        // It may miss a line while others mount something elsewhere.
+        const LOOKS: usize = 5;
+        let is_it = |line: &&str| {
+            let mut fields = line.split(' ');
+            match self.number {
+                Some(number) => fields.next() == Some(&number.to_string()),
+                None => fields.nth(2) == Some(&format!("{}:{}", self.device.0, self.device.1)),
+            }
+        };
+        let look = |_| {
+            let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+            String::from_utf8_lossy(&table).lines().find(is_it).map(is_another_users)
+        };
+        (0..LOOKS).find_map(look).unwrap_or(self.number.is_some())
+    }
+}
+
+/// Whether a line of the kernel's list is of a file system in user space of another user than root and the caller.
+#[cfg(target_os = "linux")]
+fn is_another_users(line: &str) -> bool {
     let caller = rustix::process::geteuid().as_raw().to_string();
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let is_anothers = |line: &str| {
-        let (front, back) = line.split_once(" - ")?;
-        let is_it = front.split(' ').nth(2)? == number && back.starts_with("fuse");
-        let owner = back.rsplit(' ').next()?.split(',').find_map(|option| option.strip_prefix("user_id="))?;
-        Some(is_it && owner != "0" && owner != caller)
-    };
-    String::from_utf8_lossy(&table).lines().any(|line| is_anothers(line) == Some(true))
+    let owner = line
+        .split_once(" - ")
+        .filter(|(_, back)| back.starts_with("fuse"))
+        .and_then(|(_, back)| back.rsplit(' ').next()?.split(',').find_map(|option| option.strip_prefix("user_id=")));
+    owner.is_some_and(|owner| owner != "0" && owner != caller)
 }
 
 /// Whether to go where a link leads: if it belongs to the caller or to root, and for others than root also where only the folder's
