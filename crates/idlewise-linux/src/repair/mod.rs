@@ -1,5 +1,5 @@
 //! Repair of unreadable blocks, by rewriting them with what redundancy still holds. The only part, but for replay, that changes
-//! data on a device; it does so only when told to, on devices that nobody uses or through md's own machinery.
+//! data on a device; it does so only when told to, on devices that nobody uses, through md's own machinery, or on members of an array to which writes wait.
 
 mod alike;
 mod log;
