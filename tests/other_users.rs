@@ -331,6 +331,9 @@ fn root_a_repair_log_is_no_device() {
     let output = run(&[&repair[..], &["--log", log.path()]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("is a block device, which is never written"), "{}", stderr(&output));
+    // Before anything is measured.
+    let output = ends_within(Duration::from_secs(10), &mut idlewise(&["probe", log.path(), "--out", log.path()]));
+    assert!(stderr(&output).contains("it cannot be written there: is a block device"), "{}", stderr(&output));
     assert!(fs::read(bench.folder.path().join("log")).unwrap().iter().all(|byte| *byte == 0));
 }
 

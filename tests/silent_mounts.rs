@@ -70,8 +70,12 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
     fs::write(file("plan.toml"), plan.collect::<String>()).unwrap();
     let (silent, mine, own) =
         (folder.path().join("silent"), folder.path().join("traces/m"), folder.path().join("traces/o"));
+    // A checkpoint in whose place one is mounted.
+    fs::create_dir_all(file("states/disk.json")).unwrap();
+    let state = folder.path().join("states/disk.json");
     let Some(_silent) = Silent::at(&silent, ",allow_other") else { return };
     let _mine = Silent::at(&mine, ",allow_other").unwrap();
+    let _state = Silent::at(&state, ",allow_other").unwrap();
     // One into which root may not go.
     let _own = Silent::at(&own, "").unwrap();
     let disk = Loop::of_size(&folder.path().join("disk"), MIB, &[]).unwrap();
@@ -80,9 +84,10 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
     }
     let (traces, good, new) = (file("traces"), file("traces/good.csv"), file("new.csv"));
     let (out, plan) = (file("traces/out.csv"), file("plan.toml"));
+    let traces_m = file("traces/m");
     let (by_volume, plans) = (file("results/v.csv"), file("results/p.toml"));
     let tune = ["tune", &good, "--mean-slowdown", "1ms", "--max-slowdown", "50ms", "--by-volume", "--out", &plans];
-    let commands: [(&[&str], &str); 9] = [
+    let commands: [(&[&str], &str); 12] = [
         (&["trace", "info", &traces], ""),
         (&["trace", "convert", &traces, "--out", &new], ""),
         (&["idle", &traces, "--report", &file("o.html")], ""),
@@ -92,6 +97,9 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
         (&["trace", "convert", &good, "--by-volume", "--out", &by_volume], "is a link of another user"),
         (&tune, "is a link of another user"),
         (&["replay", &plan, disk.path()], "behind another user's link"),
+        (&["status", "--state-dir", &traces_m], "another user has mounted it"),
+        (&["status", "--state-dir", &file("states")], "something is mounted there"),
+        (&["scrub", disk.path(), "--state-dir", &traces_m], "another user has mounted it"),
     ];
     for (command, wrong) in commands {
         let output = ends_within(Duration::from_secs(20), &mut idlewise(command));

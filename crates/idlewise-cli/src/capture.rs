@@ -1,14 +1,12 @@
 //! `idlewise capture`: real I/O into a trace.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use idlewise::trace::{Columns, Provenance};
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::capture::capture;
-use idlewise_linux::metadata_at;
 use idlewise_linux::monitor::recorder;
 use serde::Serialize;
 
@@ -63,8 +61,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut file = TraceFile::create(&arguments.out.out, target, &provenance)?;
     let stop = stop_flag(Second::Ends)?;
     let mut monitor = recorder(&device)?;
-    let folder = folder_of_file(&arguments.out.out).and_then(|folder| folder.metadata().ok());
-    if folder.is_some_and(|folder| device.may_hold(folder.dev())) {
+    if file.device().is_some_and(|number| device.may_hold(number)) {
         let out = arguments.out.out.display();
         say!(
             "idlewise: {out}: it lies on the disk that is recorded: the trace has the writes of the recording as well"
@@ -106,10 +103,4 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         anyhow::bail!("{trace}: recorded until only {room} were left on its file system; what was recorded is there");
     }
     Ok(if report.requests == 0 { Exit::NothingToDo } else { Exit::Clean })
-}
-
-/// The folder of a regular file, which may not be there yet.
-fn folder_of_file(path: &Path) -> Option<&Path> {
-    let is_file = metadata_at(path).is_ok_and(|there| there.is_none_or(|there| there.is_file()));
-    is_file.then(|| path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }

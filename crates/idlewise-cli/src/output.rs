@@ -2,9 +2,9 @@
 //! and devices have, nothing reaches a terminal that it would obey.
 
 use std::collections::HashSet;
-use std::fs::Metadata;
+use std::fs::{FileType, Metadata};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -125,7 +125,8 @@ pub fn check(path: Option<&Path>) -> anyhow::Result<()> {
         _ => anyhow::Error::from(error).context(shown.to_string()),
     })?;
     // A pipe or a terminal is written as it is, wherever it lies.
-    if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir()) {
+    let is_straight = |kind: FileType| !kind.is_file() && !kind.is_dir() && !kind.is_block_device();
+    if there.as_ref().is_some_and(|there| is_straight(there.file_type())) {
         return Ok(());
     }
     anyhow::ensure!(!there.is_some_and(|there| there.is_dir()), "{shown}: is a folder");

@@ -12,6 +12,7 @@ use anyhow::Context;
 use idlewise::report::printable::one_line;
 use idlewise::{Bytes, Nanos};
 use idlewise_linux::device::{Device, Devices, Member};
+use idlewise_linux::metadata_at;
 use idlewise_linux::scrub::{Doing, Listed, Note, Outdated, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
@@ -121,7 +122,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     // The default one is made by the first scrub; one that was named should be there.
     if let Some(folder) = arguments.state_dir.as_ref().filter(|folder| *folder != StateFolder::choose(None).path()) {
-        folder.metadata().with_context(|| folder.display().to_string())?;
+        let shown = || folder.display().to_string();
+        anyhow::ensure!(metadata_at(folder).with_context(shown)?.is_some(), "{}: there is no such folder", shown());
     }
     let folders = StateFolder::readable(arguments.state_dir.clone());
     if arguments.forget {

@@ -112,10 +112,19 @@ impl TraceFile {
 
     /// How much its file system can still take, where it is a file.
     pub fn room(&self) -> Option<Bytes> {
+        self.file()?.room()
+    }
+
+    /// Number of the device that its file system is on, where it is a file.
+    pub fn device(&self) -> Option<u64> {
+        self.file()?.device()
+    }
+
+    fn file(&self) -> Option<&Replacement> {
         match self.writer.get_ref() {
-            Sink::Plain(file) => file.get_ref().room(),
-            Sink::Gzip(encoder) => encoder.get_ref().get_ref().room(),
-            Sink::Zstd(encoder) => encoder.get_ref().get_ref().room(),
+            Sink::Plain(file) => Some(file.get_ref()),
+            Sink::Gzip(encoder) => Some(encoder.get_ref().get_ref()),
+            Sink::Zstd(encoder) => Some(encoder.get_ref().get_ref()),
             Sink::Stdout(_) => None,
         }
     }

@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::path::{Folder, belongs, is, refused};
@@ -64,11 +63,10 @@ impl Hold {
     }
 
     /// Whether anyone holds the lock of this name in a folder; nothing where that may not be asked.
-    pub(crate) fn is_taken(folder: &Path, name: &OsStr) -> Option<bool> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match open(folder.join(name), flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Some(false),
-            other => File::from(other.ok()?),
+    pub(crate) fn is_taken(folder: &Folder, name: &OsStr) -> Option<bool> {
+        let file = match folder.open_file(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
+            other => other.ok()?,
         };
         holder(&file).map(|kind| kind != libc::F_UNLCK)
     }

@@ -3,14 +3,16 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fchmod, fgetxattr, fstat, fstatfs, mkdirat,
-    openat, readlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, fchmod, fgetxattr, fstat, fstatfs,
+    mkdirat, openat, openat2, readlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -89,6 +91,20 @@ impl Folder {
         }
     }
 
+    /// Opens a folder of anyone's, to look at what lies there; nothing where there is none. No mount of another user is asked for anything.
+    ///
+    /// # Errors
+    /// What the file system says, or whose link or mount is in the way.
+    pub fn to_read(path: &Path) -> io::Result<Option<Self>> {
+        let Spot { folder, name, found } = walk(path, Way::Any)?;
+        match found {
+            Found::Nothing => Ok(None),
+            // Of the root, or of `.`, nothing is left to open.
+            _ if name.is_empty() => Ok(Some(folder)),
+            _ => folder.open_folder(&name).map(|opened| Some(Self(opened))),
+        }
+    }
+
     fn at(spot: Spot) -> io::Result<Self> {
         let Spot { folder, name, found } = spot;
         match found {
@@ -115,10 +131,30 @@ impl Folder {
     /// # Errors
     /// What the file system says, or what the file is.
     pub fn read(&self, name: &OsStr) -> io::Result<Vec<u8>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&self.0, name, flags, Mode::empty())?;
+        let file = self.open_file(name)?;
         belongs(&fstat(&file)?)?;
-        super::content_of(file.into())
+        super::content_of(file)
+    }
+
+    /// Reads a file like ours in it, whoever may have put something else there, and tells when that was written.
+    ///
+    /// # Errors
+    /// What the file system says, or what the file is.
+    pub fn read_any(&self, name: &OsStr) -> io::Result<(Vec<u8>, Option<SystemTime>)> {
+        let file = self.open_file(name)?;
+        let written = file.metadata()?.modified().ok();
+        Ok((super::content_of(file)?, written))
+    }
+
+    /// No link is followed, no pipe waited for, and no mount gone into.
+    pub(super) fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        match openat2(&self.0, name, flags, Mode::empty(), ResolveFlags::NO_XDEV) {
+            // Before Linux 5.6, and where a container forbids it.
+            Err(Errno::XDEV) => Err(refused("something is mounted there".into())),
+            Err(Errno::NOSYS | Errno::PERM) => Ok(openat(&self.0, name, flags, Mode::empty())?.into()),
+            other => Ok(other?.into()),
+        }
     }
 
     /// What lies in it.

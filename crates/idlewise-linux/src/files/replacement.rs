@@ -61,6 +61,12 @@ impl Replacement {
         Some(Bytes(counts.f_bavail.saturating_mul(counts.f_frsize)))
     }
 
+    /// Number of the device that its file system is on; none of what is no regular file.
+    pub fn device(&self) -> Option<u64> {
+        let Self::Beside(Beside { folder, .. }) = self else { return None };
+        folder.device().ok()
+    }
+
     /// Puts the file in its place.
     ///
     /// # Errors

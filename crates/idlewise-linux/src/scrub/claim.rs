@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::process::Process;
 use super::{CheckpointError, Progress, RunSoFar, StateFolder};
 use crate::device::{Device, shares_disk};
-use crate::files::{Folder, Hold, read_file};
+use crate::files::{Folder, Hold};
 use crate::monitor::{Announcement, now};
 
 /// Where root's claims are.
@@ -215,10 +215,11 @@ fn note(folder: &Path, name: &str) -> Option<Note> {
 
 /// A note, if the scrub that wrote it still runs.
 fn live(path: &Path) -> Option<Note> {
-    let note: Note = serde_json::from_slice(&read_file(path).ok()?).ok()?;
+    let folder = Folder::to_read(path.parent()?).ok()??;
+    let (text, said) = folder.read_any(path.file_name()?).ok()?;
+    let note: Note = serde_json::from_slice(&text).ok()?;
     let lock = path.with_extension("lock");
-    let said = std::fs::metadata(path).and_then(|file| file.modified()).ok();
-    let alive = note.process.is_alive_by(path.parent()?, lock.file_name()?, said);
+    let alive = note.process.is_alive_by(&folder, lock.file_name()?, said);
     (VERSIONS.contains(&note.version) && alive).then_some(note)
 }
 

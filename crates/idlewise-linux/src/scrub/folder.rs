@@ -1,6 +1,6 @@
 //! The folder of checkpoints: one file a device, known by its identity.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::process::Process;
 use super::subject::{Subject, doubtful};
 use super::{Begun, Checkpoint, CheckpointError, Doing, Pass, State};
 use crate::device::Device;
-use crate::files::{Folder, Hold, read_file};
+use crate::files::{Folder, Hold};
 
 /// Where root's checkpoints are.
 const SYSTEM: &str = "/var/lib/idlewise";
@@ -64,40 +64,53 @@ impl StateFolder {
     /// # Errors
     /// If the folder is there and cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>, CheckpointError> {
-        let entries = match fs::read_dir(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        let io_error =
+            |name: &OsStr, error| CheckpointError::Io { path: self.0.join(name).display().to_string(), error };
+        let (folder, mut names) = match self.names() {
+            Ok(Some(there)) => there,
+            Ok(None) => return Ok(Vec::new()),
             // Of `sudo -u` and the like: the home is another user's, and so is what lies there.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && self.0 == of_user() => {
                 return Ok(Vec::new());
             }
-            other => other.map_err(|error| CheckpointError::Io { path: self.0.display().to_string(), error })?,
+            Err(error) => return Err(CheckpointError::Io { path: self.0.display().to_string(), error }),
         };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
         // A checkpoint that is on its way has a hidden name.
-        let hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        let mut paths: Vec<_> =
-            paths.filter(|path| path.extension().is_some_and(|end| end == "json") && !hidden(path)).collect();
-        paths.sort();
-        let listed = |path: PathBuf| {
-            let name = path.display().to_string();
-            let text = match read_file(&path) {
+        let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+        names.retain(|name| Path::new(name).extension().is_some_and(|end| end == "json") && !is_hidden(name));
+        names.sort();
+        let listed = |name: OsString| {
+            let (text, saved) = match folder.read_any(&name) {
+                Ok((text, saved)) => (Ok(text), saved),
                 // It was there a moment ago.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-                other => other.map_err(|error| CheckpointError::Io { path: name.clone(), error }),
+                Err(error) => (Err(io_error(&name, error)), None),
             };
-            let pass = text.and_then(|text| {
-                Pass::parse(&text).map_err(|problem| CheckpointError::Damaged { path: name.clone(), problem })
-            });
-            let lock = path.with_extension("lock");
-            let saved = fs::metadata(&path).and_then(|file| file.modified()).ok();
-            let at_it = |by: &Process| by.is_alive_by(&self.0, lock.file_name().unwrap_or_default(), saved);
+            let damaged =
+                |problem| CheckpointError::Damaged { path: self.0.join(&name).display().to_string(), problem };
+            let pass = text.and_then(|text| Pass::parse(&text).map_err(damaged));
+            let lock = Path::new(&name).with_extension("lock");
+            let at_it = |by: &Process| by.is_alive_by(&folder, lock.as_os_str(), saved);
             let running = |pass: &Pass| pass.state == State::Running && pass.process.as_ref().is_some_and(at_it);
             let running = pass.as_ref().is_ok_and(running);
             let stopped =
                 running && pass.as_ref().ok().and_then(|pass| pass.process.as_ref()).is_some_and(Process::is_stopped);
             Some(Listed { pass, running, stopped })
         };
-        Ok(paths.into_iter().filter_map(listed).collect())
+        Ok(names.into_iter().filter_map(listed).collect())
+    }
+
+    /// What lies in the folder, if it is there.
+    fn names(&self) -> io::Result<Option<(Folder, Vec<OsString>)>> {
+        match Folder::to_read(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            folder => folder?
+                .map(|folder| {
+                    let names = folder.names()?;
+                    Ok((folder, names))
+                })
+                .transpose(),
+        }
     }
 
     /// The pass that the checkpoint of a device holds, if there is one.
@@ -156,7 +169,9 @@ impl StateFolder {
 
     /// Whether a checkpoint of this identity is there that cannot be read as one.
     pub fn is_damaged(&self, identity: &str) -> bool {
-        read_file(&self.file(identity)).is_ok_and(|text| Pass::parse(&text).is_err())
+        let name = file_name(identity) + ".json";
+        let read = || Folder::to_read(&self.0).ok()??.read_any(name.as_ref()).ok();
+        read().is_some_and(|(text, _)| Pass::parse(&text).is_err())
     }
 
     /// A file beside the checkpoint of a device.

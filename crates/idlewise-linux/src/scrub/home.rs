@@ -116,10 +116,14 @@ fn is_full(error: &io::Error) -> bool {
 /// What the file system said of a path. That it is full is not believed where space is left: then inodes are not.
 fn failed(path: &Path, folder: &Path, error: io::Error) -> CheckpointError {
     let path = path.display().to_string();
-    let counts = folder.ancestors().find_map(|there| statvfs(there).ok());
-    let error = match counts.filter(|counts| counts.f_files > 0 && counts.f_ffree == 0) {
-        Some(_) if is_full(&error) => io::Error::new(error.kind(), "no inode is free on its file system"),
-        _ => error,
+    let has_no_inode = || {
+        let counts = folder.ancestors().find_map(|there| statvfs(there).ok());
+        counts.is_some_and(|counts| counts.f_files > 0 && counts.f_ffree == 0)
+    };
+    // Where it said something else, it may be a file system that answers nothing.
+    let error = match is_full(&error) && has_no_inode() {
+        true => io::Error::new(error.kind(), "no inode is free on its file system"),
+        false => error,
     };
     CheckpointError::Io { path, error }
 }

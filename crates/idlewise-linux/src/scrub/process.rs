@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{Hold, told_by_kernel};
+use crate::files::{Folder, Hold, told_by_kernel};
 
 /// A process, as no other is called until the machine has been restarted, nor after it, whatever name spaces it is looked at from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +89,7 @@ impl Process {
 
     /// Whether it still runs: of a process that cannot be seen from here, by the lock that it holds in a folder; without the right to ask
     /// for that, if what it said is not older than it may be while a disk hangs.
-    pub fn is_alive_by(&self, folder: &Path, lock: &OsStr, said: Option<SystemTime>) -> bool {
+    pub fn is_alive_by(&self, folder: &Folder, lock: &OsStr, said: Option<SystemTime>) -> bool {
         const SILENT: Duration = Duration::from_secs(3_600);
         let lately = || said.and_then(|said| said.elapsed().ok()).is_some_and(|ago| ago < SILENT);
         self.is_alive().unwrap_or_else(|| Hold::is_taken(folder, lock).unwrap_or_else(lately))
@@ -210,18 +209,19 @@ mod tests {
         let lock = OsStr::new("x.lock");
         let elsewhere = Process { pid_namespace: 1, ..Process::this() };
         assert_eq!(elsewhere.is_alive(), None);
-        let alive = |said| elsewhere.is_alive_by(folder.path(), lock, said);
+        let folder = Folder::own(folder.path()).unwrap();
+        let alive = |said| elsewhere.is_alive_by(&folder, lock, said);
         let now = SystemTime::now();
         assert!(!alive(Some(now)));
-        let hold = Hold::take(&Folder::own(folder.path()).unwrap(), lock).unwrap().unwrap();
+        let hold = Hold::take(&folder, lock).unwrap().unwrap();
         assert!(alive(None));
         drop(hold);
         assert!(!alive(Some(now)));
         // A lock that cannot be looked at.
-        let unknown = |said| elsewhere.is_alive_by(folder.path(), OsStr::new("/dev/null/x"), said);
+        let unknown = |said| elsewhere.is_alive_by(&folder, OsStr::new("/dev/null/x"), said);
         assert!(unknown(Some(now)) && !unknown(Some(now - Duration::from_secs(7_200))) && !unknown(None));
         let before = Process { boot_id: "before".into(), ..elsewhere };
-        assert!(!before.is_alive_by(folder.path(), lock, Some(now)));
+        assert!(!before.is_alive_by(&folder, lock, Some(now)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is gone on with, what begins anew, and what stays known.
 
+use std::fs;
 use std::sync::LazyLock;
 
 use idlewise::Bytes;
