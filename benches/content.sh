@@ -26,10 +26,11 @@ fill() {
     sync -f "$folder/mounted"
 }
 
-# scrub OPTION...: prints bytes compared, the seconds it took, and those of the processor.
+# scrub SIZE OPTION...: by requests of this size; prints bytes compared, the seconds it took, and those of the processor.
 scrub() {
-    local times
-    times=$({ TIMEFORMAT='%U %S'; time "$idlewise" scrub "$device" --request-size 1MiB --idle-wait 1ms --restart --quiet --json \
+    local times size=$1
+    shift
+    times=$({ TIMEFORMAT='%U %S'; time "$idlewise" scrub "$device" --request-size "$size" --idle-wait 1ms --restart --quiet --json \
         --state-dir "$folder/state" "$@" >"$folder/result" 2>/dev/null; } 2>&1)
     python3 - "$folder/result" $times <<'END'
 import json, sys
@@ -44,9 +45,11 @@ truncate -s $((mib + 600))M "$folder/image"
 device=$(losetup -f --show "$folder/image")
 for algorithm in crc32c xxhash sha256 blake2; do
     fill "$algorithm" "$mib"
-    read -r _ _ alone <<< "$(scrub --content none)"
-    read -r judged _ with <<< "$(scrub)"
-    python3 -c "print(f'$algorithm: {($with - $alone) / $judged * 2**31:.2f} s of a processor for 2 GiB compared, beside {$alone:.2f} s for reading alone ({$judged / 2**20:.0f} MiB)')"
+    for size in 64KiB 1MiB; do
+        read -r _ _ alone <<< "$(scrub $size --content none)"
+        read -r judged _ with <<< "$(scrub $size)"
+        python3 -c "print(f'$algorithm, $size: {($with - $alone) / $judged * 2**31:.2f} s of a processor for 2 GiB compared, beside {$alone:.2f} s for reading alone ({$judged / 2**20:.0f} MiB)')"
+    done
     umount "$folder/mounted"
 done
 losetup -d "$device"
@@ -58,8 +61,8 @@ for _ in $(seq 100); do grep -q /dev/loop "$folder/emulated" && break; sleep 0.1
 device=$(grep -o '/dev/loop[0-9]*' "$folder/emulated" | head -1)
 fill crc32c 300
 for turn in 1 2 3; do
-    read -r _ alone _ <<< "$(scrub --content none)"
-    read -r _ with _ <<< "$(scrub)"
+    read -r _ alone _ <<< "$(scrub 1MiB --content none)"
+    read -r _ with _ <<< "$(scrub 1MiB)"
     python3 -c "print(f'emulated hard disk, turn $turn: {$alone / 1e6:.1f} MB/s alone, {$with / 1e6:.1f} MB/s compared ({($with / $alone - 1) * 100:+.1f} %)')"
 done
 umount "$folder/mounted"

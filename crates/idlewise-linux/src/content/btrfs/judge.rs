@@ -2,18 +2,26 @@
 
 use std::io;
 use std::ops::Range;
+use std::time::Instant;
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::chunks::Piece;
 use super::superblock::{COPIES, LENGTH, Superblock};
-use super::trees::{self, Allocated, BlockWanted};
-use super::{Btrfs, Mounted, Window, superblock, unasked};
+use super::trees::{self, Allocated, BlockWanted, Sum};
+use super::{AGAIN, Btrfs, FRESH, Mounted, Window, superblock, unasked};
 use crate::content::{CHECKSUM, Judged, Suspect, TREE_BLOCK, Unasked};
 
 /// What is free is asked for so many addresses at a time.
 const WINDOW: u64 = 64 << 20;
+/// The same of checksums: one answer has those of as many, or nearly.
+const SUMS: u64 = 8 << 20;
+
+/// A range, and what follows on it up to so many addresses.
+fn ahead(range: &Range<u64>, length: u64) -> Range<u64> {
+    range.start..range.end.max(range.start.saturating_add(length))
+}
 
 impl Btrfs {
     /// Where the copies of the superblock are.
@@ -24,15 +32,28 @@ impl Btrfs {
 
     /// How many bytes of these addresses are allocated.
     fn allocated(&mut self, mounted: &Mounted, range: &Range<u64>) -> io::Result<u64> {
-        if range.start < self.window.range.start || range.end > self.window.range.end {
-            let window = range.start..range.end.max(range.start.saturating_add(WINDOW));
+        if !self.allocated.has(range, FRESH) {
+            let (window, asked) = (ahead(range, WINDOW), Instant::now());
             let allocated = trees::allocated(mounted, &self.superblock, &window)?;
-            let allocated = allocated.into_iter().map(|Allocated { range, .. }| range).collect();
-            self.window = Window { range: window, allocated };
+            let items = allocated.into_iter().map(|Allocated { range, .. }| range).collect();
+            self.allocated = Window { known: Some((window, asked)), items };
         }
-        let first = self.window.allocated.partition_point(|one| one.end <= range.start);
-        let within = self.window.allocated[first..].iter().take_while(|one| one.start < range.end);
+        let first = self.allocated.items.partition_point(|one| one.end <= range.start);
+        let within = self.allocated.items[first..].iter().take_while(|one| one.start < range.end);
         Ok(within.map(|one| one.end.min(range.end) - one.start.max(range.start)).sum())
+    }
+
+    /// What the sectors in these addresses should be, in order; as of a moment ago where that was asked with those before them. A sector
+    /// that was given to others meanwhile differs, and is then judged by what is true now.
+    fn sums(&mut self, mounted: &Mounted, range: &Range<u64>) -> io::Result<Vec<Sum>> {
+        if !self.sums.has(range, AGAIN) {
+            let (window, asked) = (ahead(range, SUMS), Instant::now());
+            let items = trees::sums(mounted, &self.superblock, &window)?;
+            self.sums = Window { known: Some((window, asked)), items };
+        }
+        let first = self.sums.items.partition_point(|(address, _)| *address < range.start);
+        let whole = |(address, _): &&Sum| address + self.superblock.sector <= range.end;
+        Ok(self.sums.items[first..].iter().take_while(whole).copied().collect())
     }
 
     /// The latest copy of the superblock that is on the disk now.
@@ -74,8 +95,9 @@ impl Btrfs {
             let from = (address - range.start) as usize;
             bytes.get(from..from + length as usize)
         };
+        let begin = self.begin;
         let stretch = |address: u64, length: u64| Extent {
-            offset: Bytes(self.begin + piece.place.start + (address - range.start)),
+            offset: Bytes(begin + piece.place.start + (address - range.start)),
             length: Bytes(length),
         };
         let suspect = |address: u64, length: u64, kind: &'static str, expected: u64| Suspect {
@@ -85,8 +107,7 @@ impl Btrfs {
         };
         let before = judged.judged;
         if piece.data {
-            let sums = trees::sums(mounted, &self.superblock, &range)?;
-            for (address, sum) in sums.into_iter().filter(|(address, _)| own.contains(address)) {
+            for (address, sum) in self.sums(mounted, &range)?.into_iter().filter(|(address, _)| own.contains(address)) {
                 let Some(data) = at(address, sector) else {
                     judged.open.push(stretch(address, sector));
                     continue;
@@ -121,7 +142,7 @@ impl Btrfs {
 
     /// Judges by the map that is known; whether all of it lies in chunks.
     pub(super) fn judge_by_map(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
-        let mounted = self.mounted()?;
+        let mounted = self.mounted_lately()?;
         self.ask(&mounted).map_err(unasked)?;
         let read = read.first().copied().unwrap_or_default();
         let begin = extent.offset.0 - self.begin;

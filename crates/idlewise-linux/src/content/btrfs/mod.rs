@@ -33,7 +33,7 @@ use super::{Content, Gate, Judged, Part, Unasked};
 use crate::apart::Calls;
 use chunks::{Piece, Stretch, stretches};
 use superblock::{COPIES, LENGTH, Superblock};
-use trees::Allocated;
+use trees::{Allocated, Sum};
 
 const UNMOUNTED: &str = "it is not mounted";
 /// No chunk lies there: boot loaders put themselves before the first superblock.
@@ -91,16 +91,35 @@ struct Btrfs {
     calls: Calls,
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
-    window: Window,
+    /// What is allocated, and what the sectors should be, ahead of what is judged.
+    allocated: Window<Range<u64>>,
+    sums: Window<Sum>,
+    /// When it was last made sure of that the mount leads to it.
+    reached: Option<Instant>,
     /// Chunks that it was asked to mend.
     mended: BTreeSet<u64>,
 }
 
-/// What is allocated in a range of addresses.
-#[derive(Default)]
-struct Window {
-    range: Range<u64>,
-    allocated: Vec<Range<u64>>,
+/// What its trees say of a range of addresses, and when they were asked.
+struct Window<T> {
+    known: Option<(Range<u64>, Instant)>,
+    items: Vec<T>,
+}
+
+impl<T> Default for Window<T> {
+    fn default() -> Self {
+        Self { known: None, items: Vec::new() }
+    }
+}
+
+impl<T> Window<T> {
+    /// Whether it has all of a range, and is no older.
+    fn has(&self, range: &Range<u64>, age: Duration) -> bool {
+        let has = |(known, asked): &(Range<u64>, Instant)| {
+            known.start <= range.start && range.end <= known.end && asked.elapsed() <= age
+        };
+        self.known.as_ref().is_some_and(has)
+    }
 }
 
 /// Opens the content of a part of a device; nothing where no btrfs is on it.
@@ -202,7 +221,9 @@ impl Btrfs {
             calls: part.calls.clone(),
             chunks: Vec::new(),
             asked: None,
-            window: Window::default(),
+            allocated: Window::default(),
+            sums: Window::default(),
+            reached: None,
             mended: BTreeSet::new(),
         };
         // What is mounted and cannot be reached may be by who has mounted something else over it: that is not as if nobody had checksums.
@@ -274,6 +295,24 @@ impl Btrfs {
         self.listed.is_some()
     }
 
+    /// The file system, where it was mounted a moment ago. What is asked of it then is asked only where it still is.
+    fn mounted_lately(&mut self) -> Result<Mounted, Unasked> {
+        let reached = self.reached.filter(|reached| reached.elapsed() < AGAIN);
+        match (reached, self.mount.clone(), &self.listed) {
+            (Some(_), Some(mount), Some((own, _))) => Ok(self.by(mount, *own)),
+            _ => {
+                let mounted = self.mounted()?;
+                self.reached = Some(Instant::now());
+                Ok(mounted)
+            }
+        }
+    }
+
+    /// The file system of this unique name, by a mount.
+    fn by(&self, mount: Arc<Mutex<Mount>>, id: [u8; 16]) -> Mounted {
+        Mounted { mount, id, node: self.superblock.node, gate: self.gate.clone(), calls: self.calls.clone() }
+    }
+
     /// The file system, where it is mounted now.
     fn mounted(&mut self) -> Result<Mounted, Unasked> {
         let Some((own, listed)) = self.listed.clone() else { return Err(UNMOUNTED.into()) };
@@ -283,8 +322,7 @@ impl Btrfs {
         }
         let mut is_silent = false;
         let mut open = |mount: Arc<Mutex<Mount>>| {
-            let (gate, calls) = (self.gate.clone(), self.calls.clone());
-            let mounted = Mounted { mount, id: own, node: self.superblock.node, gate, calls };
+            let mounted = self.by(mount, own);
             let opened = mounted.file();
             is_silent |= opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
             opened.is_ok().then_some(mounted)
@@ -308,7 +346,7 @@ impl Btrfs {
                 self.superblock = latest.ok_or_else(|| io::Error::other("its superblock is gone"))?;
             }
             self.chunks = stretches(mounted, self.superblock.device)?;
-            self.window = Window::default();
+            (self.allocated, self.sums) = (Window::default(), Window::default());
             self.asked = Some(Instant::now());
         }
         match self.superblock.replaces() {
@@ -362,7 +400,7 @@ impl Content for Btrfs {
         if judged.suspects.is_empty() && (is_mapped || lately) {
             return Ok(judged);
         }
-        self.asked = None;
+        (self.asked, self.reached) = (None, None);
         self.judge_by_map(extent, read).map(|(judged, _)| judged)
     }
 
