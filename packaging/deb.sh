@@ -52,13 +52,14 @@ set -e
 # Scrubs that run are ended as by Ctrl-C, so that they save where they are: else they would go on without a command to ask them.
 running() {
     for process in /proc/[0-9]*; do
-        # The very file: another system on this machine has one of that name. The file itself is not asked: it may be another user's, on a
-        # file system that never answers.
-        if [ "$(readlink "$process/exe")" = /usr/bin/idlewise ] &&
+        # Of root alone, by who has started it: what others run may lie on file systems that never answer, and so does what is asked of it.
+        # The very file, by its link: another system on this machine has one of that name.
+        if [ "$(sed -n 's/^Uid:[[:space:]]*\([0-9]*\).*/\1/p' "$process/status" 2>/dev/null)" = 0 ] &&
+            [ "$(readlink "$process/exe")" = /usr/bin/idlewise ] &&
             [ "$(readlink "$process/ns/mnt")" = "$(readlink /proc/self/ns/mnt)" ]; then
             process=${process#/proc/}
             # What `idlewise run` runs is somebody's own, and gets the signals that are sent to it.
-            [ "$(tr '\0' '\n' < "/proc/$process/cmdline" | sed -n 2p)" = run ] || echo "$process"
+            [ "$(timeout 5 tr '\0' '\n' < "/proc/$process/cmdline" | sed -n 2p)" = run ] || echo "$process"
         fi
     done
 }

@@ -4,13 +4,14 @@ mod common;
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
 use common::bench::{Loop, MIB, Mounted, system};
 use common::{ends_within, idlewise, run, stderr};
 use idlewise::trace::is_mount_of_another;
+use idlewise_linux::Destination;
 
 const N: u32 = 65_534;
 
@@ -24,13 +25,18 @@ struct Silent<'a> {
 impl<'a> Silent<'a> {
     /// `options` may let root go into it.
     fn at(folder: &'a Path, options: &str) -> Option<Self> {
+        Self::of_kind("40000", folder, options)
+    }
+
+    /// Its root is of this kind, in octal digits of a mode.
+    fn of_kind(kind: &str, folder: &'a Path, options: &str) -> Option<Self> {
         let fuse = File::options().read(true).write(true).open("/dev/fuse");
         let Some(fuse) = fuse.ok().filter(|_| rustix::process::geteuid().is_root()) else {
             eprintln!("SKIPPED: it needs root and FUSE");
             return None;
         };
         rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::empty()).unwrap();
-        let options = format!("fd={},rootmode=40000,user_id={N},group_id={N}{options}", fuse.as_raw_fd());
+        let options = format!("fd={},rootmode={kind},user_id={N},group_id={N}{options}", fuse.as_raw_fd());
         let mounted = Mounted::new(&["-i", "-t", "fuse", "-o", &options, "none"], folder);
         // By no command kept open.
         rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::CLOEXEC).unwrap();
@@ -121,6 +127,32 @@ fn root_what_is_mounted_no_more_is_not_asked() {
     assert!(!is_mount_of_another(&path_only(Path::new("/proc")), &above).unwrap());
     // There is nothing left to unmount.
     std::mem::forget(silent);
+}
+
+/// Mounted after it was looked at: over what is to be replaced, and over a folder above it.
+#[test]
+fn root_what_was_looked_at_is_asked_and_not_what_is_mounted_over_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (above, file) = (folder.path().join("p"), folder.path().join("p/x/out"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "old").unwrap();
+    let place = Destination::find(&file).unwrap();
+    let numbers = |path: &Path| path.metadata().map(|seen| (seen.dev(), seen.ino())).unwrap();
+    let (top, other) = (numbers(folder.path()), numbers(Path::new("/proc")));
+    assert!(place.is_within(top).unwrap() && !place.is_within(other).unwrap());
+    let opened = File::open(&file).unwrap();
+    let Some(_over_it) = Silent::of_kind("100000", &file, ",allow_other") else { return };
+    let _above = Silent::at(&above, ",allow_other").unwrap();
+    // On a thread of its own, as it might never end.
+    let (answers, answer) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let seen = place.metadata().unwrap().unwrap();
+        answers.send(((seen.dev(), seen.ino()), place.is_within(other).unwrap_err().to_string())).unwrap();
+    });
+    let (seen, why) = answer.recv_timeout(Duration::from_secs(20)).expect("it waits for what is mounted");
+    let opened = opened.metadata().unwrap();
+    assert_eq!(seen, (opened.dev(), opened.ino()));
+    assert!(why.contains("another user has mounted"), "{why}");
 }
 
 fn path_only(path: &Path) -> File {

@@ -1074,6 +1074,9 @@ def state_of_found(path: str, folder: str) -> tuple[int, int, int, int, int] | N
     """Mode, size, inode, and the times of the last changes of what a pattern has found below a folder; none of what lies behind a link of
     another user, or is gone."""
 
+def is_mount_of_another(thing: int, folder: int) -> bool:
+    """Whether a descriptor is of a file system in user space that another user has mounted in a folder: whoever asks it may wait for ever."""
+
 def one_line(path: str) -> str:
     """A path as messages show it: without what a terminal would obey, or nobody sees."""
 

@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import subprocess
+import threading
 
 import polars as pl
 import pytest
@@ -185,19 +187,18 @@ def test_no_link_of_another_user_is_written_through(files, out, tmp_path):
 
 @root
 def test_a_link_that_another_user_puts_there_meanwhile_is_not_followed(files, out, tmp_path, monkeypatch):
-    made, is_there = tmp_path / "made", os.path.lexists
+    made, really = tmp_path / "made", os.mkdir
 
-    def plant(path):
-        answer = is_there(path)
-        if pathlib.Path(path) == out and not answer:
+    def plant(path, *more, **named):
+        if path == out.name:
             out.symlink_to(made)
             os.lchown(out, NOBODY, NOBODY)
-        return answer
+        return really(path, *more, **named)
 
-    monkeypatch.setattr(os.path, "lexists", plant)
+    monkeypatch.setattr(os, "mkdir", plant)
     with pytest.raises(PermissionError, match="is a link of another user"):
         analyze(files, out)
-    assert not made.exists()
+    assert out.is_symlink() and not made.exists()
 
 
 def test_links_of_ones_own_lead_to_the_folder(files, out, tmp_path):
@@ -235,19 +236,22 @@ def test_a_folder_below_one_of_another_user_is_refused(files, tmp_path):
         analyze(files, home / "out")
 
 
+@root
 def test_a_link_that_is_put_in_the_place_of_a_folder_is_not_followed(files, out, tmp_path, monkeypatch):
     private = tmp_path / "private"
     private.mkdir()
     really = os.open
 
     def exchanged(path, flags, *more, **named):
-        if path == out and not out.is_symlink():
+        opened = really(path, flags, *more, **named)
+        if path == out.name and not out.is_symlink():
             out.rename(tmp_path / "before")
             out.symlink_to(private)
-        return really(path, flags, *more, **named)
+            os.lchown(out, NOBODY, NOBODY)
+        return opened
 
     monkeypatch.setattr(os, "open", exchanged)
-    with pytest.raises(OSError):
+    with pytest.raises(PermissionError, match="is a link of another user"):
         analyze(files, out)
     assert out.is_symlink() and not list(private.iterdir())
 
@@ -286,3 +290,26 @@ def test_a_file_that_vanishes_ends_no_job_that_skips_bad_ones(files, out, skip):
     else:
         with pytest.raises(FileNotFoundError, match="vanished.csv"):
             _steps.reduce(job, split)
+
+
+@root
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="it needs FUSE")
+@pytest.mark.parametrize("at", ["out", "above"])
+def test_what_another_user_has_mounted_keeps_nobody_waiting(files, tmp_path, at):
+    place = tmp_path / at
+    place.mkdir()
+    fuse = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fuse},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
+    subprocess.run(["mount", "-i", "-t", "fuse", "-o", options, "none", place], pass_fds=[fuse], check=True)
+    # Whatever waits gets an error then.
+    end = threading.Timer(20, os.close, [fuse])
+    end.start()
+    try:
+        with pytest.raises(PermissionError, match="another user has mounted it"):
+            analyze(files, str(place if at == "out" else place / "out"))
+        assert end.is_alive()
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+        if end.is_alive():
+            end.cancel()
+            os.close(fuse)

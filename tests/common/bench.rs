@@ -177,12 +177,14 @@ impl Drop for Loop {
     }
 }
 
-/// A folder that a file system is mounted on, until it is dropped.
+/// A folder or a file that a file system is mounted on, until it is dropped.
 pub struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
     pub fn new(what: &[&str], folder: &'a Path) -> Self {
-        std::fs::create_dir_all(folder).unwrap();
+        if !folder.exists() {
+            std::fs::create_dir_all(folder).unwrap();
+        }
         system("mount", &[what, &[folder.to_str().unwrap()]].concat());
         Self(folder)
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,17 @@ pub fn state_of_found(path: PathBuf, folder: PathBuf) -> PyResult<Option<State>>
         let (changed, all_changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
         (found.mode(), found.size(), found.ino(), nanos(changed), nanos(all_changed))
     }))
+}
+
+#[doc = doc!("is_mount_of_another")]
+#[pyfunction]
+pub fn is_mount_of_another(thing: RawFd, folder: RawFd) -> PyResult<bool> {
+    if thing < 0 || folder < 0 {
+        return Err(Error::Value("a descriptor is no negative number".into()).into());
+    }
+    // SAFETY: of this package's own folders, which keep them open until this returns; a closed one is an error of the system's.
+    let (thing, folder) = unsafe { (BorrowedFd::borrow_raw(thing), BorrowedFd::borrow_raw(folder)) };
+    Ok(trace::is_mount_of_another(&thing, &folder)?)
 }
 
 #[doc = doc!("one_line")]

@@ -44,7 +44,9 @@ mod _native {
     #[pymodule_export]
     use super::disk::Disk;
     #[pymodule_export]
-    use super::files::{half_of_free_memory, names_of_found, one_line, open_found, replace_file, state_of_found};
+    use super::files::{
+        half_of_free_memory, is_mount_of_another, names_of_found, one_line, open_found, replace_file, state_of_found,
+    };
     #[pymodule_export]
     use super::fleet::fleet_page;
     #[pymodule_export]

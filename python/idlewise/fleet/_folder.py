@@ -9,6 +9,9 @@ import os
 import pathlib
 import stat
 from collections.abc import Iterator
+from typing import NamedTuple
+
+from .. import _native
 
 #: As many as the kernel follows.
 _MOST_LINKS = 40
@@ -16,111 +19,99 @@ _MOST_LINKS = 40
 _LIST = "system.posix_acl_access"
 
 
+class _Seen(NamedTuple):
+    """What lies on the way, as it was looked at: by now its path may lead to another thing, which never answers."""
+
+    path: pathlib.Path
+    opened: int
+    is_last: bool
+
+
 def folder(out: str, *names: str) -> pathlib.Path:
     """A folder in ``out``, which is made where it is not there yet. One of another user raises PermissionError."""
     path = pathlib.Path(os.path.abspath(out))
-    # What was looked at stays, so that nothing is made where a link of another user leads.
-    for thing, is_last in _way(path):
-        if not os.path.lexists(thing):
-            with contextlib.suppress(FileExistsError):
-                # Those above it for whom the umask says.
-                thing.mkdir(0o755 if is_last else 0o777)
-        if not is_last:
-            _check_above(thing)
+    _check(path, makes=True)
     return within(path, *names)
 
 
 def within(path: str | pathlib.Path, *names: str) -> pathlib.Path:
     """The same of an ``out`` that must be there: of a job that has ended, its folder is gone."""
-    path = pathlib.Path(path)
-    _check_way(path)
-    _own(path)
+    path = pathlib.Path(os.path.abspath(path))
+    _check(path)
     for name in names:
         path /= name
-        _made(path)
-        _own(path)
+        _check(path, makes=True)
     return path
 
 
-def _made(path: pathlib.Path) -> pathlib.Path:
-    path.mkdir(mode=0o755, exist_ok=True)
-    return path
+def _check(path: pathlib.Path, makes: bool = False) -> None:
+    """Whoever may write to it, or rename a folder above it, may put another one there at any time."""
+    with contextlib.closing(_way(path, makes)) as way:
+        for thing in way:
+            found = os.fstat(thing.opened)
+            if stat.S_ISLNK(found.st_mode):
+                # Whoever may write to /tmp may have put a link there by now; one of the caller's own or of root's stays.
+                if not _is_ours(found):
+                    raise _refused(thing.path, f"is a link of another user (number {found.st_uid})")
+            elif not stat.S_ISDIR(found.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(thing.path))
+            elif not _is_ours(found):
+                raise _refused(thing.path, f"belongs to another user (number {found.st_uid})")
+            elif thing.is_last or not found.st_mode & stat.S_ISVTX:
+                _check_writers(thing, found)
 
 
-def _check_way(path: pathlib.Path) -> None:
-    """Whoever may rename a folder above it may put another one there at any time."""
-    for thing, is_last in _way(pathlib.Path(os.path.abspath(path))):
-        if not is_last:
-            _check_above(thing)
+def _way(path: pathlib.Path, makes: bool) -> Iterator[_Seen]:
+    """What lies on the way, from the top, also on that of each link; what is not there is made if it ``makes`` it. Whoever asks looks at each
+    before the next, so that nothing is made where a link of another user leads."""
+    flags, links = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0
+    with contextlib.ExitStack() as ends:
 
+        def opened(name: str, above: int | None) -> int:
+            descriptor = os.open(name, flags, dir_fd=above)
+            ends.callback(os.close, descriptor)
+            return descriptor
 
-def _way(path: pathlib.Path) -> Iterator[tuple[pathlib.Path, bool]]:
-    """What lies on the way, from the top, also on that of each link; and whether it is what the way leads to. Whoever asks looks at each
-    before the next, as a link of another user may be exchanged."""
-    at, names = pathlib.Path("/"), list(reversed(path.parts[1:]))
-    yield at, not names
-    for _ in range(_MOST_LINKS):
+        names = list(reversed(path.parts[1:]))
+        way = [_Seen(pathlib.Path("/"), opened("/", None), not names)]
+        yield way[0]
         while names:
             name = names.pop()
             if name == "..":
-                at = at.parent
+                way = way[: max(1, len(way) - 1)]
                 continue
-            thing = at / name
-            yield thing, not names and not thing.is_symlink()
-            # Whoever may write to /tmp may have put a link there by now; one of the caller's own or of root's stays.
-            with contextlib.suppress(FileNotFoundError):
-                found = thing.lstat()
-                if stat.S_ISLNK(found.st_mode):
-                    _check_link(thing, found)
-                    break
-            at = thing
-        else:
-            return
-        leads = pathlib.Path(os.readlink(thing))
-        if leads.is_absolute():
-            at = pathlib.Path("/")
-        names += [name for name in reversed(leads.parts) if name != "/"]
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+            above, here = way[-1], way[-1].path / name
+            try:
+                thing = opened(name, above.opened)
+            except FileNotFoundError:
+                if not makes:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(here)) from None
+                with contextlib.suppress(FileExistsError):
+                    # Those above it for whom the umask says.
+                    os.mkdir(name, 0o777 if names else 0o755, dir_fd=above.opened)
+                thing = opened(name, above.opened)
+            if _native.is_mount_of_another(thing, above.opened):
+                raise _refused(here, "another user has mounted it")
+            is_link = stat.S_ISLNK(os.fstat(thing).st_mode)
+            yield (seen := _Seen(here, thing, not names and not is_link))
+            if not is_link:
+                way.append(seen)
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+            leads = pathlib.Path(os.readlink("", dir_fd=thing))
+            if leads.is_absolute():
+                way = way[:1]
+            names += [name for name in reversed(leads.parts) if name != "/"]
 
 
-def _check_above(above: pathlib.Path) -> None:
-    found = above.lstat()
-    if stat.S_ISLNK(found.st_mode):
-        _check_link(above, found)
-    elif not _is_ours(found):
-        raise _refused(above, f"belongs to another user (number {found.st_uid})")
-    elif not found.st_mode & stat.S_ISVTX:
-        _check_writers(above, found)
-
-
-def _own(path: pathlib.Path) -> None:
-    found = path.lstat()
-    is_link = stat.S_ISLNK(found.st_mode)
-    if is_link:
-        _check_link(path, found)
-    # A link of the caller's own stays; one that is put in the place of a folder meanwhile is not followed.
-    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if is_link else os.O_NOFOLLOW))
-    try:
-        found = os.fstat(opened)
-        if not _is_ours(found):
-            raise _refused(path, f"belongs to another user (number {found.st_uid})")
-        _check_writers(path, found, opened)
-    finally:
-        os.close(opened)
-
-
-def _check_writers(path: pathlib.Path, found: os.stat_result, opened: int | None = None) -> None:
+def _check_writers(thing: _Seen, found: os.stat_result) -> None:
     # A group of the caller's own is no other; of root's, only root's.
     own = os.getegid() if os.geteuid() else 0
-    group = found.st_mode & 0o020 and (found.st_gid != own or _LIST in os.listxattr(path if opened is None else opened))
-    if found.st_mode & 0o002 or group:
-        raise _refused(path, "others may write to this folder")
-
-
-def _check_link(path: pathlib.Path, found: os.stat_result) -> None:
-    """A link of another user may lead anywhere."""
-    if not _is_ours(found):
-        raise _refused(path, f"is a link of another user (number {found.st_uid})")
+    itself = f"/proc/self/fd/{thing.opened}"
+    if found.st_mode & 0o002 or found.st_mode & 0o020 and (found.st_gid != own or _LIST in os.listxattr(itself)):
+        raise _refused(thing.path, "others may write to this folder")
 
 
 def _is_ours(stat: os.stat_result) -> bool:

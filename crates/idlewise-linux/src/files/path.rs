@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
@@ -41,10 +41,32 @@ pub struct Spot {
 pub enum Found {
     /// Nothing.
     Nothing,
-    /// Something that is no link.
-    Thing(Stat),
+    /// Something that is no link, as it was looked at: by now its name may lead to another thing, which never answers.
+    Thing(Thing),
     /// A link of /proc to what a process has open, which no path may lead to.
     OpenFile,
+}
+
+/// What was looked at.
+#[derive(Debug)]
+pub struct Thing {
+    /// The thing itself, opened for nothing but this.
+    itself: OwnedFd,
+    /// What is known of it.
+    pub stat: Stat,
+}
+
+impl Thing {
+    /// Opens the thing that was looked at, whatever has its name now.
+    pub fn open(&self, flags: OFlags) -> io::Result<File> {
+        let way = format!("/proc/self/fd/{}", self.itself.as_raw_fd());
+        Ok(openat(CWD, way, flags | OFlags::CLOEXEC, Mode::empty())?.into())
+    }
+
+    /// What the system knows of it.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        File::from(self.itself.try_clone()?).metadata()
+    }
 }
 
 /// Which folders on the way are gone through.
@@ -96,12 +118,10 @@ impl Folder {
     /// # Errors
     /// What the file system says, or whose link or mount is in the way.
     pub fn to_read(path: &Path) -> io::Result<Option<Self>> {
-        let Spot { folder, name, found } = walk(path, Way::Any)?;
-        match found {
+        match walk(path, Way::Any)?.found {
             Found::Nothing => Ok(None),
-            // Of the root, or of `.`, nothing is left to open.
-            _ if name.is_empty() => Ok(Some(folder)),
-            _ => folder.open_folder(&name).map(|opened| Some(Self(opened))),
+            Found::Thing(Thing { itself, stat }) if is(&stat, FileType::Directory) => Ok(Some(Self(itself))),
+            _ => Err(Errno::NOTDIR.into()),
         }
     }
 
@@ -110,18 +130,16 @@ impl Folder {
         match found {
             Found::Nothing => folder.make(&name),
             Found::OpenFile => Err(Errno::NOTDIR.into()),
-            Found::Thing(stat) if !is(&stat, FileType::Directory) => Err(Errno::NOTDIR.into()),
-            Found::Thing(stat) => {
+            Found::Thing(thing) if !is(&thing.stat, FileType::Directory) => Err(Errno::NOTDIR.into()),
+            Found::Thing(Thing { itself, stat }) => {
                 belongs(&stat)?;
                 if others_may_write(&stat) {
                     return Err(refused("others may write to this folder".into()));
                 }
-                // Of the root, or of `.`, nothing is left to open.
-                let opened = if name.is_empty() { folder } else { folder.open_folder(&name).map(Self)? };
-                if stat.st_mode & 0o020 != 0 && has_list(&opened.0) {
+                if stat.st_mode & 0o020 != 0 && has_list(&itself) {
                     return Err(refused("an access list lets others write to this folder".into()));
                 }
-                Ok(opened)
+                Ok(Self(itself))
             }
         }
     }
@@ -265,7 +283,12 @@ impl Folder {
             if here == numbers {
                 return Ok(true);
             }
-            at = Self(at.open_folder(OsStr::new(".."))?);
+            let above = at.open_folder(OsStr::new(".."))?;
+            // Others may have mounted something over it meanwhile.
+            if idlewise::trace::is_mount_of_another(&above, &at)? {
+                return Err(refused("a folder above it is one that another user has mounted".into()));
+            }
+            at = Self(above);
             // The root is its own parent.
             if number(&fstat(&at)?) == here {
                 return Ok(false);
@@ -375,12 +398,12 @@ fn walk(path: &Path, way: Way) -> io::Result<Spot> {
                 }
                 folder = Folder(thing);
             }
-            _ if last => return Ok(Spot { folder, name, found: Found::Thing(stat) }),
+            _ if last => return Ok(Spot { folder, name, found: Found::Thing(Thing { itself: thing, stat }) }),
             _ => return Err(Errno::NOTDIR.into()),
         }
     }
-    let stat = fstat(&folder)?;
-    Ok(Spot { folder, name: OsString::new(), found: Found::Thing(stat) })
+    let found = Found::Thing(Thing { itself: folder.again()?.0, stat: fstat(&folder)? });
+    Ok(Spot { folder, name: OsString::new(), found })
 }
 
 fn names(path: &Path) -> VecDeque<OsString> {

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, fsta
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::path::{Folder, Found, Spot, belongs, is};
+use super::path::{Folder, Found, Spot, Thing, belongs, is};
 
 /// A file that takes the place of another when it is whole: whoever reads it sees the old or the new, also after a crash. Until
 /// then it has no name, so that nothing is left of one that was given up. What is no regular file, such as a pipe or
@@ -47,8 +47,8 @@ impl Replacement {
         let mode = match &spot.found {
             Found::Nothing => None,
             Found::OpenFile => return straight(spot),
-            Found::Thing(old) if is(old, FileType::Directory) => return Err(Errno::ISDIR.into()),
-            Found::Thing(old) if is(old, FileType::RegularFile) => Some(mode_after(old)),
+            Found::Thing(old) if is(&old.stat, FileType::Directory) => return Err(Errno::ISDIR.into()),
+            Found::Thing(old) if is(&old.stat, FileType::RegularFile) => Some(mode_after(&old.stat)),
             Found::Thing(_) => return straight(spot),
         };
         Beside::new(spot.folder, spot.name, mode).map(Self::Beside)
@@ -110,14 +110,14 @@ impl Destination {
     /// What the file system says.
     pub fn metadata(&self) -> io::Result<Option<Metadata>> {
         let Spot { folder, name, found } = &self.0;
-        let name = if name.is_empty() { OsStr::new(".") } else { name };
-        let follow = match found {
-            Found::Nothing => return Ok(None),
-            Found::OpenFile => OFlags::empty(),
-            Found::Thing(_) => OFlags::NOFOLLOW,
-        };
-        let thing = openat(folder, name, OFlags::PATH | OFlags::CLOEXEC | follow, Mode::empty())?;
-        File::from(thing).metadata().map(Some)
+        match found {
+            Found::Nothing => Ok(None),
+            Found::OpenFile => {
+                let thing = openat(folder, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+                File::from(thing).metadata().map(Some)
+            }
+            Found::Thing(thing) => thing.metadata().map(Some),
+        }
     }
 
     /// Its folder, by the numbers of device and file, and its name in that.
@@ -179,13 +179,18 @@ impl Folder {
 /// What the file system says, or what the file is.
 pub fn append(path: &Path) -> io::Result<File> {
     let spot = Spot::find(path)?;
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let new = matches!(spot.found, Found::Nothing);
-    let created = if new { OFlags::CREATE | OFlags::EXCL } else { OFlags::empty() };
-    if let Found::Thing(stat) = &spot.found {
-        only_a_file(stat)?;
-    }
-    let file = File::from(openat(&spot.folder, &spot.name, flags | created, Mode::from_raw_mode(0o644))?);
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match &spot.found {
+        Found::Thing(thing) => {
+            only_a_file(&thing.stat)?;
+            thing.open(flags)?
+        }
+        Found::Nothing => {
+            let new = flags | OFlags::CREATE | OFlags::EXCL;
+            openat(&spot.folder, &spot.name, new, Mode::from_raw_mode(0o644))?.into()
+        }
+        Found::OpenFile => return Err(Errno::LOOP.into()),
+    };
     let stat = fstat(&file)?;
     only_a_file(&stat)?;
     belongs(&stat)?;
@@ -209,14 +214,12 @@ fn not_written(stat: &Stat) -> io::Error {
 
 /// Opens what is no regular file. The pipe of another user is not ours to fill, and might never be read.
 fn straight(spot: Spot) -> io::Result<Replacement> {
-    let follow = match &spot.found {
-        Found::Thing(stat) if is(stat, FileType::BlockDevice) => return Err(not_written(stat)),
-        Found::Thing(stat) => {
-            belongs(stat)?;
-            OFlags::NOFOLLOW
+    if let Found::Thing(Thing { stat, .. }) = &spot.found {
+        if is(stat, FileType::BlockDevice) {
+            return Err(not_written(stat));
         }
-        _ => OFlags::empty(),
-    };
+        belongs(stat)?;
+    }
     // What is written there already stays, and what is written later comes behind.
     let standard: Option<OwnedFd> = match spot.name.to_str() {
         _ if !matches!(spot.found, Found::OpenFile) => None,
@@ -228,8 +231,11 @@ fn straight(spot: Spot) -> io::Result<Replacement> {
         return Ok(Replacement::Straight(standard.into()));
     }
     // At the end, where that is a file after all.
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
-    let file = File::from(openat(&spot.folder, &spot.name, flags, Mode::empty())?);
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match &spot.found {
+        Found::Thing(thing) => thing.open(flags)?,
+        _ => File::from(openat(&spot.folder, &spot.name, flags, Mode::empty())?),
+    };
     let stat = fstat(&file)?;
     if is(&stat, FileType::BlockDevice) {
         return Err(not_written(&stat));

@@ -6,7 +6,7 @@ mod pattern;
 
 pub use notify::{Notify, SENDMAIL, Webhook};
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use idlewise::Nanos;
@@ -15,6 +15,9 @@ use idlewise::schedule::Windows;
 use serde::Deserialize;
 
 use pattern::matches;
+
+/// Bytes of a configuration, which has a section for each kind of disk: parsing takes a thousand times as many.
+const LARGEST: u64 = 256 << 10;
 
 /// What is wished for a disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -189,10 +192,15 @@ impl Config {
     /// [`ConfigError`] if it is there and cannot be used.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let name = || path.display().to_string();
-        match std::fs::read_to_string(path) {
+        let mut text = String::new();
+        let read = std::fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+        match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(ConfigError::Io(name(), error)),
-            Ok(text) => Self::parse(&text).map_err(|problem| ConfigError::Wrong { path: name(), problem }),
+            Ok(length) if length as u64 > LARGEST => {
+                Err(ConfigError::Wrong { path: name(), problem: "is larger than 256 KiB".into() })
+            }
+            Ok(_) => Self::parse(&text).map_err(|problem| ConfigError::Wrong { path: name(), problem }),
         }
     }
 
