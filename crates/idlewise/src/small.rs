@@ -2,12 +2,12 @@
 
 /// Bytes that parsing may take.
 const MOST: usize = 256 << 20;
-/// Bytes that each takes while it is parsed, as measured: tables, lists and parts of dotted keys; keys with a value; what ends a value or a
-/// line; and any token, which is kept until all is read.
+/// Bytes that each takes while it is parsed, as measured: tables, lists and parts of dotted keys; keys with a value; what ends a value, a
+/// list or a line; and any token, which is kept until all is read.
 const OF_PART: usize = 1_300;
 const OF_KEY: usize = 300;
-const OF_VALUE: usize = 120;
-const OF_TOKEN: usize = 50;
+const OF_VALUE: usize = 160;
+const OF_TOKEN: usize = 60;
 
 /// Refuses a text that would take more than some 256 MiB to parse.
 ///
@@ -20,15 +20,28 @@ pub fn check(text: &str) -> Result<(), String> {
         let is_blank = |letter: u8| letter == b' ' || letter == b'\t';
         is_word(before) && is_word(letter) || is_blank(before) && is_blank(letter)
     };
-    let (mut takes, mut before) = (0, b'\n');
+    // Those that close what was opened take no more: that has the most.
+    let (mut takes, mut before, mut open, mut in_value, mut quoted) = (0, b'\n', 0usize, false, false);
     for letter in text.bytes() {
         takes += match letter {
-            b'[' | b'{' | b'.' => OF_PART,
+            b'[' | b'{' => {
+                open += 1;
+                OF_PART
+            }
+            b']' | b'}' if open > 0 => {
+                open -= 1;
+                0
+            }
+            b'.' if !in_value => OF_PART,
             b'=' => OF_KEY,
-            b',' | b'\n' => OF_VALUE,
+            b',' | b'\n' | b']' | b'}' => OF_VALUE,
             _ if goes_on(before, letter) => 0,
             _ => OF_TOKEN,
         };
+        // Behind an equals sign a dot is that of a number; a key comes first in a line or a table, or behind a comma. One in quotes may have
+        // such a sign.
+        quoted = letter != b'\n' && (quoted || !in_value && b"\"'".contains(&letter));
+        in_value = letter == b'=' && !quoted || in_value && !matches!(letter, b'\n' | b',' | b'{');
         before = letter;
     }
     if takes > MOST {
@@ -44,9 +57,24 @@ mod tests {
     #[test]
     fn what_would_take_too_much_memory_is_refused() {
         assert_eq!(check(&"[[interval]]\nweight = 1.5\nbegin = \"1h\"\n".repeat(50_000)), Ok(()));
-        for text in
-            ["{a.b.c.d.e.f.g=1},", "a=1\n", "[", "1,", "\n", " ]", " a", "1 ", "+ ", "#\r", "\"\" ", "}", "''", "é "]
-        {
+        for text in [
+            "{a.b.c.d.e.f.g=1},",
+            "a=1\n",
+            "[",
+            "1,",
+            "\n",
+            "\"=\".a.a.a.a.a=1\n",
+            "a={b=1,c.c.c.c.c=1}\n",
+            " ]",
+            " a",
+            "1 ",
+            "+ ",
+            "#\r",
+            "\"\" ",
+            "}",
+            "''",
+            "é ",
+        ] {
             assert!(check(&text.repeat((16 << 20) / text.len())).is_err(), "{text}");
         }
     }
