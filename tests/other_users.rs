@@ -393,7 +393,7 @@ fn status_neither_hangs_nor_believes_everything() {
     assert!(!output.stdout.contains(&0x1b) && !said.contains('\u{1b}'), "{said}");
     let output = run(&["status", "--state-dir", file("nowhere").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("nowhere: No such file or directory"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("nowhere: there is no such folder"), "{}", stderr(&output));
 }
 
 /// In a folder of traces, links of N's are named and passed over, and so is what is no file but looks like one.
