@@ -31,6 +31,7 @@ __all__ = [
     "reliability",
     "fleet_page",
     "half_of_free_memory",
+    "is_mount_of_another",
     "names_of_found",
     "one_line",
     "open_found",

@@ -8,7 +8,7 @@ import errno
 import os
 import pathlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import NamedTuple
 
 from .. import _native
@@ -61,7 +61,7 @@ def _check(path: pathlib.Path, makes: bool = False) -> None:
                 _check_writers(thing, found)
 
 
-def _way(path: pathlib.Path, makes: bool) -> Iterator[_Seen]:
+def _way(path: pathlib.Path, makes: bool) -> Generator[_Seen, None, None]:
     """What lies on the way, from the top, also on that of each link; what is not there is made if it ``makes`` it. Whoever asks looks at each
     before the next, so that nothing is made where a link of another user leads."""
     flags, links = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0
