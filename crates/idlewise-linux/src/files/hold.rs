@@ -8,7 +8,8 @@ use std::os::fd::AsRawFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::path::{Folder, belongs, is, refused};
+use super::folder::Folder;
+use super::path::{belongs, is, refused};
 
 /// A lock held until it is dropped.
 #[derive(Debug)]

@@ -1,12 +1,14 @@
 //! Files as root writes them on a machine that others use: no link of another user is followed, nothing is seen half-written, and
 //! nothing is left behind.
 
+mod folder;
 mod hold;
 mod path;
 mod replacement;
 
+pub use folder::Folder;
 pub use hold::Hold;
-pub use path::{Folder, Spot};
+pub use path::Spot;
 pub(crate) use replacement::append;
 pub use replacement::{Destination, Replacement, metadata_at, replace_file};
 

@@ -12,7 +12,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, fsta
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::path::{Folder, Found, Spot, Thing, belongs, is};
+use super::folder::Folder;
+use super::path::{Found, Spot, Thing, belongs, is};
 
 /// A file that takes the place of another when it is whole: whoever reads it sees the old or the new, also after a crash. Until
 /// then it has no name, so that nothing is left of one that was given up. What is no regular file, such as a pipe or

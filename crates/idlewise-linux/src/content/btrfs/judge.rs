@@ -1,59 +1,21 @@
 //! Judging a stretch by what the trees say of it.
 
 use std::io;
-use std::ops::Range;
-use std::time::Instant;
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::chunks::Piece;
 use super::superblock::{COPIES, LENGTH, Superblock};
-use super::trees::{self, Allocated, BlockWanted, Sum};
-use super::{AGAIN, Btrfs, FRESH, Mounted, Window, superblock, unasked};
+use super::trees::{self, BlockWanted};
+use super::{Btrfs, Mounted, superblock, unasked};
 use crate::content::{CHECKSUM, Judged, Suspect, TREE_BLOCK, Unasked};
-
-/// What is free is asked for so many addresses at a time.
-const WINDOW: u64 = 64 << 20;
-/// The same of checksums: one answer has those of as many, or nearly.
-const SUMS: u64 = 8 << 20;
-
-/// A range, and what follows on it up to so many addresses.
-fn ahead(range: &Range<u64>, length: u64) -> Range<u64> {
-    range.start..range.end.max(range.start.saturating_add(length))
-}
 
 impl Btrfs {
     /// Where the copies of the superblock are.
     fn copies(&self) -> impl Iterator<Item = u64> + use<> {
         let length = self.superblock.length;
         COPIES.into_iter().filter(move |place| place + LENGTH as u64 <= length)
-    }
-
-    /// How many bytes of these addresses are allocated.
-    fn allocated(&mut self, mounted: &Mounted, range: &Range<u64>) -> io::Result<u64> {
-        if !self.allocated.has(range, FRESH) {
-            let (window, asked) = (ahead(range, WINDOW), Instant::now());
-            let allocated = trees::allocated(mounted, &self.superblock, &window)?;
-            let items = allocated.into_iter().map(|Allocated { range, .. }| range).collect();
-            self.allocated = Window { known: Some((window, asked)), items };
-        }
-        let first = self.allocated.items.partition_point(|one| one.end <= range.start);
-        let within = self.allocated.items[first..].iter().take_while(|one| one.start < range.end);
-        Ok(within.map(|one| one.end.min(range.end) - one.start.max(range.start)).sum())
-    }
-
-    /// What the sectors in these addresses should be, in order; as of a moment ago where that was asked with those before them. A sector
-    /// that was given to others meanwhile differs, and is then judged by what is true now.
-    fn sums(&mut self, mounted: &Mounted, range: &Range<u64>) -> io::Result<Vec<Sum>> {
-        if !self.sums.has(range, AGAIN) {
-            let (window, asked) = (ahead(range, SUMS), Instant::now());
-            let items = trees::sums(mounted, &self.superblock, &window)?;
-            self.sums = Window { known: Some((window, asked)), items };
-        }
-        let first = self.sums.items.partition_point(|(address, _)| *address < range.start);
-        let whole = |(address, _): &&Sum| address + self.superblock.sector <= range.end;
-        Ok(self.sums.items[first..].iter().take_while(whole).copied().collect())
     }
 
     /// The latest copy of the superblock that is on the disk now.

@@ -15,6 +15,7 @@ mod judge;
 mod names;
 mod superblock;
 mod trees;
+mod window;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -34,6 +35,7 @@ use crate::apart::Calls;
 use chunks::{Piece, Stretch, stretches};
 use superblock::{COPIES, LENGTH, Superblock};
 use trees::{Allocated, Sum};
+use window::Window;
 
 const UNMOUNTED: &str = "it is not mounted";
 /// No chunk lies there: boot loaders put themselves before the first superblock.
@@ -98,28 +100,6 @@ struct Btrfs {
     reached: Option<Instant>,
     /// Chunks that it was asked to mend.
     mended: BTreeSet<u64>,
-}
-
-/// What its trees say of a range of addresses, and when they were asked.
-struct Window<T> {
-    known: Option<(Range<u64>, Instant)>,
-    items: Vec<T>,
-}
-
-impl<T> Default for Window<T> {
-    fn default() -> Self {
-        Self { known: None, items: Vec::new() }
-    }
-}
-
-impl<T> Window<T> {
-    /// Whether it has all of a range, and is no older.
-    fn has(&self, range: &Range<u64>, age: Duration) -> bool {
-        let has = |(known, asked): &(Range<u64>, Instant)| {
-            known.start <= range.start && range.end <= known.end && asked.elapsed() <= age
-        };
-        self.known.as_ref().is_some_and(has)
-    }
 }
 
 /// Opens the content of a part of a device; nothing where no btrfs is on it.
