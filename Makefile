@@ -28,7 +28,7 @@ DISK_PACKAGES := e2fsprogs mount util-linux
 # What is run in the background beside it.
 COMMAND_PACKAGES := $(DISK_PACKAGES) fio rsync xfsprogs
 # What the tests need besides: the emulated machine, and file systems.
-TEST_PACKAGES := $(DISK_PACKAGES) btrfs-progs busybox-static cpio dmsetup kmod qemu-system-x86 xfsprogs xz-utils
+TEST_PACKAGES := $(DISK_PACKAGES) btrfs-progs busybox-static cpio dmsetup fio kmod qemu-system-x86 xfsprogs xz-utils
 # Where there is no Rust, Debian's own is installed, as new as its security archive has it.
 RUST_PACKAGES := cargo-web rustc-web
 LINT_PACKAGES := rust-web-clippy rustfmt-web
@@ -180,7 +180,7 @@ month: setup
 writing: setup
 	@./testbed/vm/vm.sh --fetch
 	cargo build --locked --workspace --bins
-	VM_MEMORY=640 ./testbed/vm/vm.sh -b $(or $(CARGO_TARGET_DIR),target)/debug/idlewise -b dmsetup $(addprefix -m ,raid1 raid10 raid456 loop dm-mod dm-raid) \
+	VM_MEMORY=640 ./testbed/vm/vm.sh -b $(or $(CARGO_TARGET_DIR),target)/debug/idlewise -b dmsetup -b fio $(addprefix -m ,raid1 raid10 raid456 loop dm-mod dm-raid) \
 		-f tests/machine/steps.sh:/lib/steps.sh -f tests/machine/layouts.sh:/lib/layouts.sh -t 7200 tests/machine/writing.sh $(MINUTES)
 
 # docs/deadlines.md, from the same traces

@@ -54,7 +54,7 @@ fn every_error_is_found(devices: usize, options: &[&str], seed: u64) {
             damage(&files[device], place, KINDS[at % KINDS.len()], other, &mut random);
         }
     }
-    let writer = Writer::new(&folder);
+    let writer = Writer::compile(&folder);
     for (device, injected) in injected.iter().enumerate() {
         let result = bench.scrub(device, &[]);
         assert_eq!(result["state"], "complete", "{result}");
@@ -345,7 +345,7 @@ fn root_beside_writers_there_is_no_false_alarm() {
     let folder = bench.mount_point();
     let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
     fill(&folder, 4, 20 * MIB, &mut Pcg64::seed_from_u64(11));
-    let _writers = [Writer::new(&folder), Writer::new(&folder)];
+    let _writers = [Writer::new(&folder), Writer::compile(&folder)];
     let began = std::time::Instant::now();
     let (mut passes, mut transient) = (0, 0);
     while began.elapsed().as_secs() < seconds || passes < 2 {

@@ -128,12 +128,31 @@ pub fn tree_blocks(device: &str, tree: &str) -> Vec<u64> {
 /// Writes to a file system all the time, until it is dropped: new files, changed ones, deleted ones.
 pub struct Writer(Child);
 
+/// Makes files anew, changes and deletes them.
+const REPLACES: &str = "i=0; while :; do i=$((i+1)); head -c $((i % 7 * 90000 + 5000)) /dev/urandom >w$((i % 9)).new; \
+    mv w$((i % 9)).new w$((i % 9)); \
+    dd if=/dev/urandom of=w$(((i + 3) % 9)) bs=4k seek=$((i % 5)) count=3 conv=notrunc 2>/dev/null; \
+    [ $((i % 4)) = 0 ] && rm -f w$(((i + 5) % 9)); [ $((i % 8)) = 0 ] && sync -f .; done";
+
+/// Compiles a program of twenty files, links it and throws it away, over and over.
+const COMPILES: &str = "while :; do \
+    for file in $(seq 20); do \
+        for at in $(seq 40); do echo \"int f${file}_$at(int a) { return a * $at % ($file + a); }\"; done >$file.c; \
+        cc -g -O1 -c $file.c -o $file.o & [ $((file % 4)) = 0 ] && wait; \
+    done; \
+    wait; ar rcs all.a *.o; ld -r --whole-archive all.a -o all; sync -f .; rm -f all *.o *.c all.a; done";
+
 impl Writer {
     pub fn new(folder: &Path) -> Self {
-        let script = "i=0; while :; do i=$((i+1)); head -c $((i % 7 * 90000 + 5000)) /dev/urandom >w$((i % 9)).new; \
-                      mv w$((i % 9)).new w$((i % 9)); \
-                      dd if=/dev/urandom of=w$(((i + 3) % 9)) bs=4k seek=$((i % 5)) count=3 conv=notrunc 2>/dev/null; \
-                      [ $((i % 4)) = 0 ] && rm -f w$(((i + 5) % 9)); [ $((i % 8)) = 0 ] && sync -f .; done";
+        Self::by(REPLACES, folder)
+    }
+
+    /// A compiler is it.
+    pub fn compile(folder: &Path) -> Self {
+        Self::by(COMPILES, folder)
+    }
+
+    fn by(script: &str, folder: &Path) -> Self {
         let mut command = Command::new("sh");
         let command = command.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.process_group(0).spawn().unwrap())

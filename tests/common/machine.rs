@@ -53,7 +53,10 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).chain(["/usr/sbin".into()]).any(|folder| folder.join(program).exists())
     };
-    let missing = needed.iter().find(|(program, _)| !found(program)).map(|(_, name)| *name);
+    // It writes to arrays while they are scrubbed.
+    let writes = ["arrays.sh", "mapped.sh"].contains(&script);
+    let fio = writes.then_some(("fio", "fio"));
+    let missing = needed.iter().chain(&fio).find(|(program, _)| !found(program)).map(|(_, name)| *name);
     let missing = missing.or((!fault_disk.exists()).then_some("fault-disk (make test builds it)"));
     let kernel = root.join("target/vm/linux-image-amd64/package");
     if let Some(missing) = missing.or((!kernel.exists()).then_some("a kernel (testbed/vm/vm.sh --fetch)")) {
@@ -89,6 +92,9 @@ pub fn steps(script: &str) -> Option<BTreeMap<String, Step>> {
     }
     for program in [idlewise.to_str().unwrap(), fault_disk.to_str().unwrap(), "dmsetup", "setpriv"] {
         command.args(["-b", program]);
+    }
+    if writes {
+        command.args(["-b", "fio"]);
     }
     for module in ["target_core_user", "tcm_loop", "sd_mod", "sg"] {
         command.args(["-l", module]);

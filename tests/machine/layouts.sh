@@ -79,17 +79,27 @@ counted() {
     fi
 }
 
+# write_by_fio DEVICE FIRST COUNT: pieces of up to 64 KiB at random, four at a time, into these blocks of 4 KiB, until /tmp/writing is
+# removed. Of two writes to the same place at once nobody knows which one a member has last: no two overlap. An array that is never idle is
+# never scrubbed.
+write_by_fio() {
+    fio --name=writer --filename="$1" --offset=$(($2 * 4))k --size=$(($3 * 4))k --rw=randwrite --bsrange=4k-64k --direct=1 \
+        --ioengine=libaio --iodepth=4 --serialize_overlap=1 --refill_buffers --thinktime=20ms --thinktime_blocks=4 \
+        --time_based --runtime=2h --thread > /tmp/fio.out 2>&1 &
+    fio=$!
+    while [ -e /tmp/writing ]; do
+        sleep 0.1
+        kill -0 $fio 2>/dev/null || { echo "fio has ended: $(cat /tmp/fio.out)"; return 1; }
+    done
+    kill $fio
+    wait $fio
+}
+
 # Writes into the last fifth of an array, until the file is removed.
 write_to() {
     device=$(path_of "$1")
-    sectors=$(blockdev --getsz "$device")
-    first=$((sectors / 8 * 4 / 5)) count=$((sectors / 8 / 5 - 16))
-    at=7
-    while [ -e /tmp/writing ]; do
-        at=$(((at * 1103 + 12345) % count))
-        dd if=/dev/urandom of="$device" bs=4k seek=$((first + at)) count=$((at % 16 + 1)) oflag=direct conv=notrunc 2>/dev/null
-        sleep 0.02
-    done
+    blocks=$(($(blockdev --getsz "$device") / 8))
+    write_by_fio "$device" $((blocks * 4 / 5)) $((blocks / 5))
 }
 
 # inject MEMBERS SECTION SEED: where, and what; each place once. The last fifth of each section is written to.

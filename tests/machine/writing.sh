@@ -8,20 +8,6 @@ modprobe dm-raid
 minutes=${1:-30}
 failed=0
 
-# write_to_half DEVICE HALF: random pieces of up to 64 KiB, until the file is removed. Of two writes to the same place at once nobody knows
-# which one a member has last: that would be no false alarm.
-write_to_half() {
-    blocks=$(($(blockdev --getsz "$1") / 16 - 16))
-    at=$2
-    while [ -e /tmp/writing ]; do
-        at=$(((at * 1103515245 + 12345) % 2147483648))
-        place=$((at / 8 % blocks + $2 * (blocks + 16)))
-        dd if=/dev/urandom of="$1" bs=4k seek=$place count=$((at / 128 % 16 + 1)) oflag=direct conv=notrunc 2>/dev/null
-        # An array that is never idle is never scrubbed.
-        sleep 0.03
-    done
-}
-
 # number FIELD: of the last result.
 number() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" /tmp/result | head -n 1; }
 
@@ -33,8 +19,7 @@ beside_writers() {
     path=$(path_of "$1")
     dd if=/dev/urandom of="$path" bs=1M oflag=direct 2>/dev/null
     touch /tmp/writing
-    write_to_half "$path" 0 &
-    write_to_half "$path" 1 &
+    write_by_fio "$path" 0 $(($(blockdev --getsz "$path") / 8)) &
     passes=0 judged=0 transient=0
     end=$(($(date +%s) + minutes * 60 / ARRAYS))
     while [ "$(date +%s)" -lt $end ]; do

@@ -235,15 +235,32 @@ impl Found {
 impl Found {
     /// Judges what begins in a stretch; `read` is what was read from its first byte on. Where an owner cannot be asked, the others are.
     pub(crate) fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Judged {
+        let judge = |content: &mut dyn Content, within: Extent, read: &[&[u8]]| {
+            Some(content.judge(within, read).unwrap_or_else(|why| Judged {
+                unasked: Some((within.length.0, why)),
+                open: vec![within],
+                ..Judged::default()
+            }))
+        };
+        self.judge_by(judge, extent, read).unwrap_or_default()
+    }
+
+    /// The same where every owner can say at once that nothing differs.
+    pub(crate) fn judge_at_once(&mut self, extent: Extent, read: &[&[u8]]) -> Option<Judged> {
+        self.judge_by(|content, within, read| content.judge_at_once(within, read), extent, read)
+    }
+
+    fn judge_by(
+        &mut self,
+        judge: impl Fn(&mut dyn Content, Extent, &[&[u8]]) -> Option<Judged>,
+        extent: Extent,
+        read: &[&[u8]],
+    ) -> Option<Judged> {
         let mut all = Judged::default();
         for (within, part) in self.within(extent) {
             let from = (within.offset.0 - extent.offset.0) as usize;
             let read = read.iter().map(|read| &read[from.min(read.len())..]).collect::<Vec<_>>();
-            let judged = part.content.judge(within, &read).unwrap_or_else(|why| Judged {
-                unasked: Some((within.length.0, why)),
-                open: vec![within],
-                ..Judged::default()
-            });
+            let judged = judge(&mut *part.content, within, &read)?;
             if let Some((bytes, why)) = judged.unasked {
                 let is_silent = why.is_silent;
                 let (all, first) = all.unasked.get_or_insert((0, why));
@@ -257,7 +274,7 @@ impl Found {
             all.suspects.extend(judged.suspects);
             all.open.extend(judged.open);
         }
-        all
+        Some(all)
     }
 
     /// Whether any of a stretch has an owner that is asked.

@@ -41,6 +41,10 @@ pub trait Content: Send {
     /// # Errors
     /// Why the owner cannot be asked: nothing is known of the stretch.
     fn judge(&mut self, extent: Extent, read: &[&[u8]]) -> Result<Judged, Unasked>;
+    /// The same where that is quick, nothing has to be asked for and nothing differs; `None` otherwise.
+    fn judge_at_once(&mut self, _extent: Extent, _read: &[&[u8]]) -> Option<Judged> {
+        None
+    }
     /// Whether it judges what is read. Else it only tells what is free and what lies where.
     fn judges(&self) -> bool {
         true

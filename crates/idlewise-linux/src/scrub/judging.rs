@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,9 @@ const FRESH: Duration = Duration::from_secs(30);
 /// A place that changes from one look to the next as often as this is written all the time.
 const LOOKS: u32 = 8;
 
-/// Judges, on a thread of its own: a file system may hang.
+/// Judges, on a thread of its own: a file system may hang. What can be said without asking one is said at once.
 pub struct Judging {
+    found: Arc<Mutex<Found>>,
     tasks: Sender<Task>,
     answers: Receiver<Answer>,
     /// When the owners may look things up on the disk.
@@ -45,8 +47,8 @@ pub struct Judging {
     unanswered: Vec<Extent>,
     /// It did not answer then either. Until it answers, it is asked about each stretch but once.
     is_silent: bool,
-    /// What is being judged.
-    at_work: Option<Look>,
+    /// What is being judged, or was.
+    at_work: Option<Work>,
     skip_free: bool,
     /// Whether anything is judged.
     judges: bool,
@@ -54,6 +56,11 @@ pub struct Judging {
     window: Option<(Extent, Vec<Extent>, Instant)>,
     /// There was no answer yet: nothing is asked until it comes.
     is_lost: bool,
+}
+
+enum Work {
+    Handed(Look),
+    Done(Verdict),
 }
 
 enum Task {
@@ -109,21 +116,24 @@ impl Judging {
         );
         let so_far = ContentSoFar { owners, ..earlier };
         let (edges, judged_by, judges, gate) = (found.edges(), found.judged(), found.judges(), found.gate.clone());
+        let found = Arc::new(Mutex::new(found));
+        let asked = found.clone();
         let work = move || {
-            let mut found = found;
             for task in todo {
-                let answer = match task {
-                    Task::Judge(look, mut memory) => {
-                        let read: Vec<&[u8]> = memory.iter_mut().map(|one| &*one.bytes(look.read as usize)).collect();
-                        let judged = found.judge(look.extent, &read);
-                        Answer::Judged(look, memory, judged)
+                let answer = {
+                    let mut found = asked.lock().unwrap_or_else(PoisonError::into_inner);
+                    match task {
+                        Task::Judge(look, mut memory) => {
+                            let judged = found.judge(look.extent, &bytes(&mut memory, look));
+                            Answer::Judged(look, memory, judged)
+                        }
+                        Task::Owners(extent) => Answer::Owners(found.owners(extent)),
+                        Task::Report(extent) => {
+                            found.report(extent);
+                            Answer::Reported
+                        }
+                        Task::Free(extent) => Answer::Free(found.free(extent)),
                     }
-                    Task::Owners(extent) => Answer::Owners(found.owners(extent)),
-                    Task::Report(extent) => {
-                        found.report(extent);
-                        Answer::Reported
-                    }
-                    Task::Free(extent) => Answer::Free(found.free(extent)),
                 };
                 if done.send(answer).is_err() {
                     break;
@@ -133,6 +143,7 @@ impl Judging {
         // It ends with what it answers to; where a file system hangs, with the process.
         thread::Builder::new().name("content".into()).spawn(work)?;
         Ok(Self {
+            found,
             tasks,
             answers,
             gate,
@@ -202,18 +213,30 @@ impl Judging {
         if self.is_lost || !self.judges {
             return;
         }
-        let memory = verifier.take_read(std::mem::take(&mut self.spare));
-        if !memory.is_empty() && memory.iter().all(|memory| memory.len() as u64 >= read.0) {
-            let look = Look { extent, read: read.0, again };
-            self.at_work = self.tasks.send(Task::Judge(look, memory)).is_ok().then_some(look);
-        } else {
+        let mut memory = verifier.take_read(std::mem::take(&mut self.spare));
+        if memory.is_empty() || memory.iter().any(|memory| (memory.len() as u64) < read.0) {
             self.spare = memory;
+            return;
+        }
+        let look = Look { extent, read: read.0, again };
+        // Nobody else has them: all that was handed over is answered.
+        let found = self.found.try_lock().ok();
+        match found.and_then(|mut found| found.judge_at_once(extent, &bytes(&mut memory, look))) {
+            Some(judged) => {
+                self.spare = memory;
+                self.at_work = Some(Work::Done(self.judged(look, judged)));
+            }
+            None => self.at_work = self.tasks.send(Task::Judge(look, memory)).is_ok().then_some(Work::Handed(look)),
         }
     }
 
     /// Waits until all that was read is judged; what came of it. `may_look` says whether the owners may look things up on the disk now.
     pub fn finish(&mut self, may_look: &mut dyn FnMut() -> bool) -> Verdict {
-        let Some(asked) = self.at_work.take() else { return Verdict::default() };
+        let asked = match self.at_work.take() {
+            None => return Verdict::default(),
+            Some(Work::Done(verdict)) => return verdict,
+            Some(Work::Handed(look)) => look,
+        };
         match self.answer(may_look) {
             Some(Answer::Judged(look, memory, result)) => {
                 self.spare = memory;
@@ -376,6 +399,11 @@ impl Judging {
         }
         verdict
     }
+}
+
+/// What was read of each member.
+fn bytes(memory: &mut [Buffer], look: Look) -> Vec<&[u8]> {
+    memory.iter_mut().map(|one| &*one.bytes(look.read as usize)).collect()
 }
 
 #[cfg(test)]

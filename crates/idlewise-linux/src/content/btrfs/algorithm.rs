@@ -27,6 +27,11 @@ impl Algorithm {
         }
     }
 
+    /// Whether it takes the processor a small part of the time that it takes to read the data.
+    pub fn is_quick(self) -> bool {
+        matches!(self, Self::Crc32c | Self::Xxhash64)
+    }
+
     /// That of some bytes, as it is stored, with zeros behind.
     pub fn sum(self, data: &[u8]) -> [u8; LONGEST] {
         let mut sum = [0; LONGEST];

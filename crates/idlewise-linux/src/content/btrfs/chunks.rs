@@ -4,8 +4,8 @@
 use std::io;
 use std::ops::Range;
 
-use super::Mounted;
 use super::ioctl::{Key, search};
+use super::mounted::Mounted;
 use super::superblock::word;
 
 const CHUNK_TREE: u64 = 3;

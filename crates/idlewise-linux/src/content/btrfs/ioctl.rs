@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use libc::c_ulong;
 
-use super::Mounted;
+use super::mounted::Mounted;
 use crate::apart::{Argument, Calls};
 
 /// Bytes of items that one search brings at most: no tree block is larger, and the fewer it reads, the sooner it makes way.

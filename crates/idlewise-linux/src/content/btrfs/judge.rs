@@ -6,9 +6,11 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 
 use super::chunks::Piece;
+use super::mounted::Mounted;
 use super::superblock::{COPIES, LENGTH, Superblock};
-use super::trees::{self, BlockWanted};
-use super::{Btrfs, Mounted, superblock, unasked};
+use super::trees::BlockWanted;
+use super::window::not_asked;
+use super::{Btrfs, superblock, unasked};
 use crate::content::{CHECKSUM, Judged, Suspect, TREE_BLOCK, Unasked};
 
 impl Btrfs {
@@ -43,7 +45,7 @@ impl Btrfs {
     /// Judges what begins in a piece before `end`; `bytes` are those of the piece.
     fn judge_piece(
         &mut self,
-        mounted: &Mounted,
+        mounted: Option<&Mounted>,
         piece: &Piece,
         end: u64,
         bytes: &[u8],
@@ -81,7 +83,7 @@ impl Btrfs {
             }
         }
         if piece.trees {
-            for (address, generation) in trees::blocks(mounted, &self.superblock, &own)? {
+            for (address, generation) in self.blocks(mounted, &own)? {
                 let wanted = BlockWanted { superblock: &self.superblock, logical: address, generation };
                 let Some(block) = at(address, node) else {
                     judged.open.push(stretch(address, node));
@@ -89,6 +91,8 @@ impl Btrfs {
                 };
                 if wanted.fits(block) {
                     judged.judged += node;
+                } else if mounted.is_none() {
+                    return Err(not_asked());
                 } else if self.latest().ok().flatten().is_some_and(|on_disk| generation <= on_disk.generation) {
                     judged.judged += node;
                     judged.suspects.push(suspect(address, node, TREE_BLOCK, generation));
@@ -102,10 +106,20 @@ impl Btrfs {
         Ok(())
     }
 
-    /// Judges by the map that is known; whether all of it lies in chunks.
-    pub(super) fn judge_by_map(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
+    /// Judges by what the trees say now, or said a moment ago; whether all of it lies in chunks.
+    pub(super) fn judge_lately(&mut self, extent: Extent, read: &[&[u8]]) -> Result<(Judged, bool), Unasked> {
         let mounted = self.mounted_lately()?;
         self.ask(&mounted).map_err(unasked)?;
+        self.judge_by_map(Some(&mounted), extent, read).map_err(unasked)
+    }
+
+    /// Judges by the map that is known; whether all of it lies in chunks. Without a mount, only by what is known already.
+    pub(super) fn judge_by_map(
+        &mut self,
+        mounted: Option<&Mounted>,
+        extent: Extent,
+        read: &[&[u8]],
+    ) -> io::Result<(Judged, bool)> {
         let read = read.first().copied().unwrap_or_default();
         let begin = extent.offset.0 - self.begin;
         let range = begin..(begin + read.len() as u64).min(self.length);
@@ -118,7 +132,7 @@ impl Btrfs {
         for piece in &pieces {
             let from = (piece.place.start - range.start) as usize;
             let bytes = &read[from..from + (piece.place.end - piece.place.start) as usize];
-            self.judge_piece(&mounted, piece, end, bytes, &mut judged).map_err(unasked)?;
+            self.judge_piece(mounted, piece, end, bytes, &mut judged)?;
         }
         let whole = |place: &u64| (begin..end).contains(place) && place + LENGTH as u64 <= range.end;
         for place in self.copies().filter(whole) {

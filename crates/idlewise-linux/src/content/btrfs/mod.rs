@@ -12,30 +12,34 @@ mod algorithm;
 mod chunks;
 pub mod ioctl;
 mod judge;
+mod mounted;
 mod names;
+mod own_device;
 mod superblock;
 mod trees;
 mod window;
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use idlewise::Bytes;
 use idlewise::order::Extent;
 
-use super::mounts::{self, Mount};
+use super::mounts::Mount;
 use super::{Content, Gate, Judged, Part, Unasked};
 use crate::apart::Calls;
 use chunks::{Piece, Stretch, stretches};
+use mounted::{Mounted, listed};
 use superblock::{COPIES, LENGTH, Superblock};
 use trees::{Allocated, Sum};
 use window::Window;
+
+pub use own_device::OwnDevice;
 
 const UNMOUNTED: &str = "it is not mounted";
 /// No chunk lies there: boot loaders put themselves before the first superblock.
@@ -44,36 +48,12 @@ const RESERVED: Range<u64> = 0..1 << 20;
 const FRESH: Duration = Duration::from_secs(30);
 /// The same where a place lies in no chunk that is known.
 const AGAIN: Duration = Duration::from_secs(1);
+/// To compare so many bytes takes less time than to wake another thread that does.
+const QUICK: usize = 128 << 10;
 /// Of so many sectors of a run the files are asked for.
 const NAMED: u64 = 16;
 /// Where none is told, it is asked once more so much later.
 const LATER: Duration = Duration::from_millis(50);
-
-/// A file system that is mounted, and when its trees may be read.
-pub struct Mounted {
-    mount: Arc<Mutex<Mount>>,
-    /// Its unique name.
-    id: [u8; 16],
-    /// No item is longer.
-    node: u64,
-    gate: Gate,
-    calls: Calls,
-}
-
-impl Mounted {
-    /// A folder of it. It is opened for each question, and not while one waits, so that it can be unmounted.
-    fn file(&self) -> io::Result<File> {
-        let is_silent = Cell::new(false);
-        // Whoever has mounted something else over it is not asked.
-        let is_this = |file: &File| {
-            let id = ioctl::file_system(&self.calls, file);
-            is_silent.set(id.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
-            id.is_ok_and(|id| id == self.id)
-        };
-        let opened = self.mount.lock().unwrap_or_else(PoisonError::into_inner).open(is_this);
-        if is_silent.get() { Err(io::ErrorKind::TimedOut.into()) } else { opened }
-    }
-}
 
 /// A device of a mounted btrfs.
 struct Btrfs {
@@ -93,9 +73,10 @@ struct Btrfs {
     calls: Calls,
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
-    /// What is allocated, and what the sectors should be, ahead of what is judged.
+    /// What is allocated, what the sectors should be, and where tree blocks are, ahead of what is judged.
     allocated: Window<Range<u64>>,
     sums: Window<Sum>,
+    blocks: Window<(u64, u64)>,
     /// When it was last made sure of that the mount leads to it.
     reached: Option<Instant>,
     /// Chunks that it was asked to mend.
@@ -108,79 +89,6 @@ struct Btrfs {
 /// Why its checksums cannot be used.
 pub fn open(part: &Part) -> Result<Option<Box<dyn Content>>, String> {
     Ok(Btrfs::of(part)?.map(|found| Box::new(found) as Box<dyn Content>))
-}
-
-/// A device of a mounted file system, for a scrub of its own.
-pub struct OwnDevice(Btrfs);
-
-impl OwnDevice {
-    /// Of a part of a device; nothing where no btrfs is on it.
-    ///
-    /// # Errors
-    /// Why it cannot be asked.
-    pub fn of(part: &Part) -> Result<Option<Self>, String> {
-        match Btrfs::of(part)? {
-            Some(found) => found.absent().map_or(Ok(()), |why| Err(why.into())).map(|()| Some(Self(found))),
-            None => Ok(None),
-        }
-    }
-
-    /// The unique name of the file system, and the number of the device in it.
-    pub fn name(&self) -> String {
-        self.0.superblock.name_of_device()
-    }
-
-    /// The stretches of the device that are parts of its chunks now, in order, and whether any has parity.
-    ///
-    /// # Errors
-    /// If they cannot be asked for.
-    pub fn stretches(&mut self) -> io::Result<(Vec<Range<u64>>, bool)> {
-        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
-        self.0.asked = None;
-        self.0.ask(&mounted)?;
-        let chunks = &self.0.chunks;
-        Ok((chunks.iter().map(|stretch| stretch.place.clone()).collect(), chunks.iter().any(Stretch::has_parity)))
-    }
-
-    /// How many bytes of data and of tree blocks lie in one of its stretches, as they were asked for last.
-    ///
-    /// # Errors
-    /// If that cannot be asked.
-    pub fn allocated_in(&mut self, place: &Range<u64>) -> io::Result<u64> {
-        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
-        let pieces = self.0.chunks.iter().flat_map(|stretch| stretch.pieces(place));
-        let logical =
-            |piece: chunks::Piece| Some(piece.logical?..piece.logical? + (piece.place.end - piece.place.start));
-        let mut pieces: Vec<Range<u64>> = pieces.filter_map(logical).collect();
-        pieces.sort_by_key(|piece| piece.start);
-        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(0) };
-        let allocated = trees::allocated(&mounted, &self.0.superblock, &(first.start..last.end))?;
-        Ok(allocated.iter().map(|one| overlap(&pieces, &one.range)).sum())
-    }
-
-    /// The largest number of a device of the file system that a folder is on.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn max_device(&self, folder: &File) -> io::Result<u64> {
-        ioctl::max_device(&self.0.calls, folder)
-    }
-
-    /// A folder of the file system, and the number of the device in it.
-    ///
-    /// # Errors
-    /// If it is not mounted any more.
-    pub fn mounted(&mut self) -> io::Result<(File, u64)> {
-        let mounted = self.0.mounted().map_err(|problem| io::Error::other(problem.why))?;
-        Ok((mounted.file()?, self.0.superblock.device))
-    }
-}
-
-/// How much of a range lies in pieces, which are in order and apart.
-fn overlap(pieces: &[Range<u64>], range: &Range<u64>) -> u64 {
-    let from = pieces.partition_point(|piece| piece.end <= range.start);
-    let within = pieces[from..].iter().take_while(|piece| piece.start < range.end);
-    within.map(|piece| piece.end.min(range.end) - piece.start.max(range.start)).sum()
 }
 
 impl Btrfs {
@@ -203,6 +111,7 @@ impl Btrfs {
             asked: None,
             allocated: Window::default(),
             sums: Window::default(),
+            blocks: Window::default(),
             reached: None,
             mended: BTreeSet::new(),
         };
@@ -212,25 +121,6 @@ impl Btrfs {
             _ => Ok(Some(found)),
         }
     }
-}
-
-/// Where the kernel lists mounted file systems.
-const FILE_SYSTEMS: &str = "/sys/fs/btrfs";
-
-/// Under which unique name a device is mounted, and where the kernel lists it.
-fn listed(device: &str) -> Option<([u8; 16], PathBuf)> {
-    listed_in(Path::new(FILE_SYSTEMS), device)
-}
-
-/// The same in this folder. A copy of a file system that is mounted beside it is called something else than its superblock says (since Linux
-/// 6.7).
-fn listed_in(file_systems: &Path, device: &str) -> Option<([u8; 16], PathBuf)> {
-    std::fs::read_dir(file_systems).ok()?.flatten().find_map(|entry| {
-        let listed = entry.path().join("devices").join(device);
-        let digits: String = entry.file_name().to_str()?.chars().filter(|letter| *letter != '-').collect();
-        let id = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?.to_be_bytes();
-        listed.exists().then_some((id, listed))
-    })
 }
 
 /// The first copy that is whole: a damaged one is told when it is read. Where there is no first one, the others are of the past, unless it is
@@ -258,64 +148,6 @@ fn unasked(error: io::Error) -> Unasked {
 }
 
 impl Btrfs {
-    /// Whether it is mounted, or has been since it was found: looks, but not all the time.
-    fn is_mounted(&mut self) -> bool {
-        if self.listed.is_none() && self.looked.elapsed() > AGAIN {
-            self.looked = Instant::now();
-            let (mut bytes, place) = ([0; LENGTH], COPIES[0]);
-            let read = |found: &[u8; LENGTH]| Superblock::parse(found, place).ok().flatten();
-            // Somebody may have made another one on it meanwhile.
-            if let Some(listed) = listed(&self.name)
-                && self.calls.read_exact_at(&self.disk, &mut bytes, self.begin + place).is_ok()
-                && let Some(superblock) = read(&bytes)
-            {
-                (self.superblock, self.listed) = (superblock, Some(listed));
-            }
-        }
-        self.listed.is_some()
-    }
-
-    /// The file system, where it was mounted a moment ago. What is asked of it then is asked only where it still is.
-    fn mounted_lately(&mut self) -> Result<Mounted, Unasked> {
-        let reached = self.reached.filter(|reached| reached.elapsed() < AGAIN);
-        match (reached, self.mount.clone(), &self.listed) {
-            (Some(_), Some(mount), Some((own, _))) => Ok(self.by(mount, *own)),
-            _ => {
-                let mounted = self.mounted()?;
-                self.reached = Some(Instant::now());
-                Ok(mounted)
-            }
-        }
-    }
-
-    /// The file system of this unique name, by a mount.
-    fn by(&self, mount: Arc<Mutex<Mount>>, id: [u8; 16]) -> Mounted {
-        Mounted { mount, id, node: self.superblock.node, gate: self.gate.clone(), calls: self.calls.clone() }
-    }
-
-    /// The file system, where it is mounted now.
-    fn mounted(&mut self) -> Result<Mounted, Unasked> {
-        let Some((own, listed)) = self.listed.clone() else { return Err(UNMOUNTED.into()) };
-        // It may have been replaced by another device, or a copy of it be mounted instead.
-        if !listed.exists() {
-            return Err("it is no longer mounted from this device".into());
-        }
-        let mut is_silent = false;
-        let mut open = |mount: Arc<Mutex<Mount>>| {
-            let mounted = self.by(mount, own);
-            let opened = mounted.file();
-            is_silent |= opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
-            opened.is_ok().then_some(mounted)
-        };
-        let all = || mounts::of(&["btrfs"]).into_iter().map(|mount| Arc::new(Mutex::new(mount)));
-        let found = self.mount.clone().and_then(&mut open).or_else(|| all().find_map(open));
-        self.mount = found.as_ref().map(|found| found.mount.clone());
-        found.ok_or_else(|| {
-            let nowhere = "it is not mounted where it can be seen from here";
-            if is_silent { unasked(io::ErrorKind::TimedOut.into()) } else { nowhere.into() }
-        })
-    }
-
     /// Asks for the map of chunks, if it is not known for long enough.
     fn ask(&mut self, mounted: &Mounted) -> io::Result<()> {
         let fresh = if self.superblock.replaces() { AGAIN } else { FRESH };
@@ -326,7 +158,7 @@ impl Btrfs {
                 self.superblock = latest.ok_or_else(|| io::Error::other("its superblock is gone"))?;
             }
             self.chunks = stretches(mounted, self.superblock.device)?;
-            (self.allocated, self.sums) = (Window::default(), Window::default());
+            (self.allocated, self.sums, self.blocks) = Default::default();
             self.asked = Some(Instant::now());
         }
         match self.superblock.replaces() {
@@ -374,14 +206,25 @@ impl Content for Btrfs {
             let name = self.superblock.name_of_device();
             return Ok(Judged { unmounted: vec![(name, extent.length.0)], open: vec![extent], ..Judged::default() });
         }
-        let (judged, is_mapped) = self.judge_by_map(extent, read)?;
+        let (judged, is_mapped) = self.judge_lately(extent, read)?;
         // Addresses are given again to other chunks: who seems to be wrong, or to lie nowhere, is judged by the map of this moment.
         let lately = self.asked.is_some_and(|asked| asked.elapsed() < AGAIN);
         if judged.suspects.is_empty() && (is_mapped || lately) {
             return Ok(judged);
         }
         (self.asked, self.reached) = (None, None);
-        self.judge_by_map(extent, read).map(|(judged, _)| judged)
+        self.judge_lately(extent, read).map(|(judged, _)| judged)
+    }
+
+    fn judge_at_once(&mut self, extent: Extent, read: &[&[u8]]) -> Option<Judged> {
+        let is_quick = self.superblock.algorithm.is_quick() && read.first()?.len() <= QUICK;
+        let is_known = self.listed.is_some() && !self.superblock.replaces();
+        let lately = |since: Option<Instant>, age| since.is_some_and(|since| since.elapsed() < age);
+        if !is_quick || !is_known || !lately(self.reached, AGAIN) || !lately(self.asked, FRESH) {
+            return None;
+        }
+        let (judged, is_mapped) = self.judge_by_map(None, extent, read).ok()?;
+        (judged.suspects.is_empty() && (is_mapped || lately(self.asked, AGAIN))).then_some(judged)
     }
 
     fn absent(&self) -> Option<&'static str> {

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::PoisonError;
 
-use super::Mounted;
 use super::ioctl::{Key, files_at, path_in_tree, search};
+use super::mounted::Mounted;
 use super::superblock::word;
 
 const ROOT_TREE: u64 = 1;

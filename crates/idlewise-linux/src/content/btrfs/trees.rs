@@ -3,9 +3,9 @@
 use std::io;
 use std::ops::Range;
 
-use super::Mounted;
 use super::algorithm::LONGEST;
 use super::ioctl::{Key, search};
+use super::mounted::Mounted;
 use super::superblock::{Superblock, word};
 
 const EXTENT_TREE: u64 = 2;

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::content::{CHECKSUM, Content};
+use crate::device::verify::Fault;
 
 const SECTOR: u64 = 4096;
 
@@ -74,7 +75,7 @@ fn owners_make_way_for_the_foreground() {
     judging.may_look(false);
     let look = Look { extent: at(0, 16), read: 16 * SECTOR, again: false };
     judging.tasks.send(Task::Judge(look, vec![Buffer::new(16 * SECTOR as usize)])).unwrap();
-    judging.at_work = Some(look);
+    judging.at_work = Some(Work::Handed(look));
     let mut busy = 20;
     judging.finish(&mut || {
         let looked_up = pieces.load(Ordering::SeqCst);
@@ -83,6 +84,67 @@ fn owners_make_way_for_the_foreground() {
         busy == 0
     });
     assert_eq!((judging.so_far().judged_bytes, pieces.load(Ordering::SeqCst)), (16 * SECTOR, 3));
+}
+
+/// Knows what the first sectors should be, and is asked about the others.
+struct KnowsSome(Arc<AtomicU32>);
+
+impl Content for KnowsSome {
+    fn judge(&mut self, extent: Extent, _read: &[&[u8]]) -> Result<Judged, Unasked> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Judged { judged: extent.length.0, ..Judged::default() })
+    }
+
+    fn judge_at_once(&mut self, extent: Extent, read: &[&[u8]]) -> Option<Judged> {
+        let is_known = extent.end().0 <= 16 * SECTOR && read[0].iter().all(|byte| *byte == 0);
+        is_known.then(|| Judged { judged: extent.length.0, ..Judged::default() })
+    }
+
+    fn unit(&self) -> u64 {
+        SECTOR
+    }
+
+    fn owners(&mut self, _extent: Extent) -> Result<Vec<String>, Unasked> {
+        Ok(Vec::new())
+    }
+}
+
+/// Has read a stretch of one byte again and again.
+struct HasRead(u8);
+
+impl Verifier for HasRead {
+    fn name(&self) -> &'static str {
+        "has-read"
+    }
+
+    fn start(&mut self, _: Extent) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn wait(&mut self, _: Duration) -> Option<Result<(), Fault>> {
+        Some(Ok(()))
+    }
+
+    fn take_read(&mut self, _spare: Vec<Buffer>) -> Vec<Buffer> {
+        let mut memory = Buffer::new(16 * SECTOR as usize);
+        memory.bytes(16 * SECTOR as usize).fill(self.0);
+        vec![memory]
+    }
+}
+
+/// What an owner can say at once is not handed to the thread; either way it is counted once.
+#[test]
+fn what_is_known_is_judged_at_once() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let found = Found::of_one(Box::new(KnowsSome(asked.clone())), 64 * SECTOR, Gate::default());
+    let mut judging = Judging::new(found, false, None).unwrap();
+    for (extent, byte, asks) in [(at(0, 16), 0, 0), (at(0, 16), 1, 1), (at(16, 16), 0, 2), (at(8, 8), 0, 2)] {
+        judging.take((extent, false), Bytes(16 * SECTOR), &mut HasRead(byte));
+        assert!(judging.at_work());
+        assert_eq!(judging.finish(&mut || true).compared, [extent]);
+        assert_eq!((asked.load(Ordering::SeqCst), judging.at_work()), (asks, false), "{extent:?}, {byte}");
+    }
+    assert_eq!(judging.so_far().judged_bytes, 56 * SECTOR);
 }
 
 #[test]
