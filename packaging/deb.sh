@@ -51,11 +51,11 @@ cat > "$tree/DEBIAN/prerm" <<'TEXT'
 set -e
 # Scrubs that run are ended as by Ctrl-C, so that they save where they are: else they would go on without a command to ask them.
 running() {
-    for process in /proc/[0-9]*; do
-        # Of root alone, by who has started it: what others run may lie on file systems that never answer, and so does what is asked of it.
+    # Of root alone, by who has started it: what others run may lie on file systems that never answer, and so does what is asked of it.
+    for status in $(grep -ls '^Uid:[[:space:]]*0[[:space:]]' /proc/[0-9]*/status); do
+        process=${status%/status}
         # The very file, by its link: another system on this machine has one of that name.
-        if [ "$(sed -n 's/^Uid:[[:space:]]*\([0-9]*\).*/\1/p' "$process/status" 2>/dev/null)" = 0 ] &&
-            [ "$(readlink "$process/exe")" = /usr/bin/idlewise ] &&
+        if [ "$(readlink "$process/exe")" = /usr/bin/idlewise ] &&
             [ "$(readlink "$process/ns/mnt")" = "$(readlink /proc/self/ns/mnt)" ]; then
             process=${process#/proc/}
             # What `idlewise run` runs is somebody's own, and gets the signals that are sent to it.

@@ -170,6 +170,7 @@ fn root_a_state_folder_of_n_is_refused() {
     let by_list = if listed { "an access list lets others write" } else { "others may write to this folder" };
     for (folder, why) in [
         ("listed", by_list),
+        ("listed/state", "listed: others may write to it"),
         ("groups", "others may write to this folder"),
         ("sticky/mine", "belongs to another user"),
         ("sticky/mine/state", "belongs to another user"),

@@ -85,6 +85,14 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
     // One into which root may not go.
     let _own = Silent::at(&own, "").unwrap();
     let disk = Loop::of_size(&folder.path().join("disk"), MIB, &[]).unwrap();
+    // A disk by a link of N's, which leads to it no more.
+    let (link, scrubbed) = (file("link"), file("scrubbed"));
+    link_of_n(disk.path(), &link);
+    let output = run(&["scrub", &link, "--state-dir", &scrubbed, "--quiet"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    fs::remove_file(&link).unwrap();
+    link_of_n(&file("silent/x"), &link);
+    fs::write(file("named.toml"), format!("[[disk]]\nmatch = \"{}\"\n", file("silent/x"))).unwrap();
     for link in ["traces/evil.csv", "traces/out.csv", "results/v.hm_0.csv", "results/p.hm_0.toml"] {
         link_of_n(&file("silent/x"), &file(link));
     }
@@ -93,7 +101,7 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
     let traces_m = file("traces/m");
     let (by_volume, plans) = (file("results/v.csv"), file("results/p.toml"));
     let tune = ["tune", &good, "--mean-slowdown", "1ms", "--max-slowdown", "50ms", "--by-volume", "--out", &plans];
-    let commands: [(&[&str], &str); 12] = [
+    let commands: [(&[&str], &str); 16] = [
         (&["trace", "info", &traces], ""),
         (&["trace", "convert", &traces, "--out", &new], ""),
         (&["idle", &traces, "--report", &file("o.html")], ""),
@@ -106,6 +114,10 @@ fn root_what_n_has_mounted_keeps_nobody_waiting() {
         (&["status", "--state-dir", &traces_m], "another user has mounted it"),
         (&["status", "--state-dir", &file("states")], "something is mounted there"),
         (&["scrub", disk.path(), "--state-dir", &traces_m], "another user has mounted it"),
+        (&["status", "--state-dir", &scrubbed], ""),
+        (&["status", "--state-dir", &scrubbed, disk.path()], ""),
+        (&["run", "--device", &traces_m, "--", "true"], "another user has mounted it"),
+        (&["check-config", "--config", &file("named.toml")], "a [[disk]] names it, and it is not there"),
     ];
     for (command, wrong) in commands {
         let output = ends_within(Duration::from_secs(20), &mut idlewise(command));

@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use idlewise::Nanos;
 use idlewise::report::printable::one_line;
 use idlewise_linux::device::Device;
+use idlewise_linux::files::leads_to;
 use idlewise_service::{Until, connect, escaped};
 
 use crate::dates::{parse_date, unix_now};
@@ -129,7 +130,7 @@ pub fn acknowledge(arguments: &AcknowledgeArguments) -> anyhow::Result<Exit> {
 fn order(to: &To, order: &str, disks: &[String], body: &[u8]) -> anyhow::Result<Exit> {
     let name = |disk: &String| {
         // What a link leads to, such as one of /dev/disk/by-id. The path of a disk itself may also be that of one that is missing.
-        let is_link = disk.contains('/') && Path::new(disk).canonicalize().is_ok_and(|place| place != Path::new(disk));
+        let is_link = disk.contains('/') && leads_to(Path::new(disk)).is_some_and(|place| place != Path::new(disk));
         let identity = Some(disk).filter(|_| is_link).and_then(|disk| Device::identity_at(Path::new(disk)));
         escaped(&identity.unwrap_or_else(|| disk.clone()))
     };

@@ -78,13 +78,23 @@ pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
     of_another(done.map(Exit::number))
 }
 
+/// No more of a message than can be read: files are quoted in it.
+fn short(mut message: String) -> String {
+    const MOST: usize = 4000;
+    if message.len() > MOST {
+        message.truncate(message.floor_char_boundary(MOST));
+        message += " [...]";
+    }
+    message
+}
+
 /// The same where it is that of another program.
 pub fn of_another(done: anyhow::Result<u8>) -> ExitCode {
     live::work_is_over();
     let code = match done {
         Ok(exit) => ExitCode::from(exit),
         Err(error) => {
-            say!("idlewise: {error:#}");
+            say!("idlewise: {}", short(format!("{error:#}")));
             ExitCode::from(if error.is::<UsageError>() { USAGE } else { COULD_NOT_RUN })
         }
     };

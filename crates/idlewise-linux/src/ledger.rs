@@ -166,9 +166,8 @@ pub fn release_in<T: Undo>(folder: &Path) {
 /// Removes the files of a folder of this user's whose names end so and of which nothing is needed any more.
 pub fn sweep(folder: &Path, end: &str, is_over: impl Fn(&[u8]) -> bool) {
     let Ok(Some(own)) = Folder::own_if_there(folder) else { return };
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        let of_it = path.extension().and_then(OsStr::to_str) == Some(end);
+    for name in own.names().unwrap_or_default() {
+        let of_it = Path::new(&name).extension().and_then(OsStr::to_str) == Some(end);
         if of_it && own.read(&name).is_ok_and(|text| is_over(&text)) {
             let _ = own.remove(&name);
         }

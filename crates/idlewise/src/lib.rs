@@ -18,7 +18,7 @@ pub mod sample;
 pub mod schedule;
 pub mod simulate;
 #[cfg(feature = "files")]
-mod small;
+pub mod small;
 pub mod trace;
 pub mod tune;
 mod units;

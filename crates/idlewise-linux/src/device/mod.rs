@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use idlewise::Bytes;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 pub use ground::Ground;
@@ -42,6 +43,8 @@ pub(crate) use stack::shares_disk;
 pub(crate) use sysfs::numbers;
 use verify::Fault;
 pub use whole::WholeDisk;
+
+use crate::files;
 
 /// An open block device. It is opened without write access: nothing here can write to it.
 #[derive(Debug)]
@@ -155,8 +158,9 @@ impl Device {
 
     /// The identity of the block device that a path leads to at the moment, which is not opened; nothing where it leads to none.
     pub fn identity_at(path: &Path) -> Option<String> {
-        let metadata = fs::metadata(path).ok().filter(|metadata| metadata.file_type().is_block_device())?;
-        Some(sysfs::Place::find(Path::new("/sys"), metadata.rdev()).ok()?.identity())
+        // Others may have chosen the path: nothing of theirs is asked for it.
+        let stat = files::stat_at(path).ok().filter(|stat| files::is(stat, FileType::BlockDevice))?;
+        Some(sysfs::Place::find(Path::new("/sys"), stat.st_rdev).ok()?.identity())
     }
 
     /// Its size in whole blocks, if it has become larger since it was opened.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+
+use rustix::fs::FileType;
 
 use super::sysfs::{self, Place};
 use super::{Device, DeviceError, Kind};
+use crate::files;
 
 /// Devices on top of each other, at most.
 const LEVELS: usize = 16;
@@ -42,9 +44,9 @@ impl WholeDisk {
     /// # Errors
     /// If there is no such path, or nobody tells which disks those are.
     pub fn below(path: &Path) -> io::Result<Vec<Self>> {
-        let metadata = fs::metadata(path)?;
-        let device = metadata.file_type().is_block_device();
-        let mut look = vec![if device { metadata.rdev() } else { metadata.dev() }];
+        let stat = files::stat_at(path)?;
+        let is_device = files::is(&stat, FileType::BlockDevice);
+        let mut look = vec![if is_device { stat.st_rdev } else { stat.st_dev }];
         let mut found = BTreeMap::new();
         for _ in 0..LEVELS {
             let mut next = Vec::new();

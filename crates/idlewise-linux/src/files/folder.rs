@@ -15,6 +15,9 @@ use rustix::io::Errno;
 
 use super::path::{Found, Spot, Thing, Way, belongs, is, others_may_write, refused, walk};
 
+/// Names in a folder that is read, at most: its owner chooses how many there are.
+const MOST_NAMES: usize = 1 << 18;
+
 /// An opened folder: what is done in it is done there, whatever becomes of the path that led to it.
 #[derive(Debug)]
 pub struct Folder(pub(super) OwnedFd);
@@ -64,7 +67,7 @@ impl Folder {
                 if others_may_write(&stat) {
                     return Err(refused("others may write to this folder".into()));
                 }
-                if stat.st_mode & 0o020 != 0 && has_list(&itself) {
+                if a_list_lets_others_write(&itself, &stat) {
                     return Err(refused("an access list lets others write to this folder".into()));
                 }
                 Ok(Self(itself))
@@ -87,9 +90,17 @@ impl Folder {
     /// # Errors
     /// What the file system says, or what the file is.
     pub fn read_any(&self, name: &OsStr) -> io::Result<(Vec<u8>, Option<SystemTime>)> {
+        self.read_small(name, super::LARGEST)
+    }
+
+    /// The same of a file that has at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Self::read_any`].
+    pub fn read_small(&self, name: &OsStr, largest: u64) -> io::Result<(Vec<u8>, Option<SystemTime>)> {
         let file = self.open_file(name)?;
         let written = file.metadata()?.modified().ok();
-        Ok((super::content_of(file)?, written))
+        Ok((super::small_content_of(file, largest)?, written))
     }
 
     /// No link is followed, no pipe waited for, and no mount gone into.
@@ -112,7 +123,10 @@ impl Folder {
         let opened = openat(&self.0, ".", flags, Mode::empty())?;
         let entries =
             Dir::read_from(opened)?.map(|entry| Ok(OsString::from_vec(entry?.file_name().to_bytes().to_vec())));
-        let mut names = entries.collect::<Result<Vec<_>, Errno>>()?;
+        let mut names = entries.take(MOST_NAMES + 1).collect::<Result<Vec<_>, Errno>>()?;
+        if names.len() > MOST_NAMES {
+            return Err(io::Error::other(format!("holds more than {MOST_NAMES} names")));
+        }
         names.retain(|name| name != "." && name != "..");
         Ok(names)
     }
@@ -158,7 +172,14 @@ impl Folder {
             // Someone else was faster, perhaps another scrub.
             Err(Errno::EXIST) => {
                 let folder = self.open_folder(name)?;
-                belongs(&fstat(&folder)?)?;
+                if idlewise::trace::is_mount_of_another(&folder, &self.0)? {
+                    return Err(refused("another user has mounted it".into()));
+                }
+                let stat = fstat(&folder)?;
+                belongs(&stat)?;
+                if others_may_write(&stat) {
+                    return Err(refused("others may write to this folder".into()));
+                }
                 Ok(Self(folder))
             }
             Err(errno) => Err(errno.into()),
@@ -239,7 +260,11 @@ impl AsFd for Folder {
     }
 }
 
-/// Whether there is an access control list, whose mask the group's bits of the mode are then.
+/// Whether the group's bits of the mode are the mask of an access control list, and let others write.
+pub(super) fn a_list_lets_others_write(folder: &OwnedFd, stat: &Stat) -> bool {
+    stat.st_mode & 0o020 != 0 && has_list(folder)
+}
+
 fn has_list(folder: &OwnedFd) -> bool {
     let mut list = [0; 1 << 10];
     let Ok(folder) = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {

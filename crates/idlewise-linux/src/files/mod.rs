@@ -8,7 +8,7 @@ mod replacement;
 
 pub use folder::Folder;
 pub use hold::Hold;
-pub use path::Spot;
+pub use path::{Spot, is, leads_to, stat_at};
 pub(crate) use replacement::append;
 pub use replacement::{Destination, Replacement, metadata_at, replace_file};
 
@@ -17,6 +17,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use idlewise::Bytes;
 use rustix::fs::OFlags;
 
 /// Our own files are smaller: so is a checkpoint with as many bad runs as one may have.
@@ -37,13 +38,18 @@ pub fn told_by_kernel(path: impl AsRef<Path>) -> io::Result<String> {
 }
 
 fn content_of(file: File) -> io::Result<Vec<u8>> {
+    small_content_of(file, LARGEST)
+}
+
+/// The same of a file that has at most so many bytes.
+fn small_content_of(file: File, largest: u64) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file"));
     }
     let mut content = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "is larger than 64 MiB"));
+    file.take(largest + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > largest {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("is larger than {}", Bytes(largest))));
     }
     Ok(content)
 }

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fstat, fst
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
-use super::folder::Folder;
+use super::folder::{Folder, a_list_lets_others_write};
 
 /// Links on one path, at most: as many as the kernel follows.
 const LINKS: usize = 40;
@@ -157,7 +157,8 @@ pub fn walk(path: &Path, way: Way) -> io::Result<Spot> {
             }
             FileType::Directory if !last => {
                 // Where names are protected, others cannot move ours.
-                let open_to_all = others_may_write(&stat) && stat.st_mode & STICKY == 0;
+                let open_to_all = stat.st_mode & STICKY == 0
+                    && (others_may_write(&stat) || way != Way::Any && a_list_lets_others_write(&thing, &stat));
                 if way != Way::Any && (!is_ours(&stat) || open_to_all) {
                     let why = if open_to_all { "others may write to it" } else { "belongs to another user" };
                     return Err(refused(format!("on the way to it, {}: {why}", at.display())));
@@ -170,6 +171,25 @@ pub fn walk(path: &Path, way: Way) -> io::Result<Spot> {
     }
     let found = Found::Thing(Thing { itself: folder.again()?.0, stat: fstat(&folder)? });
     Ok(Spot { folder, name: OsString::new(), found })
+}
+
+/// What the system knows of what a path leads to; no mount of another user is asked for anything.
+///
+/// # Errors
+/// What the file system says, or whose link or mount is in the way.
+pub fn stat_at(path: &Path) -> io::Result<Stat> {
+    match walk(path, Way::Any)?.found {
+        Found::Thing(thing) => Ok(thing.stat),
+        Found::Nothing | Found::OpenFile => Err(Errno::NOENT.into()),
+    }
+}
+
+/// The path without links of what a path leads to, found in the same way; nothing where that is nowhere.
+pub fn leads_to(path: &Path) -> Option<PathBuf> {
+    match walk(path, Way::Any).ok()?.found {
+        Found::Thing(Thing { itself, .. }) => std::fs::read_link(format!("/proc/self/fd/{}", itself.as_raw_fd())).ok(),
+        Found::Nothing | Found::OpenFile => None,
+    }
 }
 
 fn names(path: &Path) -> VecDeque<OsString> {

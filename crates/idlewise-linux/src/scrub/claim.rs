@@ -51,6 +51,9 @@ pub struct Note {
     pub run: RunSoFar,
 }
 
+/// No note is larger: it has an account, and names.
+const LARGEST: u64 = 64 << 10;
+
 /// Time between two notes.
 const PAUSE: Nanos = Nanos::from_secs(2);
 
@@ -172,7 +175,14 @@ impl Drop for Claim {
 pub fn notes(states: &[StateFolder]) -> Vec<Note> {
     let states = states.iter().map(|states| states.path().to_path_buf());
     let folders: BTreeSet<PathBuf> = [PathBuf::from(SYSTEM)].into_iter().chain(own_folder()).chain(states).collect();
-    folders.iter().flat_map(|folder| notes_in(folder)).filter_map(|path| live(&path)).collect()
+    let of = |folder: &PathBuf| {
+        let opened = Folder::to_read(folder).ok().flatten();
+        opened.into_iter().flat_map(|folder| {
+            let names = notes_in(&folder);
+            names.into_iter().filter_map(move |name| live(&folder, &name))
+        })
+    };
+    folders.iter().flat_map(of).collect()
 }
 
 /// Whether another process of root or the caller scrubs this disk, or what lies on it.
@@ -182,23 +192,24 @@ pub fn is_claimed(disk: (u32, u32)) -> bool {
     own_folder().is_some_and(|folder| note(&folder, &name).is_some_and(|note| note.process != me))
 }
 
-/// The files of all notes in a folder of claims.
-fn notes_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let paths = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| path.extension() == Some(OsStr::new("note")))
+/// The names of all notes in a folder of claims.
+fn notes_in(folder: &Folder) -> Vec<OsString> {
+    let mut names = folder.names().unwrap_or_default();
+    names.retain(|name| Path::new(name).extension() == Some(OsStr::new("note")));
+    names
 }
 
 /// Whether what is written to the file system of this number may reach a disk that another process scrubs. Each looks after its own writes
 /// alone, so that those of others are foreground to it.
 pub(crate) fn others_scrub_below(file_system: u64) -> bool {
-    own_folder().is_some_and(|folder| {
+    own_folder().and_then(|folder| Folder::to_read(&folder).ok().flatten()).is_some_and(|folder| {
         let me = Process::this();
-        let is_reached = |path: PathBuf| {
-            let (major, minor) = path.file_stem()?.to_str()?.split_once('-')?;
+        let is_reached = |name: &OsString| {
+            let (major, minor) = Path::new(name).file_stem()?.to_str()?.split_once('-')?;
             let disk = (major.parse().ok()?, minor.parse().ok()?);
-            (shares_disk(file_system, disk) && live(&path)?.process != me).then_some(())
+            (shares_disk(file_system, disk) && live(&folder, name)?.process != me).then_some(())
         };
-        notes_in(&folder).any(|path| is_reached(path).is_some())
+        notes_in(&folder).iter().any(|name| is_reached(name).is_some())
     })
 }
 
@@ -210,16 +221,15 @@ pub(crate) fn note_of(folder: &Path, (major, minor): (u32, u32)) -> Option<Note>
 
 /// The note of a scrub that is at a disk.
 fn note(folder: &Path, name: &str) -> Option<Note> {
-    live(&folder.join(name).with_extension("note"))
+    live(&Folder::to_read(folder).ok()??, OsStr::new(&format!("{name}.note")))
 }
 
 /// A note, if the scrub that wrote it still runs.
-fn live(path: &Path) -> Option<Note> {
-    let folder = Folder::to_read(path.parent()?).ok()??;
-    let (text, said) = folder.read_any(path.file_name()?).ok()?;
+fn live(folder: &Folder, name: &OsStr) -> Option<Note> {
+    let (text, said) = folder.read_small(name, LARGEST).ok()?;
     let note: Note = serde_json::from_slice(&text).ok()?;
-    let lock = path.with_extension("lock");
-    let alive = note.process.is_alive_by(&folder, lock.file_name()?, said);
+    let lock = Path::new(name).with_extension("lock");
+    let alive = note.process.is_alive_by(folder, lock.as_os_str(), said);
     (VERSIONS.contains(&note.version) && alive).then_some(note)
 }
 

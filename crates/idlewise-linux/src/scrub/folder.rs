@@ -17,6 +17,9 @@ use crate::files::{Folder, Hold};
 /// Where root's checkpoints are.
 const SYSTEM: &str = "/var/lib/idlewise";
 
+/// Bytes of the checkpoints that are listed of a folder, which anyone may have filled.
+const LARGEST: u64 = 128 << 20;
+
 /// One checkpoint of a folder.
 #[derive(Debug)]
 pub struct Listed {
@@ -79,9 +82,17 @@ impl StateFolder {
         let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
         names.retain(|name| Path::new(name).extension().is_some_and(|end| end == "json") && !is_hidden(name));
         names.sort();
+        let mut room = LARGEST;
+        let full = || io::Error::other("the checkpoints of this folder have more than 128 MiB");
         let listed = |name: OsString| {
-            let (text, saved) = match folder.read_any(&name) {
-                Ok((text, saved)) => (Ok(text), saved),
+            let read = if room > 0 { folder.read_any(&name) } else { Err(full()) };
+            let (text, saved) = match read {
+                // Once one has no room, none has.
+                Ok((text, saved)) => {
+                    let has_room = text.len() as u64 <= room;
+                    room = if has_room { room - text.len() as u64 } else { 0 };
+                    (if has_room { Ok(text) } else { Err(io_error(&name, full())) }, saved)
+                }
                 // It was there a moment ago.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
                 Err(error) => (Err(io_error(&name, error)), None),

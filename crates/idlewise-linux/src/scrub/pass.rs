@@ -269,6 +269,9 @@ impl Pass {
 
 /// Whether a list of unreadable blocks can be of a device with so many: in order, and none twice.
 fn check_errors(errors: &[BadBlocks], blocks: u64) -> Result<(), String> {
+    if errors.len() > bad_runs::MOST {
+        return Err(format!("{} runs of unreadable blocks: there are at most {}", errors.len(), bad_runs::MOST));
+    }
     let mut end = 0;
     for run in errors {
         let begin = run.lba;

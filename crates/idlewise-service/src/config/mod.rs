@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use idlewise::Nanos;
 use idlewise::order::Name;
 use idlewise::schedule::Windows;
+use idlewise_linux::files::leads_to;
 use serde::Deserialize;
 
 use pattern::matches;
@@ -209,6 +210,7 @@ impl Config {
     /// # Errors
     /// What is wrong, with the line.
     pub fn parse(text: &str) -> Result<Self, String> {
+        idlewise::small::check(text)?;
         let File { defaults, disk, web, notify } = toml::from_str(text).map_err(|error| in_a_line(text, &error))?;
         if defaults.r#match.is_some() || defaults.ignore.is_some() {
             return Err("[defaults] has no 'match' and no 'ignore': they belong into a [[disk]]".into());
@@ -247,7 +249,7 @@ impl Config {
     /// Looks where the paths lead that are named: a link, such as one of /dev/disk/by-id, means what it leads to now.
     pub fn follow_links(&mut self) {
         for section in &mut self.disks {
-            section.leads_to = section.path().and_then(|path| Path::new(path).canonicalize().ok());
+            section.leads_to = section.path().and_then(|path| leads_to(Path::new(path)));
         }
     }
 
@@ -386,5 +388,12 @@ mod tests {
             let error = Config::parse(text).unwrap_err();
             assert!(error.contains(problem), "{text}: {error}");
         }
+    }
+
+    /// Those of a plan are refused in the same way.
+    #[test]
+    fn tables_without_end_are_refused() {
+        let text = "a=[[".to_string() + &"[a]\na={".repeat(30_000);
+        assert_eq!(Config::parse(&text).unwrap_err(), "more than 80 tables and lists in each other");
     }
 }

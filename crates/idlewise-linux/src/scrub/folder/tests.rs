@@ -1,6 +1,6 @@
 //! What is gone on with, what begins anew, and what stays known.
 
-use std::fs;
+use std::fs::{self, File};
 use std::sync::LazyLock;
 
 use idlewise::Bytes;
@@ -386,6 +386,37 @@ fn what_nobody_could_compare_is_missed_until_somebody_does() {
     let mut checkpoint = open(folder.path(), &subject(), false).unwrap();
     checkpoint.nobody_compares();
     assert_eq!((checkpoint.pass.not_compared(), checkpoint.content()), (None, None));
+}
+
+/// Anyone may have filled a folder of which `status` tells: in what it holds, and in how much.
+#[test]
+fn a_folder_of_another_is_read_up_to_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.json", "b.json", "c.json"] {
+        File::create(folder.path().join(name)).unwrap().set_len(60 << 20).unwrap();
+    }
+    saved(folder.path(), State::Complete);
+    let listed = StateFolder::choose(Some(folder.path().into())).list().unwrap();
+    let is_full =
+        |listed: &Listed| format!("{listed:?}").contains("the checkpoints of this folder have more than 128 MiB");
+    assert_eq!(listed.iter().map(is_full).collect::<Vec<_>>(), [false, false, true, true], "{listed:?}");
+}
+
+/// No scrub has written more.
+#[test]
+fn longer_lists_than_there_can_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(saved(folder.path(), State::Complete)).unwrap();
+    let mut pass: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let runs =
+        |count: u64| (0..count).map(|at| serde_json::json!({"lba": 2 * at, "blocks": 1, "kind": "medium"})).collect();
+    pass["device_bytes"] = (1u64 << 40).into();
+    let mut parse = |count: u64| {
+        pass["errors"] = serde_json::Value::Array(runs(count));
+        Pass::parse(&serde_json::to_vec(&pass).unwrap()).map(|pass| pass.errors.len())
+    };
+    assert_eq!(parse(1 << 16), Ok(1 << 16));
+    assert_eq!(parse((1 << 16) + 1).unwrap_err(), "65537 runs of unreadable blocks: there are at most 65536");
 }
 
 /// A checkpoint written by version 0.1 must stay readable.
