@@ -82,7 +82,8 @@ pub fn code(done: anyhow::Result<Exit>) -> ExitCode {
 fn short(mut message: String) -> String {
     const MOST: usize = 4000;
     if message.len() > MOST {
-        message.truncate(message.floor_char_boundary(MOST));
+        let end = (0..=MOST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+        message.truncate(end);
         message += " [...]";
     }
     message
