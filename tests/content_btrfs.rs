@@ -119,6 +119,44 @@ fn root_what_no_file_reads_any_more_is_told_by_its_extent() {
     assert!(holds.starts_with("a part of an extent of /") && holds.ends_with("/file0 that no file reads"), "{holds}");
 }
 
+/// A chunk may take the place of another one in the middle of a pass, under another address: what is wrong in it is found.
+#[test]
+fn root_what_takes_the_place_of_a_chunk_is_compared() {
+    const RATE: u64 = 15_000_000;
+    const FOR: u64 = 24;
+    let Some(bench) = Bench::of_size(2048 * MIB, 1, &["-d", "single", "-m", "single"]) else { return };
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 2, 100 * MIB, &mut Pcg64::seed_from_u64(23));
+    let state = bench.folder.path().join("state");
+    let (rate, time) = (format!("{RATE}B/s"), format!("{FOR}s"));
+    let arguments = ["scrub", bench.loops[0].path(), "--json", "--quiet", "--max-rate", &rate, "--for", &time];
+    let arguments = [&arguments[..], &["--state-dir", state.to_str().unwrap()], &PACE].concat();
+    let scrub = idlewise(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    std::thread::sleep(Duration::from_millis(700));
+    // Until data are near the beginning once more, where the pass comes within the time.
+    let mut places = Vec::new();
+    while !places.iter().any(|place| (100 * MIB..300 * MIB).contains(place)) && began.elapsed().as_secs() < 6 {
+        system("btrfs", &["balance", "start", "-d", folder.to_str().unwrap()]);
+        system("sync", &["-f", folder.to_str().unwrap()]);
+        let sectors = (0..2).flat_map(|file| addresses(&folder.join(format!("file{file}"))).into_iter().step_by(1_000));
+        places = sectors.flat_map(|address| bench.places(address)).map(|(_, place)| place).collect();
+    }
+    let disk = File::options().write(true).open(&bench.files[0]).unwrap();
+    let ahead = (began.elapsed().as_secs() + 2) * RATE..FOR * RATE;
+    let mut injected: BTreeSet<u64> = places.into_iter().filter(|place| ahead.contains(place)).collect();
+    for place in &injected {
+        disk.write_all_at(&[7; 100], *place).unwrap();
+    }
+    let output = scrub.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    // As far as it has come.
+    injected.retain(|place| *place < result["verified_bytes"].as_u64().unwrap());
+    assert!(!injected.is_empty(), "no data came ahead of it: {result}");
+    assert_eq!(found(&result, "checksum"), injected, "{result}");
+}
+
 /// Whenever it is killed, the pass that goes on finds what is left, and counts each byte once.
 #[test]
 fn root_no_error_is_lost_when_a_scrub_is_killed() {

@@ -33,6 +33,11 @@ fn is_there(program: &str, version: &str) -> bool {
 impl Bench {
     /// `None`, said aloud, where the machine cannot have one.
     pub fn new(devices: usize, options: &[&str]) -> Option<Self> {
+        Self::of_size(300 * MIB, devices, options)
+    }
+
+    /// With devices of this size.
+    pub fn of_size(size: u64, devices: usize, options: &[&str]) -> Option<Self> {
         for program in ["mkfs.btrfs", "btrfs-map-logical", "filefrag"] {
             if !is_there(program, if program == "filefrag" { "-V" } else { "--version" }) {
                 eprintln!("SKIPPED: {program} is not installed");
@@ -45,7 +50,7 @@ impl Bench {
         }
         let folder = tempfile::tempdir().unwrap();
         let files: Vec<_> = (0..devices).map(|device| folder.path().join(format!("disk{device}"))).collect();
-        let loops: Option<Vec<_>> = files.iter().map(|file| Loop::of_size(file, 300 * MIB, &[])).collect();
+        let loops: Option<Vec<_>> = files.iter().map(|file| Loop::of_size(file, size, &[])).collect();
         let bench = Self { files, loops: loops?, folder };
         let make = [&["-q", "-f"], options, &bench.paths()].concat();
         // It looks at all that is mounted, and fails where a test beside this one has just let go of a loop device.

@@ -115,13 +115,14 @@ impl Report {
         let mut text = Vec::new();
         // It may grow meanwhile.
         opened.take(most).read_to_end(&mut text).with_context(name)?;
-        // A volume takes as much in memory, however little is said of it; a list that grows is there twice.
-        let volumes = text.iter().filter(|letter| **letter == b'{').count() as u64;
-        ensure!(
-            volumes * 2 * size_of::<FleetVolume>() as u64 <= most.saturating_mul(4),
-            "{}: has {volumes} volumes, which take more than half of the memory that is free",
-            name()
-        );
+        // A volume takes as much in memory, however little is said of it; a list that grows is there twice. Any other item is a text or two.
+        const OF_ITEM: u64 = 160;
+        let count = |sign: u8| text.iter().filter(|letter| **letter == sign).count() as u64;
+        let (volumes, items) = (count(b'{'), count(b','));
+        let takes = volumes * 2 * size_of::<FleetVolume>() as u64 + items * OF_ITEM;
+        let too_many =
+            || format!("{}: has {items} items, which take more than half of the memory that is free", name());
+        ensure!(takes <= most.saturating_mul(4), too_many());
         serde_json::from_slice(&text).with_context(|| format!("{}: no table of a fleet", name()))
     }
 }

@@ -1,5 +1,6 @@
 //! Which device is meant by a name, and how one is called: what the kernel calls `/dev/sda` may be another disk the next time.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use idlewise_linux::device::Device;
@@ -23,8 +24,10 @@ pub fn identity_of(name: &str) -> Option<String> {
 
 /// What each is called: the path under which it was scrubbed, unless another was as well or it leads to another now.
 pub fn shown(all: &[(&str, &str)]) -> Vec<String> {
+    let mut paths = HashMap::<&str, usize>::new();
+    all.iter().for_each(|(path, _)| *paths.entry(path).or_default() += 1);
     let name = |&(path, identity): &(&str, &str)| {
-        let shared = all.iter().filter(|(other, _)| *other == path).count() > 1;
+        let shared = paths[path] > 1;
         let others = || Device::identity_at(Path::new(path)).is_some_and(|now| now != Device::itself(identity));
         if path.is_empty() || shared || others() { identity.into() } else { path.into() }
     };

@@ -52,7 +52,9 @@ pub struct Note {
 }
 
 /// No note is larger: it has an account, and names.
-const LARGEST: u64 = 64 << 10;
+const LARGEST: u64 = 16 << 10;
+/// Notes of a folder that count: there are no more disks.
+const MOST: usize = 1 << 12;
 
 /// Time between two notes.
 const PAUSE: Nanos = Nanos::from_secs(2);
@@ -179,7 +181,7 @@ pub fn notes(states: &[StateFolder]) -> Vec<Note> {
         let opened = Folder::to_read(folder).ok().flatten();
         opened.into_iter().flat_map(|folder| {
             let names = notes_in(&folder);
-            names.into_iter().filter_map(move |name| live(&folder, &name))
+            names.into_iter().filter_map(move |name| live(&folder, &name)).take(MOST)
         })
     };
     folders.iter().flat_map(of).collect()

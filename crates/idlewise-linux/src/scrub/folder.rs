@@ -89,8 +89,11 @@ impl StateFolder {
             let (text, saved) = match read {
                 // Once one has no room, none has.
                 Ok((text, saved)) => {
-                    let has_room = text.len() as u64 <= room;
-                    room = if has_room { room - text.len() as u64 } else { 0 };
+                    // Short items take more memory than letters.
+                    let items = text.iter().filter(|letter| **letter == b',').count() as u64;
+                    let takes = text.len() as u64 + 32 * items;
+                    let has_room = takes <= room;
+                    room = if has_room { room - takes } else { 0 };
                     (if has_room { Ok(text) } else { Err(io_error(&name, full())) }, saved)
                 }
                 // It was there a moment ago.

@@ -44,9 +44,9 @@ pub use own_device::OwnDevice;
 const UNMOUNTED: &str = "it is not mounted";
 /// No chunk lies there: boot loaders put themselves before the first superblock.
 const RESERVED: Range<u64> = 0..1 << 20;
-/// After so long the map of chunks is asked for again, and what is free.
+/// After so long it is asked again what is free, and which number the device has.
 const FRESH: Duration = Duration::from_secs(30);
-/// The same where a place lies in no chunk that is known.
+/// The same of the map of chunks and of what they hold: where a chunk was that is gone, another one may be by now.
 const AGAIN: Duration = Duration::from_secs(1);
 /// To compare so many bytes takes less time than to wake another thread that does.
 const QUICK: usize = 128 << 10;
@@ -71,6 +71,8 @@ struct Btrfs {
     mount: Option<Arc<Mutex<Mount>>>,
     gate: Gate,
     calls: Calls,
+    /// When its superblock was last read, and its map of chunks asked for.
+    read: Option<Instant>,
     chunks: Vec<Stretch>,
     asked: Option<Instant>,
     /// What is allocated, what the sectors should be, and where tree blocks are, ahead of what is judged.
@@ -107,6 +109,7 @@ impl Btrfs {
             mount: None,
             gate: part.gate.clone(),
             calls: part.calls.clone(),
+            read: None,
             chunks: Vec::new(),
             asked: None,
             allocated: Window::default(),
@@ -151,20 +154,32 @@ impl Btrfs {
     /// Asks for the map of chunks, if it is not known for long enough.
     fn ask(&mut self, mounted: &Mounted) -> io::Result<()> {
         let fresh = if self.superblock.replaces() { AGAIN } else { FRESH };
-        if self.asked.is_none_or(|asked| asked.elapsed() > fresh) {
+        if self.read.is_none_or(|read| read.elapsed() > fresh) {
             // `btrfs replace` gives a device another number when it is done.
             // While none can be read, as while the disk stands still, what is known holds.
             if let Ok(latest) = self.latest() {
                 self.superblock = latest.ok_or_else(|| io::Error::other("its superblock is gone"))?;
             }
-            self.chunks = stretches(mounted, self.superblock.device)?;
-            (self.allocated, self.sums, self.blocks) = Default::default();
-            self.asked = Some(Instant::now());
+            (self.read, self.asked) = (Some(Instant::now()), None);
+        }
+        if self.asked.is_none_or(|asked| asked.elapsed() > AGAIN) {
+            let asked = Instant::now();
+            let chunks = stretches(mounted, self.superblock.device)?;
+            // Of others nothing is known.
+            if chunks != self.chunks {
+                self.chunks = chunks;
+                self.forget_windows();
+            }
+            self.asked = Some(asked);
         }
         match self.superblock.replaces() {
             true => Err(io::Error::other("a device is being replaced by it")),
             false => Ok(()),
         }
+    }
+
+    fn forget_windows(&mut self) {
+        (self.allocated, self.sums, self.blocks) = Default::default();
     }
 
     /// What lies in a range of the part, as far as it is said now.
@@ -212,19 +227,20 @@ impl Content for Btrfs {
         if judged.suspects.is_empty() && (is_mapped || lately) {
             return Ok(judged);
         }
-        (self.asked, self.reached) = (None, None);
+        (self.read, self.asked, self.reached) = (None, None, None);
+        self.forget_windows();
         self.judge_lately(extent, read).map(|(judged, _)| judged)
     }
 
     fn judge_at_once(&mut self, extent: Extent, read: &[&[u8]]) -> Option<Judged> {
         let is_quick = self.superblock.algorithm.is_quick() && read.first()?.len() <= QUICK;
         let is_known = self.listed.is_some() && !self.superblock.replaces();
-        let lately = |since: Option<Instant>, age| since.is_some_and(|since| since.elapsed() < age);
-        if !is_quick || !is_known || !lately(self.reached, AGAIN) || !lately(self.asked, FRESH) {
+        let lately = |since: Option<Instant>| since.is_some_and(|since| since.elapsed() < AGAIN);
+        if !is_quick || !is_known || !lately(self.reached) || !lately(self.asked) {
             return None;
         }
-        let (judged, is_mapped) = self.judge_by_map(None, extent, read).ok()?;
-        (judged.suspects.is_empty() && (is_mapped || lately(self.asked, AGAIN))).then_some(judged)
+        let (judged, _) = self.judge_by_map(None, extent, read).ok()?;
+        judged.suspects.is_empty().then_some(judged)
     }
 
     fn absent(&self) -> Option<&'static str> {
