@@ -20,6 +20,7 @@ beside_writers() {
     dd if=/dev/urandom of="$path" bs=1M oflag=direct 2>/dev/null
     touch /tmp/writing
     write_by_fio "$path" 0 $(($(blockdev --getsz "$path") / 8)) &
+    writer=$!
     passes=0 judged=0 transient=0
     end=$(($(date +%s) + minutes * 60 / ARRAYS))
     while [ "$(date +%s)" -lt $end ]; do
@@ -31,7 +32,7 @@ beside_writers() {
     done
     echo "$1 ($2, $5 members): $passes passes, $((judged / 1048576)) MiB of each member compared, $transient differences gone at another look"
     rm /tmp/writing
-    wait
+    wait $writer
     remove_array "$1"
 }
 
