@@ -64,7 +64,7 @@ impl Job {
             let array = Array::of(device).map_err(|why| failed(&why))?.filter(|array| array.size == device.size);
             let array = Arc::new(array.ok_or_else(|| failed("the array has changed"))?);
             let verifier = Members::new(&array.places(), self.largest()).map_err(|fault| failed(&fault.to_string()))?;
-            let found = Found::of_array(array.clone(), device);
+            let found = Found::of_array(array.clone(), device.block);
             return Ok(Way { verifier: Box::new(verifier), found, array: Some(array) });
         }
         let mut found = content::find(device, &self.content, verifier)?;

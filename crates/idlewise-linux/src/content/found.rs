@@ -115,17 +115,12 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
 }
 
 impl Found {
-    /// An array as a whole, by its members. Whose file systems are on it is asked where members differ.
-    pub fn of_array(array: Arc<Array>, device: &Device) -> Self {
+    /// An array as a whole.
+    pub fn of_array(array: Arc<Array>, block: u32) -> Self {
         let range = 0..array.size.0;
-        // The device has the size of a member.
-        let whole = device.numbers().and_then(|numbers| Device::with_numbers(numbers).ok());
-        let above = whole.map(|whole| find(&whole, None)).unwrap_or_default();
-        let gate = above.gate.clone();
-        let content = Box::new(Md::new(array, device.block).below(above));
+        let content = Box::new(Md::new(array, block));
         Self {
             parts: vec![Owned { range, owner: Md::NAME, content, keeps_none: false, is_silent: false }],
-            gate,
             ..Self::default()
         }
     }

@@ -25,7 +25,7 @@ use idlewise::Bytes;
 use idlewise::order::Extent;
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{Content, DIFFERS, Found, Judged, Suspect, Unasked};
+use super::{Content, DIFFERS, Judged, Suspect, Unasked};
 use crate::device::verify::MemberPlace;
 use crate::memory::Buffer;
 pub use array::{Array, Member, geometry};
@@ -39,8 +39,6 @@ pub struct Md {
     block: u64,
     /// When its members were last seen to be the same.
     seen: Option<Instant>,
-    /// Who uses it.
-    above: Found,
 }
 
 /// A member that is taken out is noticed within this time: what it holds fits still, and is none of the array's.
@@ -73,13 +71,7 @@ impl Md {
 
     /// With blocks of this size.
     pub fn new(array: Arc<Array>, block: u32) -> Self {
-        Self { array, block: u64::from(block), seen: None, above: Found::default() }
-    }
-
-    /// With the file systems on it, that tell what nothing uses.
-    #[must_use]
-    pub fn below(self, above: Found) -> Self {
-        Self { above, ..self }
+        Self { array, block: u64::from(block), seen: None }
     }
 
     /// What differs in an extent, by what was read from its first byte on.
@@ -105,25 +97,6 @@ impl Md {
                 judged
             }
         }
-    }
-
-    /// Leaves out what differs where nothing uses the array: there it may, as after `mdadm --create --assume-clean`. Of what cannot be asked
-    /// all may be in use.
-    fn without_free(&mut self, judged: &mut Judged) {
-        let of_array = |at: Bytes| self.of_array(at.0);
-        let ranges = judged.suspects.iter().map(|suspect| of_array(suspect.extent.offset));
-        let Some(all) = ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)) else { return };
-        let asked = Extent { offset: Bytes(all.start), length: Bytes(all.end - all.start) };
-        let free = self.above.free(asked).unwrap_or_default();
-        if free.is_empty() {
-            return;
-        }
-        let groups = |at: Bytes| self.groups(at.0).into_iter().map(|group| group.of_array);
-        let before = judged.suspects.len();
-        judged.suspects.retain(|suspect| !groups(suspect.extent.offset).all(|part| is_within(&part, &free)));
-        let left_out = (before - judged.suspects.len()) as u64 * self.block;
-        judged.judged -= left_out.min(judged.judged);
-        judged.free += left_out;
     }
 
     fn suspect(&self, at: u64, blocks: Reads) -> Suspect {
@@ -303,12 +276,6 @@ fn most<'a>(blocks: Reads<'a>) -> Option<&'a [u8]> {
     blocks.iter().copied().find(|block| 2 * votes(block) > blocks.len())
 }
 
-/// Whether all of a range is in some extents.
-fn is_within(range: &Range<u64>, extents: &[Extent]) -> bool {
-    let part = |one: &Extent| one.end().0.min(range.end).saturating_sub(one.offset.0.max(range.start));
-    extents.iter().map(part).sum::<u64>() == range.end - range.start
-}
-
 /// Stands for what some blocks hold.
 fn fingerprint(blocks: Reads) -> u64 {
     let mut hash = Xxh64::new(0);
@@ -318,8 +285,7 @@ fn fingerprint(blocks: Reads) -> u64 {
 
 impl Content for Md {
     fn judge(&mut self, extent: Extent, read: Reads) -> Result<Judged, Unasked> {
-        let mut judged = self.compared(extent, read);
-        self.without_free(&mut judged);
+        let judged = self.compared(extent, read);
         if !judged.suspects.is_empty() || self.seen.is_none_or(|seen| seen.elapsed() > LOOK_AGAIN) {
             self.array.is_the_same()?;
             self.seen = Some(Instant::now());
