@@ -87,6 +87,8 @@ impl Bad {
 /// What to do about the bad blocks of a device, or of an array of which all members were read: steps with semicolons between.
 pub fn next_step(device: &str, member: Option<&Member>, by_members: bool, bad: &[Bad]) -> String {
     let blocks = bad.iter().fold(0, |sum: u64, bad| sum.saturating_add(bad.run.blocks));
+    // Others may have chosen the names: what is told is copied to a shell.
+    let device = &content::shell_word(device);
     let all = if blocks > MAX_BLOCKS { format!(" --max-blocks {blocks}") } else { String::new() };
     if by_members {
         return format!(
@@ -107,6 +109,7 @@ pub fn next_step(device: &str, member: Option<&Member>, by_members: bool, bad: &
             format!("next: `idlewise repair {device} --md --allow-writes{all}` lets {array} rewrite them")
         }
         Some(Member::Zfs(pool)) => {
+            let pool = content::shell_word(pool);
             format!("next: `zpool scrub {pool}` finds what lies there and repairs it, where the pool has it twice")
         }
         None if !bad.is_empty() && bad.iter().all(|bad| bad.holds.as_ref().is_some_and(|holds| !holds.is_empty())) => {
@@ -171,5 +174,16 @@ mod tests {
         };
         assert!(next(vec![told(100, "/srv/a"), told(200, "metadata")]).contains("; restore the other files"));
         assert!(next(vec![told(100, "/srv/a")]).starts_with("next: find out which files hold them"));
+    }
+
+    /// It is copied to a shell, and others may have chosen the names.
+    #[test]
+    fn names_are_one_word_of_a_shell_in_what_is_next() {
+        let pool = Member::Zfs("tank; reboot".into());
+        assert!(next_step("/dev/sda", Some(&pool), false, &[]).starts_with("next: `zpool scrub 'tank; reboot'` finds"));
+        assert!(
+            next_step("/dev/x $(y)", None, true, &[]).starts_with("next: `idlewise repair '/dev/x $(y)' --md` shows")
+        );
+        assert!(next_step("/dev/sda", None, true, &[]).starts_with("next: `idlewise repair /dev/sda --md` shows"));
     }
 }

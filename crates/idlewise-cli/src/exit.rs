@@ -95,11 +95,24 @@ pub fn of_another(done: anyhow::Result<u8>) -> ExitCode {
     let code = match done {
         Ok(exit) => ExitCode::from(exit),
         Err(error) => {
-            say!("idlewise: {}", short(format!("{error:#}")));
+            say!("idlewise: {}", short(printable::one_line(&format!("{error:#}")).into_owned()));
             ExitCode::from(if error.is::<UsageError>() { USAGE } else { COULD_NOT_RUN })
         }
     };
     // What was in the way of results has been told where they were printed.
     let _ = screen::finish();
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_cut_between_letters() {
+        assert_eq!(short("plain".into()), "plain");
+        let cut = short("é".repeat(2001));
+        assert_eq!((cut.len(), cut.ends_with("é [...]")), (4006, true));
+        assert_eq!(short("a".to_string() + &"é".repeat(2000)).len(), 4005);
+    }
 }
