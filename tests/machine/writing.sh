@@ -32,7 +32,7 @@ beside_writers() {
     done
     echo "$1 ($2, $5 members): $passes passes, $((judged / 1048576)) MiB of each member compared, $transient differences gone at another look"
     rm /tmp/writing
-    wait $writer
+    wait "$writer"
     remove_array "$1"
 }
 

@@ -62,17 +62,20 @@ impl Folder {
             Found::Nothing => folder.make(&name),
             Found::OpenFile => Err(Errno::NOTDIR.into()),
             Found::Thing(thing) if !is(&thing.stat, FileType::Directory) => Err(Errno::NOTDIR.into()),
-            Found::Thing(Thing { itself, stat }) => {
-                belongs(&stat)?;
-                if others_may_write(&stat) {
-                    return Err(refused("others may write to this folder".into()));
-                }
-                if a_list_lets_others_write(&itself, &stat) {
-                    return Err(refused("an access list lets others write to this folder".into()));
-                }
-                Ok(Self(itself))
-            }
+            Found::Thing(Thing { itself, stat }) => Self::ours(itself, &stat),
         }
+    }
+
+    /// An opened folder, if it is ours and nobody else may write to it.
+    fn ours(itself: OwnedFd, stat: &Stat) -> io::Result<Self> {
+        belongs(stat)?;
+        if others_may_write(stat) {
+            return Err(refused("others may write to this folder".into()));
+        }
+        if a_list_lets_others_write(&itself, stat) {
+            return Err(refused("an access list lets others write to this folder".into()));
+        }
+        Ok(Self(itself))
     }
 
     /// Reads a file of ours in it.
@@ -176,11 +179,7 @@ impl Folder {
                     return Err(refused("another user has mounted it".into()));
                 }
                 let stat = fstat(&folder)?;
-                belongs(&stat)?;
-                if others_may_write(&stat) {
-                    return Err(refused("others may write to this folder".into()));
-                }
-                Ok(Self(folder))
+                Self::ours(folder, &stat)
             }
             Err(errno) => Err(errno.into()),
         }

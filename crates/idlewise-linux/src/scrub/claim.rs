@@ -269,6 +269,11 @@ mod tests {
         assert_eq!(read.process.is_alive(), Some(true));
         let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode("8-0.note"), mode("8-0.lock")), (0o644, 0o600));
+        // What is longer than any note is none.
+        let path = folder.path().join("8-0.note");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text + &" ".repeat(LARGEST as usize)).unwrap();
+        assert!(note(folder.path(), "8-0").is_none());
         drop(first);
         assert!(note(folder.path(), "8-0").is_none());
         assert!(claim("8-0").is_ok());

@@ -400,6 +400,11 @@ fn a_folder_of_another_is_read_up_to_a_limit() {
     let is_full =
         |listed: &Listed| format!("{listed:?}").contains("the checkpoints of this folder have more than 128 MiB");
     assert_eq!(listed.iter().map(is_full).collect::<Vec<_>>(), [false, false, true, true], "{listed:?}");
+    // Short items take more memory than letters.
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.json"), "1,".repeat(4 << 20)).unwrap();
+    let listed = StateFolder::choose(Some(folder.path().into())).list().unwrap();
+    assert!(listed.iter().all(is_full), "{listed:?}");
 }
 
 /// No scrub has written more.
