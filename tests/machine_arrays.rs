@@ -136,6 +136,33 @@ fn every_error_on_members_of_arrays_is_found() {
             ("md104", "RAID 10 offset 2, 3 members", 128),
         ],
     );
+    what_nothing_uses_may_differ(&steps);
+}
+
+/// The members of a mirror differ everywhere but in what its file system uses: only while that is mounted is it known.
+fn what_nothing_uses_may_differ(steps: &BTreeMap<String, Step>) {
+    const MIB: u64 = 1 << 20;
+    let number = |name: &str| steps[name].output.trim().parse::<u64>().unwrap();
+    let told = |step: &Step| step.bad().iter().map(|(_, blocks)| blocks).sum::<u64>() * 512;
+    let free = |step: &Step| step.json()["content"]["free_bytes"].as_u64().unwrap();
+    let (clean, used, unmounted) = (&steps["free-clean"], &steps["free-used"], &steps["free-unmounted"]);
+    assert_eq!((clean.exit, clean.bad()), (0, vec![]), "{clean:?}");
+    assert!(free(clean) > 8 * MIB, "{clean:?}");
+    assert_eq!((used.exit, used.bad()), (3, vec![(number("free-sector"), 1)]), "{used:?}");
+    assert!(unmounted.exit == 3 && told(unmounted) > 8 * MIB, "{unmounted:?}");
+
+    let (copies, parity) = (&steps["free-raid10"], &steps["free-raid5"]);
+    assert_eq!((copies.exit, copies.bad()), (0, vec![]), "{copies:?}");
+    // One of two pairs of members differs.
+    assert!(free(copies) > 4 * MIB, "{copies:?}");
+    assert!(parity.exit == 3 && told(parity) > 8 * MIB, "{parity:?}");
+
+    // What no volume has may be anyone's.
+    let rest = (10 * MIB / 512, 2 * MIB / 512);
+    let (clean, used) = (&steps["volumes-clean"], &steps["volumes-used"]);
+    assert_eq!((clean.exit, clean.bad()), (3, vec![rest]), "{clean:?}");
+    assert!(free(clean) > 6 * MIB, "{clean:?}");
+    assert_eq!((used.exit, used.bad()), (3, vec![(number("volumes-sector"), 1), rest]), "{used:?}");
 }
 
 /// What one member cannot read, or two of RAID 6, is rewritten from the others; where nothing is left to do that from it stays.

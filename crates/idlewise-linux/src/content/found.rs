@@ -34,6 +34,16 @@ pub struct Part {
 }
 
 impl Part {
+    /// A part of a device by its name.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn of(device: &Device, range: Range<u64>, name: String, gate: &Gate) -> io::Result<Self> {
+        let number = numbers(&Path::new("/sys/class/block").join(&name));
+        let (disk, gate) = (device.file.try_clone()?, gate.clone());
+        Ok(Part { disk, range, name, number, gate, silent: Arc::default(), calls: Calls::default() })
+    }
+
     /// So many bytes at a place of it, both multiples of any block.
     ///
     /// # Errors
@@ -86,10 +96,8 @@ pub fn find(device: &Device, name: Option<&str>) -> Found {
     let mut found = Found::default();
     let (silent, calls) = <(Arc<AtomicBool>, Calls)>::default();
     for (range, part) in device.parts() {
-        let Ok(disk) = device.file.try_clone() else { continue };
-        let number = numbers(&Path::new("/sys/class/block").join(&part));
-        let (gate, silent, calls) = (found.gate.clone(), silent.clone(), calls.clone());
-        let part = Part { disk, range: range.clone(), name: part, number, gate, silent, calls };
+        let Ok(part) = Part::of(device, range.clone(), part, &found.gate) else { continue };
+        let part = Part { silent: silent.clone(), calls: calls.clone(), ..part };
         // Whoever looks for an owner reads, and of a disk that hangs nobody would ever come back.
         let _ = part.read(0, FIRST);
         let passed = found.passed.len();
@@ -118,9 +126,11 @@ impl Found {
     /// An array as a whole.
     pub fn of_array(array: Arc<Array>, block: u32) -> Self {
         let range = 0..array.size.0;
-        let content = Box::new(Md::new(array, block));
+        let gate = Gate::default();
+        let content = Box::new(Md::with(array, block, gate.clone()));
         Self {
             parts: vec![Owned { range, owner: Md::NAME, content, keeps_none: false, is_silent: false }],
+            gate,
             ..Self::default()
         }
     }

@@ -65,6 +65,11 @@ pub fn of(kinds: &[&str]) -> Vec<Mount> {
     table.lines().filter_map(parse).filter(|mount| kinds.contains(&&*mount.kind)).collect()
 }
 
+/// The path that a field of the kernel's tables stands for.
+pub fn path(field: &str) -> PathBuf {
+    PathBuf::from(OsString::from_vec(unescaped(field)))
+}
+
 impl Mount {
     /// The folder that it is mounted on, open for reading, if it is the right one. That is asked once, and again after anything was mounted
     /// or unmounted.
@@ -150,8 +155,7 @@ fn parse(line: &str) -> Option<Mount> {
     let fields: Vec<_> = front.split(' ').collect();
     let id = fields[0].parse().ok()?;
     let (major, minor) = fields.get(2)?.split_once(':')?;
-    let path = |at: usize| Some(PathBuf::from(OsString::from_vec(unescaped(fields.get(at)?))));
-    let (root, folder) = (path(3)?, path(4)?);
+    let (root, folder) = (path(fields.get(3)?), path(fields.get(4)?));
     let kind = back.split(' ').next()?.to_string();
     Some(Mount { id, folder, root, kind, number: (major.parse().ok()?, minor.parse().ok()?), known: None })
 }

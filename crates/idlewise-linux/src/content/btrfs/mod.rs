@@ -34,6 +34,7 @@ use super::mounts::Mount;
 use super::{Content, Gate, Judged, Part, Unasked};
 use crate::apart::Calls;
 use chunks::{Piece, Stretch, stretches};
+pub(super) use mounted::is_mounted;
 use mounted::{Mounted, listed};
 use superblock::{COPIES, LENGTH, Superblock};
 use trees::{Allocated, Sum};

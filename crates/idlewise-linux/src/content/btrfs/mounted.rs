@@ -47,6 +47,11 @@ pub fn listed(device: &str) -> Option<([u8; 16], PathBuf)> {
     listed_in(Path::new(FILE_SYSTEMS), device)
 }
 
+/// Whether a btrfs is mounted from a device.
+pub fn is_mounted(device: &str) -> bool {
+    listed(device).is_some()
+}
+
 /// The same in this folder. A copy of a file system that is mounted beside it is called something else than its superblock says (since Linux
 /// 6.7).
 fn listed_in(file_systems: &Path, device: &str) -> Option<([u8; 16], PathBuf)> {

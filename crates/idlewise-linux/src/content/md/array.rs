@@ -115,6 +115,11 @@ impl Array {
         }
     }
 
+    /// What the kernel calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Waits until no write to it is under way, which may have reached some members only; but not for ever, where there always is one.
     pub fn wait_for_writes(&self) {
         const MOST: Duration = Duration::from_secs(2);

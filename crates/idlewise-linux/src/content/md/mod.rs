@@ -10,10 +10,12 @@
 //! over.
 
 mod array;
+mod compare;
 mod layout;
 mod mapped;
 mod parity;
 mod right;
+mod unused;
 
 use std::io;
 use std::ops::Range;
@@ -21,17 +23,16 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use idlewise::Bytes;
 use idlewise::order::Extent;
-use xxhash_rust::xxh64::Xxh64;
 
-use super::{Content, DIFFERS, Judged, Suspect, Unasked};
+use super::{Content, Gate, Judged, Unasked};
 use crate::device::verify::MemberPlace;
 use crate::memory::Buffer;
 pub use array::{Array, Member, geometry};
 use layout::{Level, Place};
-use parity::{Wrong, add, syndromes, wrong};
+use parity::{Wrong, syndromes, wrong};
 pub use right::{Fit, Outvoted};
+use unused::Users;
 
 /// An array whose members are compared.
 pub struct Md {
@@ -39,6 +40,7 @@ pub struct Md {
     block: u64,
     /// When its members were last seen to be the same.
     seen: Option<Instant>,
+    users: Users,
 }
 
 /// A member that is taken out is noticed within this time: what it holds fits still, and is none of the array's.
@@ -71,64 +73,13 @@ impl Md {
 
     /// With blocks of this size.
     pub fn new(array: Arc<Array>, block: u32) -> Self {
-        Self { array, block: u64::from(block), seen: None }
+        Self::with(array, block, Gate::default())
     }
 
-    /// What differs in an extent, by what was read from its first byte on.
-    fn compared(&self, extent: Extent, reads: Reads) -> Judged {
-        match self.array.layout.level {
-            Level::Copies => self.copies(extent, reads),
-            level => {
-                let length = extent.length.0.min(reads.iter().map(|read| read.len() as u64).min().unwrap_or(0));
-                let mut judged = Judged { judged: length, ..Judged::default() };
-                let part = |from: u64, to: u64| -> Vec<&[u8]> {
-                    reads.iter().map(|read| &read[from as usize..to as usize]).collect()
-                };
-                // Whole stretches fit nearly always.
-                if self.fits(level, extent.offset.0, &part(0, length)) {
-                    return judged;
-                }
-                for at in (0..length).step_by(self.block as usize) {
-                    let blocks = part(at, at + self.block);
-                    if !self.fits(level, extent.offset.0 + at, &blocks) {
-                        judged.suspects.push(self.suspect(extent.offset.0 + at, &blocks));
-                    }
-                }
-                judged
-            }
-        }
-    }
-
-    fn suspect(&self, at: u64, blocks: Reads) -> Suspect {
-        Suspect { extent: self.block_at(at), kind: DIFFERS, expected: fingerprint(blocks) }
-    }
-
-    fn block_at(&self, at: u64) -> Extent {
-        Extent { offset: Bytes(at), length: Bytes(self.block) }
-    }
-
-    /// Whether what the members hold from a place on fits together.
-    fn fits(&self, level: Level, at: u64, reads: Reads) -> bool {
-        match level {
-            Level::Mirror | Level::Copies => reads.iter().all(|read| read == &reads[0]),
-            Level::Parity => {
-                let mut sum = reads[0].to_vec();
-                reads[1..].iter().for_each(|read| add(&mut sum, read));
-                sum.iter().all(|byte| *byte == 0)
-            }
-            Level::TwoParities => {
-                let (mut from, length, chunk) = (0, reads[0].len() as u64, self.array.layout.chunk);
-                while from < length {
-                    let to = (from + chunk - (at + from) % chunk).min(length);
-                    let part: Vec<_> = reads.iter().map(|read| &read[from as usize..to as usize]).collect();
-                    if self.who(at + from, &part).is_some() {
-                        return false;
-                    }
-                    from = to;
-                }
-                true
-            }
-        }
+    /// The same, whose users may be asked while this is open.
+    pub fn with(array: Arc<Array>, block: u32, gate: Gate) -> Self {
+        let users = Users::of(array.name(), gate);
+        Self { array, block: u64::from(block), seen: None, users }
     }
 
     /// RAID 6: who is wrong in a part of a row of chunks, with the members that hold its data.
@@ -150,48 +101,6 @@ impl Md {
             Wrong::Data(which) => order.get(which).copied().flatten(),
             Wrong::Several => None,
         }
-    }
-
-    /// RAID 10: the same for the chunks of which the first copy lies in the extent.
-    fn copies(&self, extent: Extent, reads: Reads) -> Judged {
-        let layout = &self.array.layout;
-        let (chunk, begin, end) = (layout.chunk, extent.offset.0, extent.end().0);
-        let bytes = |place: &Place, within: u64, length: u64| {
-            let (section, at) = self.section(place.at);
-            let from = usize::try_from((at + within).checked_sub(begin)?).ok()?;
-            let read = reads.get((section * layout.disks + place.member) as usize)?;
-            read.get(from..from + length as usize)
-        };
-        let (mut compared, mut judged) = (0, Judged::default());
-        for number in layout.first_chunk(begin / chunk)..layout.chunks {
-            let places = layout.copies(number);
-            let first = places[0].at;
-            if first >= end {
-                break;
-            }
-            let (from, to) = (begin.saturating_sub(first).min(chunk), (end - first).min(chunk));
-            for at in (from..to).step_by(self.block as usize) {
-                let copies: Option<Vec<_>> = places.iter().map(|place| bytes(place, at, self.block)).collect();
-                let Some(copies) = copies else {
-                    judged.open.push(self.block_at(first + at));
-                    continue;
-                };
-                compared += self.block * copies.len() as u64;
-                if copies.iter().any(|copy| copy != &copies[0]) {
-                    judged.suspects.push(self.suspect(first + at, &copies));
-                }
-            }
-        }
-        judged.suspects.sort_unstable_by_key(|suspect| (suspect.extent.offset, suspect.expected));
-        judged.suspects.dedup_by_key(|suspect| suspect.extent.offset);
-        judged.judged = compared / (layout.disks * layout.sections());
-        judged
-    }
-
-    /// In which section a place of a member is, and where the same place of the first section is.
-    fn section(&self, at: u64) -> (u64, u64) {
-        let layout = &self.array.layout;
-        if layout.sections() > 1 { (at / layout.section(), at % layout.section()) } else { (0, at) }
     }
 
     /// A block of a member.
@@ -276,16 +185,14 @@ fn most<'a>(blocks: Reads<'a>) -> Option<&'a [u8]> {
     blocks.iter().copied().find(|block| 2 * votes(block) > blocks.len())
 }
 
-/// Stands for what some blocks hold.
-fn fingerprint(blocks: Reads) -> u64 {
-    let mut hash = Xxh64::new(0);
-    blocks.iter().for_each(|block| hash.update(block));
-    hash.digest()
-}
-
 impl Content for Md {
     fn judge(&mut self, extent: Extent, read: Reads) -> Result<Judged, Unasked> {
-        let judged = self.compared(extent, read);
+        let (mut judged, mut differ) = self.compared(extent, read);
+        self.without_unused(&mut judged, &mut differ);
+        // Of RAID 10 several chunks may differ in one place.
+        differ.sort_unstable_by_key(|one| (one.suspect.extent.offset, one.suspect.expected));
+        differ.dedup_by_key(|one| one.suspect.extent.offset);
+        judged.suspects = differ.into_iter().map(|one| one.suspect).collect();
         if !judged.suspects.is_empty() || self.seen.is_none_or(|seen| seen.elapsed() > LOOK_AGAIN) {
             self.array.is_the_same()?;
             self.seen = Some(Instant::now());
