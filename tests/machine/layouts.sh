@@ -119,9 +119,13 @@ inject() {
 damage() {
     image=/tmp/$1-$2.img
     case $4 in
-        # A byte; all of it; what belongs elsewhere; what was there before; half of what was written.
-        0) dd if="$image" bs=1 skip=$(($3 * 512 + 77)) count=1 2>/dev/null | tr '\000-\377' '\001-\377\000' |
-            dd of="$image" bs=1 seek=$(($3 * 512 + 77)) conv=notrunc 2>/dev/null ;;
+        # A bit; all of it; what belongs elsewhere; what was there before; half of what was written.
+        0)
+            byte=$(dd if="$image" bs=1 skip=$(($3 * 512 + 77)) count=1 2>/dev/null | od -An -tu1)
+            # shellcheck disable=SC2059
+            printf "\\$(printf %03o $((byte ^ 16)))" |
+                dd of="$image" bs=1 seek=$(($3 * 512 + 77)) conv=notrunc 2>/dev/null
+            ;;
         1) dd if=/dev/urandom of="$image" bs=512 seek="$3" count=1 conv=notrunc 2>/dev/null ;;
         2) dd if="$image" of="$image" bs=512 skip=$(($3 + 1)) seek="$3" count=1 conv=notrunc 2>/dev/null ;;
         3) dd if=/dev/zero of="$image" bs=512 seek="$3" count=1 conv=notrunc 2>/dev/null ;;

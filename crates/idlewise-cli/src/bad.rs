@@ -21,14 +21,23 @@ pub struct Bad {
     block_bytes: u32,
     /// First logical block on the whole disk: that of the partition's beginning added.
     disk_lba: u64,
+    /// It is a place of the members of an array.
+    #[serde(skip)]
+    of_members: bool,
     /// Files that lie there, or a word such as `metadata`; absent where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     holds: Option<Vec<String>>,
 }
 
 impl Bad {
-    /// Of a device that begins at byte `start` of its disk; `so_far` says what lies where. Numbers from a file may be anything.
-    pub fn list(errors: &[BadBlocks], block_bytes: u32, start: u64, so_far: Option<&ContentSoFar>) -> Vec<Self> {
+    /// Of a device that begins at byte `start` of its disk, or of the members of an array; `so_far` says what lies where. Numbers from a file
+    /// may be anything.
+    pub fn list(
+        errors: &[BadBlocks],
+        block_bytes: u32,
+        (start, of_members): (u64, bool),
+        so_far: Option<&ContentSoFar>,
+    ) -> Vec<Self> {
         let owned = so_far.map(|so_far| &so_far.owned[..]).unwrap_or_default();
         let holds = |run: &BadBlocks| {
             let found = owned.iter().find(|owned| (owned.lba, owned.blocks) == (run.lba, run.blocks))?;
@@ -40,6 +49,7 @@ impl Bad {
             length_bytes: run.blocks.saturating_mul(block),
             block_bytes,
             disk_lba: (start / block).saturating_add(run.lba),
+            of_members,
             holds: holds(run),
             run: run.clone(),
         });
@@ -71,26 +81,39 @@ impl Bad {
         };
         let holds = match self.holds.as_deref() {
             None => String::new(),
-            Some([]) => "; nothing lies there any more".into(),
+            Some([]) => "; nothing uses it now".into(),
+            Some(all) if self.of_members && all.len() <= 4 => format!("; in {}", one_line(&all.join(", "))),
             Some([one]) => format!("; in {}", one_line(one)),
             Some([one, rest @ ..]) => format!("; in {} and {} more", one_line(one), rest.len()),
         };
-        format!(
-            "{what}: block{plural} {} ({size}), byte {} of the device, LBA {} of the whole disk{holds}",
-            range(*lba),
-            self.offset_bytes,
-            range(self.disk_lba)
-        )
+        let place = if self.of_members {
+            format!("byte {} of the data on each member", self.offset_bytes)
+        } else {
+            format!("byte {} of the device, LBA {} of the whole disk", self.offset_bytes, range(self.disk_lba))
+        };
+        format!("{what}: block{plural} {} ({size}), {place}{holds}", range(*lba))
     }
 }
 
-/// What to do about the bad blocks of a device, or of an array of which all members were read: steps with semicolons between.
-pub fn next_step(device: &str, member: Option<&Member>, by_members: bool, bad: &[Bad]) -> String {
+/// Whose bad blocks they are.
+pub struct Of<'a> {
+    /// The path of the device.
+    pub device: &'a str,
+    /// Of which array it is a member.
+    pub member: Option<&'a Member>,
+    /// The members of an array were read.
+    pub by_members: bool,
+    /// Whose data lie there, as far as that was asked.
+    pub owners: &'a [String],
+}
+
+/// What to do about bad blocks: steps with semicolons between.
+pub fn next_step(of: &Of, bad: &[Bad]) -> String {
     let blocks = bad.iter().fold(0, |sum: u64, bad| sum.saturating_add(bad.run.blocks));
     // Others may have chosen the names: what is told is copied to a shell.
-    let device = &content::shell_word(device);
+    let device = &content::shell_word(of.device);
     let all = if blocks > MAX_BLOCKS { format!(" --max-blocks {blocks}") } else { String::new() };
-    if by_members {
+    if of.by_members {
         return format!(
             "next: `idlewise repair {device} --md` shows how many of them the other members can put right, and with \
              `--allow-writes{all}` it does; compare the rest with a backup; \
@@ -104,7 +127,7 @@ pub fn next_step(device: &str, member: Option<&Member>, by_members: bool, bad: &
              `smartctl -x {device}` shows what the disk itself knows: replace one that tells wrong data for right"
         );
     }
-    match member {
+    match of.member {
         Some(Member::Md(array)) => {
             format!("next: `idlewise repair {device} --md --allow-writes{all}` lets {array} rewrite them")
         }
@@ -112,24 +135,52 @@ pub fn next_step(device: &str, member: Option<&Member>, by_members: bool, bad: &
             let pool = content::shell_word(pool);
             format!("next: `zpool scrub {pool}` finds what lies there and repairs it, where the pool has it twice")
         }
-        None if !bad.is_empty() && bad.iter().all(|bad| bad.holds.as_ref().is_some_and(|holds| !holds.is_empty())) => {
-            format!(
-                "next: on btrfs, `idlewise repair {device} --btrfs --allow-writes{all}` lets it rewrite what it has another copy of; \
-                 restore the other files from a copy, which rewrites the blocks, and scrub again; \
-                 where it is metadata, check the file system while it is not mounted (fsck, xfs_repair, btrfs check); \
-                 `smartctl -x {device}` shows what the disk itself knows: replace one that loses more blocks"
-            )
-        }
         None => format!(
-            "next: find out which files hold them; \
-             on ext4: `debugfs -R 'icheck N' PARTITION`, then ncheck, where N is the byte within the partition divided by the file \
-             system's block size; \
-             on XFS: the fsmap command of xfs_io; \
-             on btrfs: `btrfs scrub start` repairs what it can; \
-             then restore these files from a copy, which rewrites the blocks, and scrub again; \
-             `smartctl -x {device}` shows what the disk itself knows: replace one that loses more blocks"
+            "next: {}; `smartctl -x {device}` shows what the disk itself knows: replace one that loses more blocks",
+            to_restore(of, &format!("`idlewise repair {device} --btrfs --allow-writes{all}`"), bad).join("; ")
         ),
     }
+}
+
+/// The steps by which what lies in bad blocks is written anew.
+fn to_restore(of: &Of, repair: &str, bad: &[Bad]) -> Vec<String> {
+    const BTRFS: &str = "btrfs";
+    let names = || bad.iter().flat_map(|bad| bad.holds.iter().flatten());
+    let of_btrfs = of.owners.iter().any(|owner| owner == BTRFS);
+    let all_asked = !bad.is_empty() && bad.iter().all(|bad| bad.holds.is_some());
+    let mut steps: Vec<String> = Vec::new();
+    if of_btrfs {
+        steps.push(format!("{repair} lets btrfs rewrite what it has another copy of"));
+    }
+    if !all_asked || names().any(|name| content::is_unknown(name)) {
+        steps.push("find out which files hold those that none is told of".into());
+        if !of_btrfs {
+            steps.push(
+                "on ext4: `debugfs -R 'icheck N' PARTITION`, then ncheck, where N is the byte within the partition divided by the \
+                 file system's block size"
+                    .into(),
+            );
+            steps.push(
+                "on any file system: read all files, such as by `tar -cf /dev/null --one-file-system MOUNT`".into(),
+            );
+        }
+        if of.owners.is_empty() {
+            steps.push("on btrfs: `btrfs scrub start` repairs what it can".into());
+        }
+    }
+    if all_asked && names().next().is_none() {
+        steps.push("nothing has to be restored: what is written there next rewrites the blocks".into());
+        return steps;
+    }
+    let others = if of_btrfs { "the other files" } else { "the files" };
+    steps.push(format!("restore {others} from a copy, which rewrites the blocks, and scrub again"));
+    if names().any(|name| name.contains("metadata")) {
+        steps.push(
+            "where it is metadata, check the file system while it is not mounted (fsck, xfs_repair, btrfs check)"
+                .into(),
+        );
+    }
+    steps
 }
 
 #[cfg(test)]
@@ -139,7 +190,7 @@ mod tests {
     use super::*;
 
     fn line(lba: u64, blocks: u64, block: u32, start: u64) -> String {
-        Bad::list(&[BadBlocks { lba, blocks, kind: "medium".into() }], block, start, None)[0].line()
+        Bad::list(&[BadBlocks { lba, blocks, kind: "medium".into() }], block, (start, false), None)[0].line()
     }
 
     #[test]
@@ -153,37 +204,51 @@ mod tests {
         assert!(line(u64::MAX, u64::MAX, 0, u64::MAX).contains("blocks 18446744073709551615 to 18446744073709551615"));
     }
 
-    #[test]
-    fn the_next_step_is_that_of_the_array() {
-        let md = next_step("/dev/sdb1", Some(&Member::Md("md0".into())), false, &[]);
-        assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
-        assert!(
-            next_step("/dev/sdb1", Some(&Member::Zfs("tank".into())), false, &[])
-                .starts_with("next: `zpool scrub tank`")
-        );
-        assert!(next_step("/dev/sdb1", None, false, &[]).contains("`smartctl -x /dev/sdb1`"));
+    fn next(device: &str, member: Option<&Member>, by_members: bool) -> String {
+        next_step(&Of { device, member, by_members, owners: &[] }, &[])
     }
 
     #[test]
-    fn files_that_are_told_need_not_be_found() {
+    fn the_next_step_is_that_of_the_array() {
+        let md = next("/dev/sdb1", Some(&Member::Md("md0".into())), false);
+        assert_eq!(md, "next: `idlewise repair /dev/sdb1 --md --allow-writes` lets md0 rewrite them");
+        let zfs = next("/dev/sdb1", Some(&Member::Zfs("tank".into())), false);
+        assert!(zfs.starts_with("next: `zpool scrub tank`"), "{zfs}");
+        assert!(next("/dev/sdb1", None, false).contains("`smartctl -x /dev/sdb1`"));
+    }
+
+    #[test]
+    fn what_is_next_goes_by_whose_the_blocks_are() {
         let bad = [100, 200].map(|lba| BadBlocks { lba, blocks: 1, kind: "medium".into() });
-        let told = |lba, name: &str| Owned { lba, blocks: 1, names: vec![name.into()] };
-        let next = |owned| {
-            let so_far = ContentSoFar { owned, ..ContentSoFar::default() };
-            next_step("/dev/sdb1", None, false, &Bad::list(&bad, 512, 0, Some(&so_far)))
+        let next = |owner: &str, names: [Option<&str>; 2]| {
+            let told = |(lba, name): (u64, Option<&str>)| {
+                let names = name.filter(|name| !name.is_empty()).map(String::from);
+                name.is_some().then(|| Owned { lba, blocks: 1, names: names.into_iter().collect() })
+            };
+            let owned = [100, 200].into_iter().zip(names).filter_map(told).collect();
+            let so_far = ContentSoFar { owners: vec![owner.into()], owned, ..ContentSoFar::default() };
+            let bad = Bad::list(&bad, 512, (0, false), Some(&so_far));
+            next_step(&Of { device: "/dev/sdb1", member: None, by_members: false, owners: &so_far.owners }, &bad)
         };
-        assert!(next(vec![told(100, "/srv/a"), told(200, "metadata")]).contains("; restore the other files"));
-        assert!(next(vec![told(100, "/srv/a")]).starts_with("next: find out which files hold them"));
+        let (find, repair) = ("find out which files", "idlewise repair /dev/sdb1 --btrfs");
+        let of_btrfs = next("btrfs", [Some("/srv/a"), Some("metadata")]);
+        assert!(of_btrfs.contains(repair) && of_btrfs.contains("restore the other files"), "{of_btrfs}");
+        assert!(of_btrfs.contains("where it is metadata") && !of_btrfs.contains(find), "{of_btrfs}");
+        let of_xfs = next("allocation", [Some("file 131 of xfs (find /a -xdev -inum 131)"), Some("")]);
+        assert!(of_xfs.starts_with("next: restore the files from a copy") && !of_xfs.contains("btrfs"), "{of_xfs}");
+        let unknown = next("allocation", [Some("data of ext4, or its metadata"), Some("")]);
+        assert!(unknown.starts_with(&format!("next: {find}")) && unknown.contains("debugfs"), "{unknown}");
+        assert!(!unknown.contains("btrfs"), "{unknown}");
+        assert!(next("allocation", [Some(""), Some("")]).starts_with("next: nothing has to be restored"));
+        assert!(next("allocation", [Some("/srv/a"), None]).starts_with(&format!("next: {find}")));
     }
 
     /// It is copied to a shell, and others may have chosen the names.
     #[test]
     fn names_are_one_word_of_a_shell_in_what_is_next() {
         let pool = Member::Zfs("tank; reboot".into());
-        assert!(next_step("/dev/sda", Some(&pool), false, &[]).starts_with("next: `zpool scrub 'tank; reboot'` finds"));
-        assert!(
-            next_step("/dev/x $(y)", None, true, &[]).starts_with("next: `idlewise repair '/dev/x $(y)' --md` shows")
-        );
-        assert!(next_step("/dev/sda", None, true, &[]).starts_with("next: `idlewise repair /dev/sda --md` shows"));
+        assert!(next("/dev/sda", Some(&pool), false).starts_with("next: `zpool scrub 'tank; reboot'` finds"));
+        assert!(next("/dev/x $(y)", None, true).starts_with("next: `idlewise repair '/dev/x $(y)' --md` shows"));
+        assert!(next("/dev/sda", None, true).starts_with("next: `idlewise repair /dev/sda --md` shows"));
     }
 }

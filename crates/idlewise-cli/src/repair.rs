@@ -130,16 +130,24 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         if let Some(members) = &members {
             let of = foreseen(members, device.block, &bad)
                 .map_err(|why| anyhow::anyhow!("{name}: its members cannot be compared: {why}"))?;
-            say!("idlewise: {name}: {}; --allow-writes does it", in_words(&of, arguments.trust_parities));
+            let does_it = if of.known > 0 || arguments.trust_parities && of.by_parities > 0 {
+                "; --allow-writes does it"
+            } else {
+                ""
+            };
+            say!("idlewise: {name}: {}{does_it}", in_words(&of, arguments.trust_parities));
             return Ok(Exit::NothingToDo);
         }
         let count: u64 = bad.iter().map(|run| run.blocks).sum();
-        let around = match (&mirror, &owner) {
-            (Some(_), _) => "",
-            (None, Some(_)) => ", by a check of the chunks around them",
-            (None, None) => ", with up to 64 KiB or a chunk around each",
+        let blocks = format!("{count} block{}", if count == 1 { "" } else { "s" });
+        let would = match (&mirror, &owner) {
+            (Some(_), _) => format!("{blocks} would be rewritten from {source}"),
+            (None, Some(_)) => {
+                format!("btrfs would check the chunks around {blocks}, and rewrite what it has another copy of")
+            }
+            (None, None) => format!("{blocks} would be rewritten from md, with up to 64 KiB or a chunk around each"),
         };
-        say!("idlewise: {name}: {count} blocks would be rewritten from {source}{around}; --allow-writes does it");
+        say!("idlewise: {name}: {would}; --allow-writes does it");
         return Ok(Exit::NothingToDo);
     }
     let _claim = Claim::of(&device, &states)?;

@@ -16,7 +16,7 @@ use idlewise_linux::metadata_at;
 use idlewise_linux::scrub::{Doing, Listed, Note, Outdated, Pass, RunSoFar, State, StateFolder, notes};
 use serde::Serialize;
 
-use crate::bad::{Bad, next_step};
+use crate::bad::{Bad, Of, next_step};
 use crate::control::{LookedAfter, To, Told, is_down, told};
 use crate::dates::{date, unix_now};
 use crate::exit::Exit;
@@ -271,12 +271,14 @@ impl Status {
         let left = pass.device_bytes.saturating_sub(verified);
         let skipped = pass.content.as_ref().map_or(0, |content| content.skipped_bytes);
         let start = pass.marks.as_ref().map_or(0, |marks| marks.start_bytes);
-        let errors = Bad::list(&pass.known_errors(), pass.block_bytes, start, pass.content.as_ref());
+        let by_members = pass.identity.ends_with(Device::BY_MEMBERS);
+        let errors = Bad::list(&pass.known_errors(), pass.block_bytes, (start, by_members), pass.content.as_ref());
         // Nobody knows how long a request that hangs will. Pauses for the goal are in the rate so far.
         let stands = |run: &RunSoFar| [Doing::HUNG, Doing::STOPPED].contains(&run.doing.as_str());
         let goes_on = state == "running" && !pass.run.as_ref().is_some_and(stands);
-        let by_members = pass.identity.ends_with(Device::BY_MEMBERS);
-        let step = |member: Option<&Member>| next_step(&pass.device, member, by_members, &errors);
+        let owners = pass.content.as_ref().map_or(&[][..], |content| &content.owners);
+        let step =
+            |member: Option<&Member>| next_step(&Of { device: &pass.device, member, by_members, owners }, &errors);
         let overdue = |limit: Nanos| pass.completed_unix_s.is_none_or(|at| age(at) > limit.as_secs_f64());
         let before = pass.not_compared().filter(|_| !pass.over());
         Self {

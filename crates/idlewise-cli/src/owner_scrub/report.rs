@@ -88,7 +88,8 @@ impl Report {
         if self.skipped_bytes > 0 {
             row("not compared", format!("{}: {}", Bytes(self.skipped_bytes), self.why_not()));
         }
-        row("at work", format!("{} of {}, {} times", seconds(self.worked_s), seconds(self.elapsed_s), self.opens));
+        let times = if self.opens == 1 { "once".into() } else { format!("{} times", self.opens) };
+        row("at work", format!("{} of {}, {times}", seconds(self.worked_s), seconds(self.elapsed_s)));
         row(
             "until quiet",
             format!("{} on average, {} at most", seconds(self.closing_mean_s), seconds(self.closing_max_s)),

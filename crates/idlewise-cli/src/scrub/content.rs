@@ -199,7 +199,10 @@ impl Content {
             lines.push(format!("of this, {bytes} were read while {owners} could not be asked: {}", one_line(why)));
         }
         if self.unmounted_bytes > 0 {
-            lines.push(format!("of this, {} were read while {owners} was not mounted", Bytes(self.unmounted_bytes)));
+            lines.push(format!(
+                "of this, {} were read while the file system was not mounted",
+                Bytes(self.unmounted_bytes)
+            ));
         }
         lines.extend(self.skipped());
         if self.transient > 0 {

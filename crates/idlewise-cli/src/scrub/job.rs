@@ -122,7 +122,8 @@ impl Job {
         let names = Names { verifier: scrubber.verifier(), order: self.order.label(), monitor: scrubber.monitor() };
         let mut result = Result::new(device, &report, names, goal, predicted, resumed);
         result.not_asked = not_asked;
-        result.errors_before = Bad::list(&checkpoint.still_wrong(), device.block, device.start.0, None);
+        result.errors_before =
+            Bad::list(&checkpoint.still_wrong(), device.block, (device.start.0, device.is_by_members()), None);
         Ok(result)
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::content::{Content, NotAsked};
 use super::kept::Kept;
 use super::words::{seconds, signed};
-use crate::bad::{Bad, next_step};
+use crate::bad::{Bad, Of, next_step};
 use crate::output;
 
 /// The fields of `scrub --json`.
@@ -139,7 +139,11 @@ impl Result {
         let Names { verifier, order, monitor } = names;
         let measured = &report.measured;
         let skipped = report.content.as_ref().map_or(0, |content| content.skipped_bytes);
-        let errors = Bad::list(&report.errors, device.block, device.start.0, report.content.as_ref());
+        let errors =
+            Bad::list(&report.errors, device.block, (device.start.0, device.is_by_members()), report.content.as_ref());
+        let (path, member) = (device.path.display().to_string(), device.member());
+        let owners = report.content.as_ref().map_or(&[][..], |content| &content.owners);
+        let of = Of { device: &path, member: member.as_ref(), by_members: device.is_by_members(), owners };
         Self {
             device: device.path.display().to_string(),
             identity: device.identity.clone(),
@@ -149,9 +153,7 @@ impl Result {
             device_bytes: device.size.0,
             resumed_at_bytes: resumed.0,
             block_bytes: device.block,
-            next_step: (!errors.is_empty()).then(|| {
-                next_step(&device.path.display().to_string(), device.member().as_ref(), device.is_by_members(), &errors)
-            }),
+            next_step: (!errors.is_empty()).then(|| next_step(&of, &errors)),
             errors,
             errors_before: Vec::new(),
             content: report.content.as_ref().map(|so_far| Content::new(so_far, report.verified)),

@@ -202,8 +202,8 @@ impl Content for Allocation {
         let name = |(_, user): (Range<u64>, User)| match user {
             User::Free => None,
             User::Metadata => Some(format!("metadata of {kind}")),
-            User::Unknown => Some(format!("data of {kind}, or its metadata")),
-            User::File(number) => Some(format!("file {number} of {kind} (find {folder} -inum {number})")),
+            User::Unknown => Some(format!("data of {kind}{UNKNOWN}")),
+            User::File(number) => Some(format!("file {number} of {kind} (find {folder} -xdev -inum {number})")),
         };
         let mut names: Vec<_> = users.into_iter().filter_map(name).collect();
         names.sort();
@@ -222,6 +222,14 @@ impl Content for Allocation {
             let _ = media::report(&self.calls, &file, &range);
         }
     }
+}
+
+/// Behind what nobody knows more of.
+const UNKNOWN: &str = ", or its metadata";
+
+/// Whether a name of an owner says that it does not know which file it is.
+pub fn is_unknown(name: &str) -> bool {
+    name.ends_with(UNKNOWN)
 }
 
 /// A text as one word of a shell.

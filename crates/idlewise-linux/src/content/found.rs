@@ -271,6 +271,10 @@ impl Found {
             let from = (within.offset.0 - extent.offset.0) as usize;
             let read = read.iter().map(|read| &read[from.min(read.len())..]).collect::<Vec<_>>();
             let judged = judge(&mut *part.content, within, &read)?;
+            if part.is_silent {
+                // Nothing of it was compared, whatever the others say.
+                (all.unasked, all.unmounted) = (None, Vec::new());
+            }
             if let Some((bytes, why)) = judged.unasked {
                 let is_silent = why.is_silent;
                 let (all, first) = all.unasked.get_or_insert((0, why));

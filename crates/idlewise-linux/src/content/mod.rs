@@ -19,7 +19,7 @@ mod silent;
 use idlewise::order::Extent;
 use idlewise::registry::{Named, Registry};
 
-pub use allocation::shell_word;
+pub use allocation::{is_unknown, shell_word};
 pub use found::{Found, Part, find};
 pub use gate::Gate;
 pub(crate) use md::Outvoted;

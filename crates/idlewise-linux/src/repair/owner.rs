@@ -31,11 +31,9 @@ pub fn by_owner(
     let owners = found.names().join(", ");
     let problem = |why: String| RepairError::Array { array: device.path.display().to_string(), problem: why };
     // All are looked at before the first is mended: what an owner checks at once has several of them in it.
-    let mut all = Vec::new();
-    for run in in_pieces(bad) {
-        let before = surely_wrong(device, found, &run).map_err(problem)?;
-        all.push((run, before));
-    }
+    let runs: Vec<_> = in_pieces(bad).collect();
+    let before = surely_wrong(device, found, &runs, stop).map_err(problem)?;
+    let all = runs.into_iter().zip(before);
     let mut outcomes = Vec::new();
     for (run, before) in all {
         if stop.load(Ordering::Relaxed) {
@@ -50,8 +48,14 @@ pub fn by_owner(
                 continue;
             }
             log.say("will-mend", run.lba, run.blocks, &owners)?;
-            found.mend(extent).map_err(|why| problem(format!("{owners}: {why}")))?;
-            after = surely_wrong(device, found, &run).map_err(problem)?;
+            if let Err(why) = found.mend(extent) {
+                log.say("failed", run.lba, run.blocks, &owners)?;
+                return Err(problem(format!("{owners}: {why}")));
+            }
+            // What is begun is looked at to its end.
+            after = surely_wrong(device, found, std::slice::from_ref(&run), &AtomicBool::new(false))
+                .map_err(problem)?
+                .remove(0);
             let is_good = !after.contains(&true);
             log.say(if is_good { "mended" } else { "failed" }, run.lba, run.blocks, &owners)?;
         }
@@ -68,15 +72,23 @@ pub fn by_owner(
     Ok(outcomes)
 }
 
-/// The same at two looks: somebody may write there.
-fn surely_wrong(device: &Device, found: &mut Found, run: &BadBlocks) -> Result<Vec<bool>, String> {
-    let first = wrong(device, found, run)?;
-    if !first.contains(&true) {
-        return Ok(first);
+/// The same at two looks, of each of some runs: somebody may write there. It ends early when `stop` is set, with less than all.
+fn surely_wrong(
+    device: &Device,
+    found: &mut Found,
+    runs: &[BadBlocks],
+    stop: &AtomicBool,
+) -> Result<Vec<Vec<bool>>, String> {
+    let mut all = Vec::new();
+    for run in runs.iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+        all.push(wrong(device, found, run)?);
     }
     sleep(BETWEEN_LOOKS);
-    let second = wrong(device, found, run)?;
-    Ok(first.into_iter().zip(second).map(|(first, second)| first && second).collect())
+    for (run, first) in runs.iter().zip(&mut all).filter(|(_, first)| first.contains(&true)) {
+        let second = wrong(device, found, run)?;
+        first.iter_mut().zip(second).for_each(|(first, second)| *first &= second);
+    }
+    Ok(all)
 }
 
 /// Which blocks of a run cannot be read, or hold something else than they should. Where a unit of what is judged cannot be read, nobody knows

@@ -12,7 +12,7 @@ use idlewise::{Bytes, Nanos};
 use super::{Place, Scrubber, Standing, refused};
 use crate::apart::Calls;
 use crate::content::btrfs::OwnDevice;
-use crate::content::btrfs::ioctl::{Counted, cancel_scrub, scrub_chunk, scrub_progress};
+use crate::content::btrfs::ioctl::{Counted, cancel_scrub, commit, scrub_chunk, scrub_progress};
 use crate::content::{Gate, Part};
 use crate::device::{Device, WholeDisk};
 use crate::monitor::{self, Monitor};
@@ -116,7 +116,12 @@ impl Chunks {
         let Some(stretch) = self.next().cloned() else { return Ok(()) };
         let (file, device) = self.own.mounted()?;
         let (begin, (tell, told)) = (stretch.start, channel());
+        let is_again = self.suspected.is_some();
         let call = move || {
+            // It goes by what was committed. Where that fails, the scrub says why.
+            if is_again {
+                let _ = commit(&file);
+            }
             let began = Instant::now();
             let (done, counted) = scrub_chunk(&file, device, begin, true);
             let _ = tell.send((done, counted, Nanos(began.elapsed().as_nanos() as u64)));
@@ -152,7 +157,7 @@ impl Chunks {
     }
 
     /// btrfs passes over a chunk that it may not hold still, as one with a swap file in use, and says nothing of it but in the kernel's log. What
-    /// has come into an empty chunk meanwhile was not passed over: so it is asked for once more.
+    /// has come into an empty chunk meanwhile, or since the last commit, was not passed over: so it is scrubbed once more, behind a commit.
     fn seems_skipped(&mut self, stretch: &Range<u64>, counted: &Counted) -> io::Result<bool> {
         let before = self.suspected.take().filter(|(suspected, _)| suspected == stretch);
         if counted.bytes > 0 || counted.wrong > 0 {

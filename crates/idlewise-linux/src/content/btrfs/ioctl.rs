@@ -95,6 +95,11 @@ const fn request(reads: bool, number: u8, size: usize) -> c_ulong {
     direction << 30 | (size as c_ulong) << 16 | BTRFS << 8 | number as c_ulong
 }
 
+/// The same of a request that the kernel only reads.
+const fn to_kernel(number: u8, size: usize) -> c_ulong {
+    request(false, number, size) & !(2 << 30)
+}
+
 /// # Safety
 /// `argument` is what the kernel expects of this request, and lives until it returns.
 unsafe fn call<T>(file: &File, request: c_ulong, argument: *mut T) -> io::Result<()> {
@@ -222,6 +227,29 @@ pub fn scrub_chunk(file: &File, device: u64, begin: u64, read_only: bool) -> (io
     (done, Counted::of(&scrub.counts))
 }
 
+/// Has the file system commit what it has changed, and waits for that.
+pub fn commit(file: &File) -> io::Result<()> {
+    const START: c_ulong = request(true, 24, size_of::<u64>());
+    const WAIT: c_ulong = to_kernel(22, size_of::<u64>());
+    let mut transaction = 0u64;
+    // SAFETY: the kernel writes the number of a transaction.
+    unsafe { call(file, START, &raw mut transaction) }?;
+    // SAFETY: it reads that.
+    unsafe { call(file, WAIT, &raw mut transaction) }
+}
+
+/// Has the file system write all its superblocks, by giving it the label that it has: that alone is always a change to commit.
+pub fn rewrite_superblocks(file: &File) -> io::Result<()> {
+    const LABEL: usize = 256;
+    const GET: c_ulong = request(true, 49, LABEL);
+    const SET: c_ulong = to_kernel(50, LABEL);
+    let mut label = [0u8; LABEL];
+    // SAFETY: the kernel writes so many bytes, the label and zeros.
+    unsafe { call(file, GET, label.as_mut_ptr()) }?;
+    // SAFETY: it reads as many.
+    unsafe { call(file, SET, label.as_mut_ptr()) }
+}
+
 /// Ends all scrubs of the file system that are running.
 pub fn cancel_scrub(file: &File) -> io::Result<()> {
     const CANCEL: c_ulong = request(false, 28, 0) & !(3 << 30);
@@ -331,5 +359,6 @@ mod tests {
     fn requests_are_the_kernels() {
         assert_eq!(request(false, 17, 112), 0xc070_9411);
         assert_eq!(request(true, 31, 1024), 0x8400_941f);
+        assert_eq!(to_kernel(50, 256), 0x4100_9432);
     }
 }

@@ -139,6 +139,11 @@ fn superblock_of(part: &Part, is_mounted: bool) -> Result<Option<Superblock>, St
     }
 }
 
+/// Whether any of a range of the part lies in a copy of the superblock.
+fn holds_superblock(range: &Range<u64>) -> bool {
+    COPIES.iter().any(|place| *place < range.end && range.start < place + LENGTH as u64)
+}
+
 fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "to ask it takes root, or CAP_SYS_ADMIN".into(),
@@ -186,7 +191,9 @@ impl Btrfs {
     /// What lies in a range of the part, as far as it is said now.
     fn names(&self, mounted: &Mounted, range: &Range<u64>) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        if range.start < RESERVED.end {
+        if holds_superblock(range) {
+            names.insert("superblock of btrfs".into());
+        } else if range.start < RESERVED.end {
             names.insert("reserved, as for a boot loader".into());
         }
         for piece in self.pieces(range) {
@@ -290,6 +297,15 @@ impl Content for Btrfs {
         self.asked = None;
         self.ask(&mounted).map_err(unasked)?;
         let range = extent.offset.0.saturating_sub(self.begin)..extent.end().0.saturating_sub(self.begin);
+        let refused = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
+            Some(libc::EROFS) => "it is mounted read-only".into(),
+            _ => unasked(error),
+        };
+        if holds_superblock(&range) {
+            let file = mounted.file().map_err(unasked)?;
+            ioctl::rewrite_superblocks(&file).map_err(refused)?;
+        }
         let stretches = self.chunks.iter().filter(|one| one.place.start < range.end && one.place.end > range.start);
         for begin in stretches.map(|stretch| stretch.place.start) {
             // All of a chunk is checked at once.
@@ -298,11 +314,7 @@ impl Content for Btrfs {
             }
             let file = mounted.file().map_err(unasked)?;
             let (done, _) = ioctl::scrub_chunk(&file, self.superblock.device, begin, false);
-            done.map_err(|error| match error.raw_os_error() {
-                Some(libc::EINPROGRESS) => "a scrub of its own is running on this device".into(),
-                Some(libc::EROFS) => "it is mounted read-only".into(),
-                _ => unasked(error),
-            })?;
+            done.map_err(refused)?;
         }
         Ok(())
     }

@@ -140,21 +140,38 @@ impl Md {
         }
     }
 
-    /// Who is wrong among the places of a block, or may be.
-    fn suspects(&self, at: u64) -> Vec<String> {
+    /// Who is wrong among the places of a block, or may be, and where in the array what they hold lies.
+    fn suspects(&self, at: u64) -> (Vec<String>, Vec<Range<u64>>) {
         let layout = &self.array.layout;
-        let mut names = Vec::new();
-        for Group { places, .. } in self.groups(at) {
+        let (mut names, mut ranges) = (Vec::new(), Vec::new());
+        for Group { places, of_array } in self.groups(at) {
+            let before = names.len();
             let read: Vec<_> = places.iter().map(|place| self.read(place).ok()).collect();
             let silent = places.iter().zip(&read).filter(|(_, read)| read.is_none());
             names.extend(silent.map(|(place, _)| format!("member {}, which cannot be read", self.name(place.member))));
-            let Some(all) = read.into_iter().collect::<Option<Vec<_>>>() else { continue };
-            let blocks: Vec<&[u8]> = all.iter().map(|block| &block[..]).collect();
-            if !self.fits(layout.level, at, &blocks) {
-                names.push(self.blame(at, &places, &blocks));
+            if let Some(all) = read.into_iter().collect::<Option<Vec<_>>>() {
+                let blocks: Vec<&[u8]> = all.iter().map(|block| &block[..]).collect();
+                if !self.fits(layout.level, at, &blocks) {
+                    names.push(self.blame(at, &places, &blocks));
+                }
+            }
+            if names.len() > before {
+                ranges.extend(self.blocks_in(at, of_array));
             }
         }
-        names
+        (names, ranges)
+    }
+
+    /// The blocks of a row of chunks that lie at a place of the members.
+    fn blocks_in(&self, at: u64, of_array: Range<u64>) -> Vec<Range<u64>> {
+        let chunk = self.array.layout.chunk.max(1);
+        match self.array.layout.level {
+            Level::Mirror | Level::Copies => vec![of_array],
+            Level::Parity | Level::TwoParities => {
+                let first = of_array.start + at % chunk..of_array.end;
+                first.step_by(chunk as usize).map(|begin| begin..begin + self.block).collect()
+            }
+        }
     }
 
     /// Which of some members is wrong, as far as they tell.
@@ -212,7 +229,13 @@ impl Content for Md {
         const MOST: usize = 64;
         self.array.is_the_same()?;
         let blocks = (extent.offset.0..extent.end().0).step_by(self.block as usize).take(MOST);
-        let mut names: Vec<_> = blocks.flat_map(|at| self.suspects(at)).collect();
+        let (mut names, mut ranges) = (Vec::new(), Vec::new());
+        for at in blocks {
+            let (wrong, of_array) = self.suspects(at);
+            names.extend(wrong);
+            ranges.extend(of_array);
+        }
+        names.extend(ranges.iter().flat_map(|range| self.users.names(range)));
         names.sort();
         names.dedup();
         Ok(names)

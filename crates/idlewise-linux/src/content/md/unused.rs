@@ -67,30 +67,43 @@ impl Users {
 
     /// What of a range of the array nothing needs. Of what cannot be asked all may be needed.
     pub fn unused(&mut self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let mut unused = Vec::new();
+        self.each(range, |kind, part, extent| match kind {
+            Kind::Swap => unused.push(part),
+            Kind::FileSystem(content) => {
+                let of_array = |at: Bytes| part.start + (at.0 - extent.offset.0);
+                let free = content.free(extent).unwrap_or_default();
+                unused.extend(free.into_iter().map(|one| of_array(one.offset)..of_array(one.end())));
+            }
+        });
+        unused
+    }
+
+    /// What lies in a range of the array, as far as it is told.
+    pub fn names(&mut self, range: &Range<u64>) -> Vec<String> {
+        let mut names = Vec::new();
+        self.each(range, |kind, _, extent| match kind {
+            Kind::Swap => names.push("swap space".into()),
+            Kind::FileSystem(content) => names.extend(content.owners(extent).unwrap_or_default()),
+        });
+        names
+    }
+
+    /// Asks each user of a part of a range: with that part, and where it lies for that user.
+    fn each(&mut self, range: &Range<u64>, mut ask: impl FnMut(&mut Kind, Range<u64>, Extent)) {
         if self.looked.is_none_or(|looked| looked.elapsed() > AGAIN) {
             self.found = self.look();
             self.looked = Some(Instant::now());
         }
-        let mut unused = Vec::new();
-        for user in &mut self.found {
-            for piece in &user.pieces {
+        for User { pieces, kind } in &mut self.found {
+            for piece in pieces {
                 let (begin, end) = (piece.of_array.start.max(range.start), piece.of_array.end.min(range.end));
-                if begin >= end {
-                    continue;
-                }
-                match &mut user.kind {
-                    Kind::Swap => unused.push(begin..end),
-                    Kind::FileSystem(content) => {
-                        let at = piece.at + (begin - piece.of_array.start);
-                        let extent = Extent { offset: Bytes(at), length: Bytes(end - begin) };
-                        let free = content.free(extent).unwrap_or_default();
-                        let of_array = |at: Bytes| begin + (at.0 - extent.offset.0);
-                        unused.extend(free.into_iter().map(|one| of_array(one.offset)..of_array(one.end())));
-                    }
+                if begin < end {
+                    let at = piece.at + (begin - piece.of_array.start);
+                    ask(kind, begin..end, Extent { offset: Bytes(at), length: Bytes(end - begin) });
                 }
             }
         }
-        unused
     }
 
     fn look(&self) -> Vec<User> {
