@@ -10,7 +10,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use btrfs::{Bench, KINDS, NODE, SECTOR, Writer, addresses, damage, fill, found, tree_blocks};
@@ -122,53 +122,89 @@ fn root_what_no_file_reads_any_more_is_told_by_its_extent() {
     assert!(holds.starts_with("a part of an extent of /") && holds.ends_with("/file0 that no file reads"), "{holds}");
 }
 
+/// A scrub that takes its time.
+struct Slow(Child);
+
+impl Slow {
+    /// Bytes per second.
+    const RATE: u64 = 10_000_000;
+
+    fn of(bench: &Bench, device: usize) -> Self {
+        let state = bench.folder.path().join("slow");
+        let rate = format!("{}B/s", Self::RATE);
+        let arguments = ["scrub", bench.loops[device].path(), "--json", "--quiet", "--max-rate", &rate];
+        let arguments = [&arguments[..], &["--state-dir", state.to_str().unwrap()], &PACE].concat();
+        let slow = Self(idlewise(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        slow.wait_for(1);
+        slow
+    }
+
+    /// A place that it has not come to: it also reads trees.
+    fn read(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/io", self.0.id())).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok()).unwrap()
+    }
+
+    fn wait_for(&self, place: u64) {
+        while self.read() < place {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Puts something else at those of some places that are ahead of it and before `end`, and ends it behind them: what it says, and which they
+    /// are.
+    fn damaged(self, disk: &Path, places: Vec<u64>, end: u64) -> (Value, BTreeSet<u64>) {
+        let ahead = self.read() + 2 * Self::RATE..end;
+        let injected: BTreeSet<u64> = places.into_iter().filter(|place| ahead.contains(place)).collect();
+        assert!(!injected.is_empty(), "no data came ahead of it at {ahead:?}");
+        let disk = File::options().write(true).open(disk).unwrap();
+        injected.iter().for_each(|place| disk.write_all_at(&[7; 100], *place).unwrap());
+        // What differs is looked at twice.
+        self.wait_for(end + 10 * Self::RATE);
+        kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
+        let output = self.0.wait_with_output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        assert!(result["verified_bytes"].as_u64().unwrap() > end, "{result}");
+        (result, injected)
+    }
+}
+
 /// A chunk may take the place of another one in the middle of a pass, under another address: what is wrong in it is found.
 #[test]
 fn root_what_takes_the_place_of_a_chunk_is_compared() {
-    const RATE: u64 = 10_000_000;
     // Where the first chunk of data is, and lies once more when it has been moved twice.
     const FIRST: Range<u64> = 100 * MIB..300 * MIB;
     let Some(bench) = Bench::of_size(2048 * MIB, 1, &["-d", "single", "-m", "single"]) else { return };
     let folder = bench.mount_point();
     let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
     fill(&folder, 2, 100 * MIB, &mut Pcg64::seed_from_u64(23));
-    let state = bench.folder.path().join("state");
-    let rate = format!("{RATE}B/s");
-    let arguments = ["scrub", bench.loops[0].path(), "--json", "--quiet", "--max-rate", &rate];
-    let arguments = [&arguments[..], &["--state-dir", state.to_str().unwrap()], &PACE].concat();
-    let scrub = idlewise(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // At least as far as it has come: it also reads trees.
-    let io = format!("/proc/{}/io", scrub.id());
-    let read = || -> u64 {
-        let text = std::fs::read_to_string(&io).unwrap();
-        text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok()).unwrap()
-    };
-    while read() == 0 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let scrub = Slow::of(&bench, 0);
     let mut places = Vec::new();
-    while !places.iter().any(|place| FIRST.contains(place)) && read() + 5 * RATE < FIRST.end {
+    while !places.iter().any(|place| FIRST.contains(place)) && scrub.read() + 5 * Slow::RATE < FIRST.end {
         system("btrfs", &["balance", "start", "-d", folder.to_str().unwrap()]);
         system("sync", &["-f", folder.to_str().unwrap()]);
         let sectors = (0..2).flat_map(|file| addresses(&folder.join(format!("file{file}"))).into_iter().step_by(1_000));
         places = sectors.flat_map(|address| bench.places(address)).map(|(_, place)| place).collect();
     }
-    let ahead = read() + 2 * RATE..FIRST.end;
-    let injected: BTreeSet<u64> = places.into_iter().filter(|place| ahead.contains(place)).collect();
-    assert!(!injected.is_empty(), "no data came ahead of it at {ahead:?}");
-    let disk = File::options().write(true).open(&bench.files[0]).unwrap();
-    for place in &injected {
-        disk.write_all_at(&[7; 100], *place).unwrap();
-    }
-    // What differs is looked at twice.
-    let until = FIRST.end + 10 * RATE;
-    while read() < until {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    kill_process(Pid::from_child(&scrub), Signal::INT).unwrap();
-    let output = scrub.wait_with_output().unwrap();
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-    assert!(result["verified_bytes"].as_u64().unwrap() > FIRST.end, "{result}");
+    let (result, injected) = scrub.damaged(&bench.files[0], places, FIRST.end);
+    assert_eq!(found(&result, "checksum"), injected, "{result}");
+}
+
+/// A device that is taken out of its file system and put in again has another number there: what is written to it then is compared.
+#[test]
+fn root_what_is_written_to_a_device_that_is_added_again_is_compared() {
+    let Some(bench) = Bench::of_size(1024 * MIB, 3, &["-d", "single", "-m", "single"]) else { return };
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    let scrub = Slow::of(&bench, 1);
+    let (device, mounted) = (bench.loops[1].path(), folder.to_str().unwrap());
+    system("btrfs", &["device", "remove", device, mounted]);
+    system("btrfs", &["device", "add", "-f", "-K", device, mounted]);
+    fill(&folder, 5, 60 * MIB, &mut Pcg64::seed_from_u64(29));
+    system("sync", &["-f", mounted]);
+    let sectors = (0..5).flat_map(|file| addresses(&folder.join(format!("file{file}"))).into_iter().step_by(500));
+    let places = sectors.flat_map(|address| bench.places(address)).filter(|(on, _)| *on == 1).map(|(_, place)| place);
+    let (result, injected) = scrub.damaged(&bench.files[1], places.collect(), 200 * MIB);
     assert_eq!(found(&result, "checksum"), injected, "{result}");
 }
 

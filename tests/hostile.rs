@@ -45,6 +45,7 @@ const COMMANDS: &[&str] = &[
     "explore F --report O.html",
     "tune F --mean-slowdown 1ms --max-slowdown 50ms",
     "tune F --mean-slowdown 1ns --max-slowdown 50ms",
+    "tune F --mean-slowdown 1ms --max-slowdown 50ms --any-moment",
     "reliability F",
     "reliability F --policy waiting --idle-wait 1ms --request-size 64KiB",
     "sample F -o O.toml",

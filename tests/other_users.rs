@@ -182,6 +182,12 @@ fn root_a_state_folder_of_n_is_refused() {
         let scrub = ["scrub", disk.path(), "--state-dir", &machine.text(folder)];
         machine.refused(&[&scrub[..], &PACE].concat(), why);
     }
+    // The present folder is on the way as well.
+    let scrub = ["scrub", disk.path(), "--state-dir", "state"];
+    let output = idlewise(&[&scrub[..], &PACE].concat()).current_dir(machine.path("sticky/deep")).output().unwrap();
+    let told = stderr(&output);
+    assert!(output.status.code() == Some(1) && told.contains("sticky/deep: belongs to another user"), "{told}");
+    assert!(!machine.path("sticky/deep/state").exists());
     // In a folder like /tmp, where names are protected, one of root's own is safe.
     let scrub = ["scrub", disk.path(), "--state-dir", &machine.text("sticky/roots")];
     assert_eq!(run(&[&scrub[..], &PACE].concat()).status.code(), Some(0));

@@ -213,6 +213,7 @@ pub fn files() -> Vec<Hostile> {
         file("gap.csv", table(1_000_000_000_000_000_000), AS_TABLE, ""),
         file("clock-from-1970.csv", table(1_700_000_000_000_000_000), AS_TABLE, ""),
         file("end-of-time.csv", table(u64::MAX), AS_TABLE, ""),
+        file("all-of-time.csv", format!("0,0,4096,R\n{},0,4096,W\n", u64::MAX).into_bytes(), AS_TABLE, ""),
         file("largest.csv", format!("1,hm,0,Write,0,0,0\n{largest}").into_bytes(), &[], ""),
         file("long-names.csv.gz", names(1_000, |at| format!("{at}{}", "n".repeat(30_000))), &[], "at most 255 bytes"),
         file("many-names.csv.gz", names(65_000, |at| format!("h{at}")), &[], ""),

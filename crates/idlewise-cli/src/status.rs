@@ -5,7 +5,7 @@ mod names;
 mod runs;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -141,7 +141,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             cannot_read(error);
             Vec::new()
         });
-        let is_over = |pass: &Pass| is_over(pass, &listed);
+        let by_members: Vec<&Pass> = listed.iter().filter_map(|one| one.pass.as_ref().ok()).collect();
+        let by_members = by_members.into_iter().filter(|pass| pass.identity.ends_with(Device::BY_MEMBERS));
+        let by_members: HashMap<&str, &Pass> = by_members.map(|pass| (Device::itself(&pass.identity), pass)).collect();
+        // Whether an array that could not be compared for a while, and was read as one disk, has been compared as a whole since.
+        let is_over = |pass: &Pass| by_members.get(&*pass.identity).is_some_and(|other| pass.is_compared_by(other));
         let over: Vec<bool> = listed.iter().map(|one| one.pass.as_ref().is_ok_and(is_over)).collect();
         for (Listed { pass, running, stopped }, _) in listed.into_iter().zip(over).filter(|(_, over)| !over) {
             match pass {
@@ -191,11 +195,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         say!("idlewise: the daemon has looked after disks here, and does not run: systemctl start idlewised");
     }
     if arguments.json {
-        output::json(&all)?;
-    } else if !all.is_empty() {
-        output::text(&(text::text(&all, !arguments.devices.is_empty()) + &runs))?;
-    } else if !runs.is_empty() {
-        output::text(&runs)?;
+        output::json_list(&all)?;
+    } else {
+        if !all.is_empty() {
+            text::print(&all, !arguments.devices.is_empty())?;
+        }
+        if !runs.is_empty() {
+            output::text(&runs)?;
+        }
     }
     if all.is_empty() && runs.is_empty() && !unreadable {
         say!("idlewise: nothing has been scrubbed yet");
@@ -215,13 +222,6 @@ fn not_begun(looked_after: &BTreeMap<String, LookedAfter>) -> String {
 
 fn never_scrubbed(name: &str) -> anyhow::Error {
     anyhow::anyhow!("{name}: has not been scrubbed under this name; status alone lists all that were")
-}
-
-/// Whether an array that could not be compared for a while, and was read as one disk, has been compared as a whole since.
-fn is_over(pass: &Pass, all: &[Listed]) -> bool {
-    let by_members = pass.identity.clone() + Device::BY_MEMBERS;
-    let since = |other: &Pass| other.identity == by_members && pass.is_compared_by(other);
-    all.iter().filter_map(|one| one.pass.as_ref().ok()).any(since)
 }
 
 /// The worst of all.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use idlewise::drive::Slowdowns;
 use idlewise::schedule::{Standing, Week};
 use idlewise::{Bytes, Nanos};
+use idlewise_linux::content::shell_word;
 use idlewise_linux::scrub::{BadBlocks, Doing, Pass, RunSoFar, in_words, is_claimed};
 
 use crate::Wish;
@@ -416,7 +417,8 @@ impl Disk {
         self.said.standing = standing;
         let unreadable = self.bad_blocks();
         if unreadable > self.said.unreadable.max(acknowledged) {
-            say(Level::Error, &format!("{name}: {}: idlewise status {name}", cannot_be_read(unreadable)));
+            let shell = shell_word(&name);
+            say(Level::Error, &format!("{name}: {}: idlewise status {shell}", cannot_be_read(unreadable)));
         }
         self.said.unreadable = unreadable;
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use idlewise::report::printable::one_line;
 use idlewise_linux::device::Device;
 
 /// Whether a name means the device of this identity that was scrubbed under a path. A path that leads to a device means that one; what
@@ -22,6 +23,16 @@ pub fn identity_of(name: &str) -> Option<String> {
     Some(place).filter(|_| is_path || !name.contains('/')).and_then(|place| Device::identity_at(&place))
 }
 
+/// A name as it is shown in a table and before a line: what is longer than any path of use is cut.
+pub fn short(name: &str) -> String {
+    const LONGEST: usize = 255;
+    let name = one_line(name);
+    match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.into_owned(),
+    }
+}
+
 /// What each is called: the path under which it was scrubbed, unless another was as well or it leads to another now.
 pub fn shown(all: &[(&str, &str)]) -> Vec<String> {
     let mut paths = HashMap::<&str, usize>::new();
@@ -32,4 +43,18 @@ pub fn shown(all: &[(&str, &str)]) -> Vec<String> {
         if path.is_empty() || shared || others() { identity.into() } else { path.into() }
     };
     all.iter().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_takes_the_room_of_one() {
+        assert_eq!(short("/dev/sda"), "/dev/sda");
+        // Each letter is told by eight.
+        for name in ["x".repeat(300), "\u{202e}".repeat(200_000)] {
+            assert_eq!(short(&name).chars().count(), 258, "{}", short(&name));
+        }
+    }
 }

@@ -3,27 +3,30 @@
 use idlewise::report::printable::one_line;
 use idlewise::report::{Table, percent};
 use idlewise::{Bytes, Nanos, Rate};
+use idlewise_linux::content::shell_word;
 use idlewise_linux::scrub::{AccountSoFar, Doing, RunSoFar};
 
 use super::{NotCompared, Status, names};
 use crate::bad::Bad;
 use crate::dates::{date, unix_now};
+use crate::output;
 use crate::scrub::content::Content;
 use crate::scrub::words::{idle_wait, named, seconds, signed};
 
 /// What a scrub does before its first request.
 const LEARNS: [&str; 2] = ["observing", "calibrating"];
 
-/// A table, then what a cell has no room for; with the unreadable blocks of each if asked for.
-pub fn text(all: &[Status], blocks: bool) -> String {
+/// Prints a table, then what a cell has no room for; with the unreadable blocks of each if asked for.
+pub fn print(all: &[Status], blocks: bool) -> anyhow::Result<()> {
     let names = names::shown(&all.iter().map(|one| (&*one.device, &*one.identity)).collect::<Vec<_>>());
-    let mut text = table(all, &names).to_string();
-    for (one, name) in all.iter().zip(&names) {
-        for line in lines(one, name, blocks) {
-            text += &format!("{}: {}\n", one_line(name), one_line(&line));
-        }
+    let short: Vec<_> = names.iter().map(|name| names::short(name)).collect();
+    output::text(&table(all, &short).to_string())?;
+    // One at a time: others may have chosen how long they are.
+    for ((one, name), short) in all.iter().zip(&names).zip(&short) {
+        let line = |line: String| format!("{short}: {}\n", one_line(&line));
+        output::text(&lines(one, name, blocks).into_iter().map(line).collect::<String>())?;
     }
-    text
+    Ok(())
 }
 
 /// Narrow enough for a terminal of 80 columns; how a run goes is a line of its own.
@@ -73,7 +76,7 @@ fn lines(one: &Status, name: &str, blocks: bool) -> Vec<String> {
     } else {
         lines.extend(one.content.as_ref().and_then(Content::skipped));
     }
-    let more = || format!("next: `idlewise status {name}` lists them, and says what to do");
+    let more = || format!("next: `idlewise status {}` lists them, and says what to do", shell_word(name));
     match &one.next_step {
         Some(steps) if blocks => lines.extend(steps.split("; ").map(String::from)),
         Some(_) => lines.push(more()),

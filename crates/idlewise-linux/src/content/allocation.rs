@@ -232,10 +232,12 @@ pub fn is_unknown(name: &str) -> bool {
     name.ends_with(UNKNOWN)
 }
 
-/// A text as one word of a shell.
+/// A path or a name as one word of a shell, which no program takes for an option.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@%".contains(letter);
-    if text.chars().all(is_plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    let text = if text.starts_with('-') { format!("./{text}") } else { text.into() };
+    let is_word = !text.is_empty() && text.chars().all(is_plain);
+    if is_word { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]
@@ -255,8 +257,8 @@ mod tests {
 
     #[test]
     fn a_folder_is_one_word_whatever_it_is_called() {
-        let words = ["/srv/data", "/media/a b", "/media/it's; rm -r x"].map(shell_word);
-        assert_eq!(words, ["/srv/data", "'/media/a b'", r"'/media/it'\''s; rm -r x'"]);
+        let words = ["/srv/data", "/media/a b", "/media/it's; rm -r x", "--log=x", ""].map(shell_word);
+        assert_eq!(words, ["/srv/data", "'/media/a b'", r"'/media/it'\''s; rm -r x'", "'./--log=x'", "''"]);
     }
 
     #[test]

@@ -169,6 +169,11 @@ impl Folder {
             Ok(()) => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let made = openat(&self.0, name, flags, Mode::empty())?;
+                // By now it may be another one.
+                if idlewise::trace::is_mount_of_another(&made, &self.0)? {
+                    return Err(refused("another user has mounted it".into()));
+                }
+                belongs(&fstat(&made)?)?;
                 fchmod(&made, MODE)?;
                 Ok(Self(made))
             }

@@ -120,7 +120,9 @@ pub fn walk(path: &Path, way: Way) -> io::Result<Spot> {
     let mut folder = Folder(open(".")?);
     // Where the walk is, for messages.
     let mut at = PathBuf::new();
-    let mut todo = names(path);
+    // The present folder and those above it are on the way as well.
+    let here = if way == Way::Any { PathBuf::new() } else { std::env::current_dir()? };
+    let mut todo = names(&here.join(path));
     let mut links = 0;
     while let Some(name) = todo.pop_front() {
         let last = todo.is_empty();

@@ -83,6 +83,15 @@ struct FileSystem {
 const _: () = assert!(size_of::<FileSystem>() == 1024);
 
 #[repr(C)]
+struct DeviceInfo {
+    number: u64,
+    id: [u8; 16],
+    rest: [u64; 509],
+}
+
+const _: () = assert!(size_of::<DeviceInfo>() == 4096);
+
+#[repr(C)]
 struct Path {
     tree: u64,
     object: u64,
@@ -121,6 +130,18 @@ unsafe fn ask<T>(calls: &Calls, file: &File, request: c_ulong, argument: &mut T)
     let argument = Argument { words: &whole, room: count, pointer: None };
     // SAFETY: the caller vouches for the argument.
     unsafe { calls.ioctl(file, request, argument, |after| words.copy_from_slice(after)) }
+}
+
+/// The unique name of the device that has a number in a file system; nothing where none has.
+pub fn device_with_number(calls: &Calls, file: &File, number: u64) -> io::Result<Option<[u8; 16]>> {
+    const DEVICE_INFO: c_ulong = request(false, 30, size_of::<DeviceInfo>());
+    let mut info = DeviceInfo { number, id: [0; 16], rest: [0; 509] };
+    // SAFETY: the structure is the kernel's, as asserted above.
+    match unsafe { ask(calls, file, DEVICE_INFO, &mut info) } {
+        Ok(()) => Ok(Some(info.id)),
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The unique name of the file system that a file is on.

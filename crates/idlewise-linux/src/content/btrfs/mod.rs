@@ -161,15 +161,17 @@ impl Btrfs {
     fn ask(&mut self, mounted: &Mounted) -> io::Result<()> {
         let fresh = if self.superblock.replaces() { AGAIN } else { FRESH };
         if self.read.is_none_or(|read| read.elapsed() > fresh) {
-            // `btrfs replace` gives a device another number when it is done.
-            // While none can be read, as while the disk stands still, what is known holds.
-            if let Ok(latest) = self.latest() {
-                self.superblock = latest.ok_or_else(|| io::Error::other("its superblock is gone"))?;
-            }
-            (self.read, self.asked) = (Some(Instant::now()), None);
+            self.read_again()?;
         }
         if self.asked.is_none_or(|asked| asked.elapsed() > AGAIN) {
             let asked = Instant::now();
+            // It may have been removed and added again.
+            if !self.has_its_number(mounted)? {
+                self.read_again()?;
+                if !self.has_its_number(mounted)? {
+                    return Err(io::Error::other("it has another number among the devices of the file system now"));
+                }
+            }
             let chunks = stretches(mounted, self.superblock.device)?;
             // Of others nothing is known.
             if chunks != self.chunks {
@@ -182,6 +184,23 @@ impl Btrfs {
             true => Err(io::Error::other("a device is being replaced by it")),
             false => Ok(()),
         }
+    }
+
+    /// `btrfs replace` gives a device another number when it is done.
+    fn read_again(&mut self) -> io::Result<()> {
+        // While none can be read, as while the disk stands still, what is known holds.
+        if let Ok(latest) = self.latest() {
+            self.superblock = latest.ok_or_else(|| io::Error::other("its superblock is gone"))?;
+        }
+        (self.read, self.asked) = (Some(Instant::now()), None);
+        Ok(())
+    }
+
+    /// Whether the file system knows the device by the number that its superblock says. One that replaces another has none yet.
+    fn has_its_number(&self, mounted: &Mounted) -> io::Result<bool> {
+        let Superblock { device, device_id, .. } = self.superblock;
+        let found = ioctl::device_with_number(&self.calls, &mounted.file()?, device)?;
+        Ok(self.superblock.replaces() || found == Some(device_id))
     }
 
     fn forget_windows(&mut self) {

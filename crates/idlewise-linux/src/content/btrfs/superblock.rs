@@ -20,6 +20,8 @@ pub struct Superblock {
     pub metadata_id: [u8; 16],
     /// Number of the device in it.
     pub device: u64,
+    /// The unique name of the device.
+    pub device_id: [u8; 16],
     /// How much of the device it uses, so far as this copy knows: copies lie within that.
     pub length: u64,
     /// Of the last transaction that is on the disk as a whole.
@@ -77,6 +79,7 @@ impl Superblock {
             id: own,
             metadata_id,
             device: word(bytes, 201),
+            device_id: id(bytes, 267),
             length: word(bytes, 209),
             generation: word(bytes, 72),
             sector,

@@ -36,7 +36,8 @@ impl Judge {
         if !Cost::of(&outcome).is_within(allowed) {
             return (outcome, false);
         }
-        let shifted = |shift| Cost::of(&self.outcome(waits, lowest + shift * self.timing.time.0 / SHIFTS));
+        let later = |shift: u64| (u128::from(shift) * u128::from(self.timing.time.0) / u128::from(SHIFTS)) as u64;
+        let shifted = |shift| Cost::of(&self.outcome(waits, lowest.saturating_add(later(shift))));
         let costs: [Cost; SHIFTS as usize] = std::array::from_fn(|shift| shifted(shift as u64));
         let delay = TotalTime(planned(costs.map(|cost| cost.delay.0 as f64)) as u128);
         let slowed = planned(costs.map(|cost| cost.slowed as f64)) as u64;

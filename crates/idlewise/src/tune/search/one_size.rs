@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
             }
         }
         let mut failed = wait;
-        while !keeps {
+        while !keeps && wait < self.longest {
             (failed, most) = (wait, outcome.scrubbed);
             wait = wait.saturating_add(step).min(self.longest);
             (outcome, keeps) = judged(wait);
@@ -129,6 +129,10 @@ impl<'a> Search<'a> {
             }
             if keeps {
                 return (wait, Some(Found { failed, most, wait, outcome }));
+            }
+            // An interval may last for as long as a clock can tell.
+            if wait == self.longest {
+                return (wait, None);
             }
             (failed, most) = (wait, outcome.scrubbed);
             wait = wait.saturating_add((self.judge.timing.time.0 / 4).max(wait / COARSE)).min(self.longest);
