@@ -200,11 +200,21 @@ fn root_what_is_written_to_a_device_that_is_added_again_is_compared() {
     let (device, mounted) = (bench.loops[1].path(), folder.to_str().unwrap());
     system("btrfs", &["device", "remove", device, mounted]);
     system("btrfs", &["device", "add", "-f", "-K", device, mounted]);
-    fill(&folder, 5, 60 * MIB, &mut Pcg64::seed_from_u64(29));
-    system("sync", &["-f", mounted]);
-    let sectors = (0..5).flat_map(|file| addresses(&folder.join(format!("file{file}"))).into_iter().step_by(500));
-    let places = sectors.flat_map(|address| bench.places(address)).filter(|(on, _)| *on == 1).map(|(_, place)| place);
-    let (result, injected) = scrub.damaged(&bench.files[1], places.collect(), 200 * MIB);
+    // Until some of it comes on that device.
+    let (mut random, mut places) = (Pcg64::seed_from_u64(29), Vec::new());
+    for number in 0..15 {
+        let below = folder.join(number.to_string());
+        std::fs::create_dir(&below).unwrap();
+        fill(&below, 1, 60 * MIB, &mut random);
+        system("sync", &["-f", mounted]);
+        let sectors = addresses(&below.join("file0")).into_iter().step_by(500);
+        places.extend(sectors.flat_map(|address| bench.places(address)).filter(|(on, _)| *on == 1));
+        if places.len() > 60 {
+            break;
+        }
+    }
+    let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
+    let (result, injected) = scrub.damaged(&bench.files[1], places, 300 * MIB);
     assert_eq!(found(&result, "checksum"), injected, "{result}");
 }
 
