@@ -161,7 +161,7 @@ fn to_restore(of: &Of, repair: &str, bad: &[Bad]) -> Vec<String> {
                     .into(),
             );
             steps.push(
-                "on any file system: read all files, such as by `tar -cf /dev/null --one-file-system MOUNT`".into(),
+                "on any file system: `tar -c --one-file-system MOUNT | cat > /dev/null` names the files that it cannot read".into(),
             );
         }
         if of.owners.is_empty() {
@@ -175,10 +175,12 @@ fn to_restore(of: &Of, repair: &str, bad: &[Bad]) -> Vec<String> {
     let others = if of_btrfs { "the other files" } else { "the files" };
     steps.push(format!("restore {others} from a copy, which rewrites the blocks, and scrub again"));
     if names().any(|name| name.contains("metadata")) {
-        steps.push(
-            "where it is metadata, check the file system while it is not mounted (fsck, xfs_repair, btrfs check)"
-                .into(),
-        );
+        let check = match (of_btrfs, of.owners.is_empty()) {
+            (true, _) => "btrfs check",
+            (false, true) => "fsck, xfs_repair, btrfs check",
+            (false, false) => "fsck, xfs_repair",
+        };
+        steps.push(format!("where it is metadata, check the file system while it is not mounted ({check})"));
     }
     steps
 }
