@@ -153,7 +153,8 @@ fn to_restore(of: &Of, repair: &str, bad: &[Bad]) -> Vec<String> {
         steps.push(format!("{repair} lets btrfs rewrite what it has another copy of"));
     }
     if !all_asked || names().any(|name| content::is_unknown(name)) {
-        steps.push("find out which files hold those that none is told of".into());
+        let those = if names().next().is_none() { "them" } else { "those that none is told of" };
+        steps.push(format!("find out which files hold {those}"));
         if !of_btrfs {
             steps.push(
                 "on ext4: `debugfs -R 'icheck N' PARTITION`, then ncheck, where N is the byte within the partition divided by the \
