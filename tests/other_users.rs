@@ -188,6 +188,20 @@ fn root_a_state_folder_of_n_is_refused() {
     let told = stderr(&output);
     assert!(output.status.code() == Some(1) && told.contains("sticky/deep: belongs to another user"), "{told}");
     assert!(!machine.path("sticky/deep/state").exists());
+    // One that was removed is asked for nothing where no path begins there, and is no folder without scrubs.
+    let gone = |arguments: &[&str]| {
+        let folder = machine.path("sticky/gone");
+        fs::create_dir(&folder).unwrap();
+        let here = "rmdir \"$PWD\"; exec \"$@\"";
+        let arguments = [&["-c", here, "sh", env!("CARGO_BIN_EXE_idlewise")], arguments].concat();
+        Command::new("sh").args(arguments).current_dir(&folder).output().unwrap()
+    };
+    let roots = machine.text("sticky/roots");
+    let output = gone(&[&["scrub", disk.path(), "--state-dir", &roots], &PACE[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = gone(&[&scrub[..], &PACE].concat());
+    let told = stderr(&output);
+    assert!(output.status.code() == Some(1) && told.contains("the present folder is not there any more"), "{told}");
     // In a folder like /tmp, where names are protected, one of root's own is safe.
     let scrub = ["scrub", disk.path(), "--state-dir", &machine.text("sticky/roots")];
     assert_eq!(run(&[&scrub[..], &PACE].concat()).status.code(), Some(0));

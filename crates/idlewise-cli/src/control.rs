@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use idlewise::Nanos;
@@ -211,6 +212,22 @@ fn ask(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<s
     serde_json::from_str(&answer(socket, method, path, body)?).context("the daemon's answer is no JSON")
 }
 
+/// All that comes until its end, if that is in time.
+fn all_of(stream: &mut UnixStream, patience: Duration) -> std::io::Result<String> {
+    let (until, mut bytes, mut piece) = (Instant::now() + patience, Vec::new(), vec![0; 64 << 10]);
+    while bytes.len() as u64 <= LONGEST {
+        // No time at all would be for ever.
+        stream.set_read_timeout(Some(until.saturating_duration_since(Instant::now()).max(Duration::from_micros(1))))?;
+        match stream.read(&mut piece) {
+            Ok(0) => return String::from_utf8(bytes).map_err(|_| ErrorKind::InvalidData.into()),
+            Ok(length) => bytes.extend_from_slice(&piece[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::FileTooLarge.into())
+}
+
 fn answer(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Result<String> {
     let shown = socket.display();
     let mut stream = connect(socket, AT_ONCE).map_err(|error| match error.kind() {
@@ -221,12 +238,11 @@ fn answer(socket: &Path, method: &str, path: &str, body: &[u8]) -> anyhow::Resul
         ErrorKind::WouldBlock => anyhow!("{shown}: whoever listens there does not answer"),
         _ => anyhow!("{shown}: {error}"),
     })?;
-    stream.set_read_timeout(Some(if method == "GET" { AT_ONCE } else { PATIENCE }))?;
     let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
     // Whoever is busy says so before it has read all of that.
     let written = stream.write_all(&[head.as_bytes(), body].concat());
-    let mut answer = String::new();
-    stream.take(LONGEST).read_to_string(&mut answer).with_context(|| format!("{shown}: the daemon does not answer"))?;
+    let patience = if method == "GET" { AT_ONCE } else { PATIENCE };
+    let answer = all_of(&mut stream, patience).with_context(|| format!("{shown}: the daemon does not answer"))?;
     if answer.is_empty() {
         written.with_context(|| shown.to_string())?;
     }

@@ -255,7 +255,8 @@ impl Status {
     fn new(mut pass: Pass, (running, stopped): (bool, bool), notes: &[Note], older_than: Option<Nanos>) -> Self {
         let of_pass = |note: &&Note| note.identity == pass.identity && Some(&note.process) == pass.process.as_ref();
         let mut verified = pass.verified().0;
-        if let Some(note) = notes.iter().find(of_pass).filter(|note| running && !note.run.doing.is_empty()) {
+        let note = running.then(|| notes.iter().find(of_pass)).flatten();
+        if let Some(note) = note.filter(|note| !note.run.doing.is_empty()) {
             (verified, pass.run) = (note.verified_bytes.max(verified), Some(note.run.clone()));
         }
         pass.run.iter_mut().filter(|_| stopped).for_each(|run| run.doing = Doing::STOPPED.into());

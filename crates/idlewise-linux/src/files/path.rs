@@ -117,11 +117,16 @@ pub fn refused(problem: String) -> io::Error {
 /// Follows a path to its end; no mount of another user is asked for anything.
 pub fn walk(path: &Path, way: Way) -> io::Result<Spot> {
     let open = |name: &str| openat(CWD, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let mut folder = Folder(open(".")?);
+    // The present folder, which others may have removed or closed, is asked only where the path begins there; those above it are on the way.
+    let gone = |error: io::Error| io::Error::other(format!("the present folder is not there any more: {error}"));
+    let here = match way {
+        _ if path.is_absolute() => PathBuf::new(),
+        Way::Any => PathBuf::from("."),
+        Way::Own | Way::OwnNew => std::env::current_dir().map_err(gone)?,
+    };
+    let mut folder = Folder(open(if here == Path::new(".") { "." } else { "/" })?);
     // Where the walk is, for messages.
     let mut at = PathBuf::new();
-    // The present folder and those above it are on the way as well.
-    let here = if way == Way::Any { PathBuf::new() } else { std::env::current_dir()? };
     let mut todo = names(&here.join(path));
     let mut links = 0;
     while let Some(name) = todo.pop_front() {
