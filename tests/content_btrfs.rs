@@ -302,6 +302,28 @@ fn root_tree_blocks_of_btrfs_are_compared_with_what_they_should_be() {
     assert!(result["errors"].as_array().unwrap().iter().all(|run| run["holds"][0] == "metadata"), "{result}");
 }
 
+/// A copy of the superblock is written anew: by a file system that has it in memory.
+#[test]
+fn root_a_wrong_superblock_is_written_anew() {
+    let Some(bench) = Bench::new(1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.mount_point();
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    fill(&folder, 1, MIB, &mut Pcg64::seed_from_u64(41));
+    let disk = File::options().write(true).open(&bench.files[0]).unwrap();
+    for place in [64 << 10, 64 * MIB] {
+        disk.write_all_at(&[7; 100], place + 300).unwrap();
+        let result = bench.scrub(0, &[]);
+        assert_eq!(found(&result, "tree-block"), [place].into(), "{result}");
+        assert!(result["errors"][0]["holds"].to_string().contains("superblock of btrfs"), "{result}");
+        let state = bench.folder.path().join("state");
+        let repair = ["repair", bench.loops[0].path(), "--btrfs", "--allow-writes", "--state-dir"];
+        let output = run(&[&repair[..], &[state.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+        let after = bench.scrub(0, &[]);
+        assert_eq!(after["errors"], serde_json::json!([]), "{after}");
+    }
+}
+
 /// Of a whole disk, the part is judged that btrfs is on; what lies before and behind it is only read.
 #[test]
 fn root_a_partition_of_a_disk_is_judged() {

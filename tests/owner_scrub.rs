@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use btrfs::{Bench, Writer, addresses, damage, fill};
-use common::bench::{MIB, Mounted};
+use common::bench::{MIB, Mounted, system};
 use common::{idlewise, run, stderr};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -182,6 +182,27 @@ fn root_what_btrfs_passes_over_is_told() {
     let (report, exit) = after;
     assert_eq!((&report["skipped_bytes"], &report["wrong"], exit), (&0.into(), &1.into(), Some(3)), "{report}");
     drop(mounted);
+}
+
+/// It goes by what was committed: data that have come into a new chunk since then were not passed over.
+#[test]
+fn root_what_is_not_committed_yet_is_not_passed_over() {
+    let Some(bench) = Bench::of_size(600 * MIB, 1, &["-d", "single", "-m", "dup"]) else { return };
+    let folder = bench.folder.path().join("mounted");
+    let _mounted = Mounted::new(&[bench.loops[0].path()], &folder);
+    // None comes in between.
+    system("mount", &["-o", "remount,commit=300", folder.to_str().unwrap()]);
+    fill(&folder, 1, 4 * MIB, &mut Pcg64::seed_from_u64(37));
+    for number in 0..8 {
+        let to = format!("of={}", folder.join(format!("new{number}")).display());
+        system("dd", &["if=/dev/zero", &to, "bs=1M", "count=16", "oflag=direct", "status=none"]);
+    }
+    let (report, exit) = scrub(&bench, 0, &["--idle-wait", "1ms"]);
+    assert_eq!(
+        (&report["skipped_bytes"], &report["state"], exit),
+        (&0.into(), &"complete".into(), Some(0)),
+        "{report}"
+    );
 }
 
 /// The kernel would rewrite parity, and count nothing: so it is not asked to.
