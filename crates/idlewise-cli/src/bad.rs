@@ -148,12 +148,15 @@ fn to_restore(of: &Of, repair: &str, bad: &[Bad]) -> Vec<String> {
     let names = || bad.iter().flat_map(|bad| bad.holds.iter().flatten());
     let of_btrfs = of.owners.iter().any(|owner| owner == BTRFS);
     let all_asked = !bad.is_empty() && bad.iter().all(|bad| bad.holds.is_some());
+    if all_asked && names().next().is_none() {
+        return vec!["nothing has to be restored: what is written there next rewrites the blocks".into()];
+    }
     let mut steps: Vec<String> = Vec::new();
     if of_btrfs {
         steps.push(format!("{repair} lets btrfs rewrite what it has another copy of"));
     }
     if !all_asked || names().any(|name| content::is_unknown(name)) {
-        let those = if names().next().is_none() { "them" } else { "those that none is told of" };
+        let those = if names().next().is_none() { "them" } else { "the blocks for which none is named" };
         steps.push(format!("find out which files hold {those}"));
         if !of_btrfs {
             steps.push(
@@ -168,10 +171,6 @@ fn to_restore(of: &Of, repair: &str, bad: &[Bad]) -> Vec<String> {
         if of.owners.is_empty() {
             steps.push("on btrfs: `btrfs scrub start` repairs what it can".into());
         }
-    }
-    if all_asked && names().next().is_none() {
-        steps.push("nothing has to be restored: what is written there next rewrites the blocks".into());
-        return steps;
     }
     let others = if of_btrfs { "the other files" } else { "the files" };
     steps.push(format!("restore {others} from a copy, which rewrites the blocks, and scrub again"));

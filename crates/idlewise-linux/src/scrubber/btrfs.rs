@@ -12,7 +12,7 @@ use idlewise::{Bytes, Nanos};
 use super::{Place, Scrubber, Standing, refused};
 use crate::apart::Calls;
 use crate::content::btrfs::OwnDevice;
-use crate::content::btrfs::ioctl::{Counted, cancel_scrub, commit, scrub_chunk, scrub_progress};
+use crate::content::btrfs::orders::{Counted, cancel_scrub, commit, scrub_chunk, scrub_progress};
 use crate::content::{Gate, Part};
 use crate::device::{Device, WholeDisk};
 use crate::monitor::{self, Monitor};

@@ -10,10 +10,12 @@
 
 mod algorithm;
 mod chunks;
-pub mod ioctl;
+mod ioctl;
 mod judge;
+mod map;
 mod mounted;
 mod names;
+pub mod orders;
 mod own_device;
 mod superblock;
 mod trees;
@@ -33,7 +35,7 @@ use idlewise::order::Extent;
 use super::mounts::Mount;
 use super::{Content, Gate, Judged, Part, Unasked};
 use crate::apart::Calls;
-use chunks::{Piece, Stretch, stretches};
+use chunks::{Piece, Stretch};
 pub(super) use mounted::is_mounted;
 use mounted::{Mounted, listed};
 use superblock::{COPIES, LENGTH, Superblock};
@@ -45,7 +47,7 @@ pub use own_device::OwnDevice;
 const UNMOUNTED: &str = "it is not mounted";
 /// No chunk lies there: boot loaders put themselves before the first superblock.
 const RESERVED: Range<u64> = 0..1 << 20;
-/// After so long it is asked again what is free, and which number the device has.
+/// After so long the superblock is read again.
 const FRESH: Duration = Duration::from_secs(30);
 /// The same of the map of chunks and of what they hold: where a chunk was that is gone, another one may be by now.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -157,61 +159,15 @@ fn unasked(error: io::Error) -> Unasked {
 }
 
 impl Btrfs {
-    /// Asks for the map of chunks, if it is not known for long enough.
-    fn ask(&mut self, mounted: &Mounted) -> io::Result<()> {
-        let fresh = if self.superblock.replaces() { AGAIN } else { FRESH };
-        if self.read.is_none_or(|read| read.elapsed() > fresh) {
-            self.read_again()?;
-        }
-        if self.asked.is_none_or(|asked| asked.elapsed() > AGAIN) {
-            let asked = Instant::now();
-            // It may have been removed and added again.
-            if !self.has_its_number(mounted)? {
-                self.read_again()?;
-                if !self.has_its_number(mounted)? {
-                    return Err(io::Error::other("it has another number among the devices of the file system now"));
-                }
-            }
-            let chunks = stretches(mounted, self.superblock.device)?;
-            // Of others nothing is known.
-            if chunks != self.chunks {
-                self.chunks = chunks;
-                self.forget_windows();
-            }
-            self.asked = Some(asked);
-        }
-        match self.superblock.replaces() {
-            true => Err(io::Error::other("a device is being replaced by it")),
-            false => Ok(()),
-        }
-    }
-
-    /// `btrfs replace` gives a device another number when it is done.
-    fn read_again(&mut self) -> io::Result<()> {
-        // While none can be read, as while the disk stands still, what is known holds.
-        if let Ok(latest) = self.latest() {
-            self.superblock = latest.ok_or_else(|| io::Error::other("its superblock is gone"))?;
-        }
-        (self.read, self.asked) = (Some(Instant::now()), None);
-        Ok(())
-    }
-
-    /// Whether the file system knows the device by the number that its superblock says. One that replaces another has none yet.
-    fn has_its_number(&self, mounted: &Mounted) -> io::Result<bool> {
-        let Superblock { device, device_id, .. } = self.superblock;
-        let found = ioctl::device_with_number(&self.calls, &mounted.file()?, device)?;
-        Ok(self.superblock.replaces() || found == Some(device_id))
-    }
-
-    fn forget_windows(&mut self) {
-        (self.allocated, self.sums, self.blocks) = Default::default();
-    }
-
     /// What lies in a range of the part, as far as it is said now.
     fn names(&self, mounted: &Mounted, range: &Range<u64>) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         if holds_superblock(range) {
             names.insert("superblock of btrfs".into());
+            // A chunk may lie around it, and leaves it out.
+            if range.end - range.start <= LENGTH as u64 {
+                return names;
+            }
         } else if range.start < RESERVED.end {
             names.insert("reserved, as for a boot loader".into());
         }
@@ -323,7 +279,7 @@ impl Content for Btrfs {
         };
         if holds_superblock(&range) {
             let file = mounted.file().map_err(unasked)?;
-            ioctl::rewrite_superblocks(&file).map_err(refused)?;
+            orders::rewrite_superblocks(&file).map_err(refused)?;
         }
         let stretches = self.chunks.iter().filter(|one| one.place.start < range.end && one.place.end > range.start);
         for begin in stretches.map(|stretch| stretch.place.start) {
@@ -332,7 +288,7 @@ impl Content for Btrfs {
                 continue;
             }
             let file = mounted.file().map_err(unasked)?;
-            let (done, _) = ioctl::scrub_chunk(&file, self.superblock.device, begin, false);
+            let (done, _) = orders::scrub_chunk(&file, self.superblock.device, begin, false);
             done.map_err(refused)?;
         }
         Ok(())
